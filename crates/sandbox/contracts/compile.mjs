@@ -16,7 +16,7 @@ function compile() {
     sources: sources(),
     settings: {
       evmVersion: 'cancun',
-      // No metadata hash: the bytecode then depends on the code alone, not on comments.
+      // No metadata hash, so that the bytecode depends only on the code, not on comments.
       metadata: { appendCBOR: false, bytecodeHash: 'none' },
       optimizer: { enabled: true, runs: 200 },
       viaIR: true,

@@ -8,10 +8,10 @@ use crate::schemas::Schemas;
 use crate::spec::{Class, Spec};
 use crate::world::Manifest;
 
-/// Good agents, and one for each mistake that a publisher can make.
+/// Good agents, and one agent for each mistake that a publisher can make.
 const AGENTS: &str = include_str!("agents.toml");
 
-/// The sandbox as data.
+/// The definition of the sandbox.
 pub fn spec() -> Spec {
     let mut spec = Spec::parse(AGENTS).expect("the file is part of the program and is parsed by its tests");
     for agent in spec.agents.iter_mut().filter(|agent| agent.state == Some(State::Trusted) && agent.seller.is_none()) {
@@ -20,7 +20,7 @@ pub fn spec() -> Spec {
     spec
 }
 
-/// Good agents sell, those of one layer by each version of x402.
+/// Good agents have a seller. The layer determines which version of x402 it uses.
 const fn honest_seller(class: Class) -> &'static str {
     match class {
         Class::Commons => "",
@@ -28,7 +28,7 @@ const fn honest_seller(class: Class) -> &'static str {
     }
 }
 
-/// Every agent with an expected verdict: trusted ones first, then by name.
+/// Every agent with an expected verdict, trusted ones first, then by name.
 pub fn expected() -> Vec<Expected> {
     let mut expected: Vec<Expected> = spec()
         .agents
@@ -50,14 +50,14 @@ pub struct Expected {
     pub name: String,
     /// The state.
     pub state: State,
-    /// Every reason's code, in alphabetical order.
+    /// The code of every reason, in alphabetical order.
     pub codes: Vec<Code>,
     /// What is special about the name, in one sentence.
     #[serde(skip)]
     pub about: String,
 }
 
-/// The manifests of the sandbox's own schemas, by which its names are judged. Nothing is started.
+/// The manifests of the sandbox's own schemas, by which its names are judged. Starts no server.
 pub fn manifests() -> Vec<Manifest> {
     Schemas::publish(&spec().schemas).manifests().cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! The certificate authority of a world: new at every start, valid for the world's own hosts only.
+//! The certificate authority of a sandbox. It is created at each start and valid only for the sandbox's own hosts.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use rcgen::{
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// The domain that holds every host of a world. `.example` is reserved (RFC 2606): no such host exists.
+/// The domain of every sandbox host. `.example` is reserved (RFC 2606), so no such host exists.
 pub(super) const DOMAIN: &str = "sandbox.example";
 
-/// The certificates of a world's servers, and the root that its clients trust.
+/// The certificates of the sandbox's servers, and the root that its clients trust.
 pub(super) struct Identity {
-    /// The authority's certificate. Its key is dropped, so nothing more can be signed.
+    /// The authority's certificate. Its key is dropped, so it cannot sign anything else.
     pub(super) ca_pem: String,
-    /// TLS of the servers.
+    /// The TLS configuration of the servers.
     pub(super) tls: Arc<ServerConfig>,
 }
 
-/// Makes an authority and one certificate for `hosts`, then drops the authority's key.
+/// Creates an authority and one certificate for `hosts`, then drops the authority's key.
 ///
-/// The authority can vouch for hosts below [`DOMAIN`] only, so that trusting it by mistake does no harm.
+/// The authority can vouch only for hosts below [`DOMAIN`], so that trusting it by mistake is harmless.
 pub(super) fn issue(hosts: &[&str]) -> Result<Identity, rcgen::Error> {
     let ca_key = KeyPair::generate()?;
     let ca = authority()?;
@@ -64,7 +64,7 @@ fn authority() -> Result<CertificateParams, rcgen::Error> {
     Ok(ca)
 }
 
-/// Valid from the start of last year to the end of next year, so that a slightly wrong clock does no harm.
+/// Valid from the start of last year to the end of next year, to tolerate a slightly wrong clock.
 fn dated(mut params: CertificateParams) -> CertificateParams {
     let year = i32::from(Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).year());
     params.not_before = date_time_ymd(year - 1, 1, 1);

@@ -1,7 +1,7 @@
 //! The sandbox's chain: real EVM execution of ENS contracts, in memory, at mainnet's addresses.
 //!
-//! [`ChainBuilder`] registers names with real contract calls and seals blocks; [`SandboxChain`] is the finished,
-//! unchanging result; [`RpcServer`] answers JSON-RPC from it. The contracts are in `contracts`.
+//! [`ChainBuilder`] registers names with real contract calls and seals blocks. [`SandboxChain`] is the immutable
+//! result. [`RpcServer`] serves it over JSON-RPC. The contracts are in `contracts`.
 
 mod abi;
 mod artifacts;
@@ -44,13 +44,13 @@ pub(crate) const REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9A
 /// The NameWrapper.
 pub const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401");
 
-/// A token that moves by signed authorisations (EIP-3009).
+/// A token that is transferred by signed authorisations (EIP-3009).
 pub const DOLLAR: Address = address!("00000000000000000000000000000000d0114400");
 
-/// The registry of agents (ERC-8004), where its authors put it on other chains.
+/// The registry of agents (ERC-8004), at the address of the official deployments on other chains.
 pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
 
-/// A chain of sealed blocks. It never changes; [`ChainBuilder::build`] makes the next one.
+/// An immutable chain of sealed blocks. [`ChainBuilder::build`] creates the next version.
 pub struct SandboxChain {
     /// Oldest first, numbered without gaps, never empty.
     blocks: Vec<Arc<Sealed>>,
@@ -60,12 +60,12 @@ pub struct SandboxChain {
 }
 
 impl SandboxChain {
-    /// The block that `finalized` and `safe` mean.
+    /// The block for the tags `finalized` and `safe`.
     pub fn finalized(&self) -> Block {
         self.number(self.finalized).expect("the builder finalizes sealed blocks only").summary()
     }
 
-    /// The block that `latest` means.
+    /// The block for the tag `latest`.
     pub fn latest(&self) -> Block {
         self.newest().summary()
     }
@@ -75,11 +75,11 @@ impl SandboxChain {
         self.number(0).expect("the builder begins with block 0").summary()
     }
 
-    /// What the CCIP-Read gateway of every [`ResolverKind::Offchain`] name answers to `data` for `sender` (EIP-3668):
-    /// the result, signed so that the resolver accepts it until an hour after the latest block.
+    /// The response of the CCIP-Read gateway of every [`ResolverKind::Offchain`] name to `data` for `sender`
+    /// (EIP-3668). The result is signed, and the resolver accepts it until an hour after the latest block.
     ///
     /// # Errors
-    /// `data` is not a request that such a resolver makes.
+    /// `data` is not a request that such a resolver sends.
     pub fn answer(&self, sender: Address, data: &[u8]) -> Result<Bytes, GatewayError> {
         self.gateway.answer(sender, data, self.newest().header.timestamp)
     }
@@ -88,7 +88,7 @@ impl SandboxChain {
         self.blocks.last().expect("ChainBuilder::build refuses a chain without blocks")
     }
 
-    /// The newest block up to `last` that holds a transaction, and its place there.
+    /// The newest block up to `last` that contains a matching transaction, and the transaction's index.
     fn mined(&self, last: u64, is_wanted: impl Fn(&Mined) -> bool) -> Option<(&Sealed, usize)> {
         let mut blocks = self.blocks.iter().rev().filter(|block| block.header.number <= last);
         blocks.find_map(|block| Some((&**block, block.transactions.iter().rposition(&is_wanted)?)))
@@ -117,7 +117,7 @@ struct Sealed {
     hash: B256,
     state: Accounts,
     transactions: Vec<Mined>,
-    /// Made when the first proof is asked for.
+    /// Built when the first proof is requested.
     tries: OnceLock<Tries>,
 }
 
@@ -151,7 +151,7 @@ impl Sealed {
         self.tries.get_or_init(|| Tries::new(&self.state)).prove(&self.state, address, slots)
     }
 
-    /// The block as contracts see it, by its header.
+    /// The block environment for contracts, from its header.
     fn environment(&self) -> BlockEnv {
         BlockEnv {
             number: U256::from(self.header.number),

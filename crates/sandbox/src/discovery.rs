@@ -1,4 +1,4 @@
-//! Hosts of a world that serve cards at the paths of the card systems, correctly or with faults.
+//! Sandbox hosts that serve cards at the paths of the card systems, correctly or with faults.
 
 use std::collections::BTreeMap;
 
@@ -28,14 +28,14 @@ pub(super) const HOSTS: [&str; 7] = [
 /// The host that serves the card of [`NAME`].
 const COMMANDLAYER: &str = "commandlayer.sandbox.example";
 
-/// The name whose card a host also serves at a well-known path, if the world has this name.
+/// The name whose card a host also serves at a well-known path, if the sandbox has this name.
 const NAME: &str = "summarizeagent.eth";
 
-/// The host of the agents' cards has the registration file of that name (ERC-8004). In a world with this name the file has
-/// two agents, one of them twice.
+/// The host of the agents' cards serves the registration file of this name (ERC-8004). In a sandbox with this name, the
+/// file contains two agents, one of them twice.
 const TWO_AGENTS: &str = "two-agents.eth";
 
-/// The manifest to which the descriptor of that host leads.
+/// The manifest that the descriptor of that host refers to.
 const REGISTRY: &str = card!("registry");
 
 const CARD: &str = "/.well-known/agent-card.json";
@@ -53,18 +53,18 @@ const CARDS: [(&str, &str, &str); 12] = [
     (COMMANDLAYER, OLDER_CARD, card!("descriptor")),
     (COMMANDLAYER, "/agent-cards/meta/manifest.json", REGISTRY),
     ("hostile.sandbox.example", "/card.json", card!("a2a")),
-    // No root card: the host has two systems.
+    // No root card, since the host has two systems.
     ("orloj.sandbox.example", "/v1/agent-systems/research/.well-known/agent-card.json", card!("orloj")),
     ("orloj.sandbox.example", "/v1/agent-systems/broken/.well-known/agent-card.json", "{\"name\": \"broken\"}"),
 ];
 
-/// The folder of that manifest in IPFS.
+/// The IPFS directory of that manifest.
 pub(super) fn registry() -> (ContentId, Blocks) {
     let files = BTreeMap::from([("meta/manifest.json".to_owned(), Bytes::from_static(REGISTRY.as_bytes()))]);
     build::tree(&files, build::Layout::default())
 }
 
-/// Every document of these hosts. `card_of` returns the card of a name, if the world has it.
+/// Every document of these hosts. `card_of` returns the card of a name, if the sandbox has it.
 pub(super) fn documents(card_of: impl Fn(&str) -> Option<Bytes>) -> Vec<(&'static str, &'static str, Document)> {
     let well = |(host, path, text): &(&'static str, &'static str, &'static str)| {
         (*host, *path, Document::well(Bytes::from_static(text.as_bytes())))

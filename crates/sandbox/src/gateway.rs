@@ -1,4 +1,4 @@
-//! The trustless IPFS gateway of a world: raw blocks and CARs, and every way in which a gateway can fail.
+//! The trustless IPFS gateways of a sandbox: raw blocks and CARs, and every way in which a gateway can fail.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -18,44 +18,44 @@ const RAW: &str = "application/vnd.ipld.raw";
 /// Media type of a CAR.
 const CAR: &str = "application/vnd.ipld.car";
 
-/// How a gateway answers for blocks that the world has.
+/// How a gateway responds to requests for existing blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GatewayManners {
-    /// The right blocks.
+    /// The correct blocks.
     #[default]
     Ok,
     /// 404 for everything.
     Missing,
-    /// Blocks with one changed byte.
+    /// Blocks with one byte changed.
     Lie,
-    /// Whole blocks, but of something else.
+    /// Complete blocks of other content.
     Stranger,
     /// 200 with a page of HTML for every request.
     Html,
-    /// Half of what was asked for, then the connection closes.
+    /// Half of the requested bytes, then the connection closes.
     Truncated,
-    /// The first half of the blocks of a CAR, in a well-formed one; no raw blocks.
+    /// A well-formed CAR with the first half of the blocks. No raw blocks.
     Partial,
-    /// Bytes without end in place of a block or CAR.
+    /// An endless body in place of a block or CAR.
     Endless,
-    /// The right CAR with the bytes of another after it, without end; no raw blocks.
+    /// The correct CAR, followed endlessly by the bytes of another. No raw blocks.
     EndlessTail,
-    /// Directories and the roots of files, but no block of plain bytes; 503 for those.
+    /// Directories and the roots of files, but 503 for leaf blocks.
     WithoutLeaves,
-    /// 406 for CARs; raw blocks are right.
+    /// 406 for CARs. Raw blocks are correct.
     RawOnly,
-    /// 406 for raw blocks; CARs are right.
+    /// 406 for raw blocks. CARs are correct.
     CarOnly,
-    /// 200 and no bytes.
+    /// 200 with an empty body.
     Empty,
-    /// A redirect to a page of another host.
+    /// A redirect to a page on another host.
     Redirect,
-    /// This status and a short text.
+    /// This status with a short text.
     Status(u16),
-    /// The connection is closed instead of an answer.
+    /// The connection is closed without a response.
     Drop,
-    /// No answer, ever.
+    /// No response.
     Stall,
 }
 
@@ -109,16 +109,16 @@ impl fmt::Display for GatewayManners {
     }
 }
 
-/// The blocks of a world, and the faults of some.
+/// The blocks of a sandbox, and the faults of some blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     blocks: Blocks,
-    /// Blocks for which every gateway has these manners.
+    /// Blocks to which every gateway responds in this way.
     manners: HashMap<ContentId, GatewayManners>,
 }
 
 impl Store {
-    /// Adds blocks for which every gateway has these manners.
+    /// Adds blocks to which every gateway responds in this way.
     pub(crate) fn add(&mut self, blocks: Blocks, manners: GatewayManners) {
         if manners != GatewayManners::Ok {
             self.manners.extend(blocks.keys().map(|cid| (*cid, manners)));
@@ -126,7 +126,7 @@ impl Store {
         self.blocks.extend(blocks);
     }
 
-    /// The answer of a gateway with `manners` to a request below `/ipfs/`.
+    /// The response of a gateway with `manners` to a request below `/ipfs/`.
     pub(crate) fn answer(&self, manners: GatewayManners, request: &Request<()>) -> Reply {
         let Some((cid, path)) = asked_for(request.uri().path()) else { return web::html(StatusCode::BAD_REQUEST) };
         let own = self.manners.get(&cid).copied();
@@ -189,8 +189,8 @@ impl Store {
         }
     }
 
-    /// The blocks from `root` along `path` to the end of the file there, as `dag-scope=entity` has them. Nothing if
-    /// the path does not exist or the first block is not here.
+    /// The blocks from `root` along `path` to the end of the file there, as in `dag-scope=entity`. `None` if the path
+    /// does not exist or the first block is missing.
     fn along(&self, root: ContentId, path: &ContentPath) -> Option<Vec<(ContentId, Bytes)>> {
         let mut walk = Walk::new(root, path, Budget::cat());
         let mut blocks = Vec::new();
@@ -213,7 +213,7 @@ impl Store {
     }
 }
 
-/// The content that `/ipfs/CID` or `/ipfs/CID/path` names.
+/// The content in a URL path `/ipfs/CID` or `/ipfs/CID/path`.
 fn asked_for(path: &str) -> Option<(ContentId, ContentPath)> {
     let (cid, path) = path.strip_prefix("/ipfs/").map(|rest| rest.split_once('/').unwrap_or((rest, "")))?;
     Some((ContentId::parse(cid).ok()?, ContentPath::parse(path.trim_end_matches('/')).ok()?))
@@ -224,7 +224,7 @@ enum Format {
     Car,
 }
 
-/// The format that the query or, without one, the `Accept` header names.
+/// The format in the query or, if there is none, in the `Accept` header.
 fn format(request: &Request<()>) -> Option<Format> {
     let query: BTreeMap<_, _> = url::form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes()).collect();
     let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");

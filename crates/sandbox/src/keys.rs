@@ -1,19 +1,19 @@
-//! The accounts that pay and are paid in the sandbox: the well-known ones of development chains. Their keys are worthless,
-//! and everybody has them.
+//! The accounts of payers and payees in the sandbox: the well-known ones of development chains. Their keys are public
+//! and worthless.
 
 use alloy_primitives::{Address, B256, b256};
 use k256::ecdsa::SigningKey;
 
-/// Who holds all of the sandbox's dollars.
+/// The key of the account that owns all of the sandbox's dollars.
 const PAYER: B256 = b256!("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 
-/// Who is paid: the address that honest names publish.
+/// The key of the payee: the address that honest names publish.
 const PAYEE: B256 = b256!("59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");
 
-/// Whom no name publishes.
+/// The key of an address that no name publishes.
 const STRANGER: B256 = b256!("5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a");
 
-/// The address that holds all of the sandbox's dollars.
+/// The address that owns all of the sandbox's dollars.
 pub fn payer() -> Address {
     address_of(&payer_key())
 }

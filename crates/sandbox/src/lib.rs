@@ -1,8 +1,8 @@
 //! The sandbox: a chain, web hosts and IPFS gateways in this process, for a first try and for tests.
 //!
-//! [`World`] runs it; [`agents`] has the names that the program shows. All servers listen on 127.0.0.1 only. Each start
-//! makes a new certificate authority, and the chain has an id of its own. So a verdict of the sandbox cannot pass for a
-//! real one.
+//! [`World`] runs it. [`agents`] defines the names that the program shows. All servers listen on 127.0.0.1 only. Each
+//! start creates a new certificate authority, and the chain has its own ID. A verdict of the sandbox therefore cannot
+//! be mistaken for a real one.
 
 pub mod agents;
 mod ca;

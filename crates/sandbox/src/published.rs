@@ -18,24 +18,24 @@ pub(crate) const CARDS_HOST: &str = "cards.sandbox.example";
 /// What an agent publishes.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
-    /// Where the card is served.
+    /// The URL path of the card.
     pub(crate) url_path: String,
     /// The card.
     pub(crate) card: Bytes,
-    /// Another version of it.
+    /// Another version of the card.
     pub(crate) other: Bytes,
-    /// How it is served, placeholders filled in.
+    /// How the card is served, with placeholders filled in.
     pub(crate) web: Manners,
-    /// Its blocks in IPFS.
+    /// The card's IPFS blocks.
     pub(crate) blocks: Blocks,
     /// The records that are set.
     pub(crate) records: BTreeMap<String, String>,
-    /// The records that differ in the newest block; an empty value is a record that is not set.
+    /// The records that differ in the newest block. An empty value means that the record is not set.
     pub(crate) latest: BTreeMap<String, String>,
 }
 
 impl Agent {
-    /// Works out what the agent publishes.
+    /// Generates what the agent publishes.
     pub(crate) fn publish(&self, schemas: &Schemas) -> Result<Published, SpecError> {
         let good = self.good_card(schemas);
         let class = self.class.as_str();
@@ -131,7 +131,7 @@ impl Agent {
         records
     }
 
-    /// Puts `card` into IPFS as the layout says.
+    /// Stores `card` in IPFS with this layout.
     fn store(&self, card: &Bytes) -> Stored {
         let path = format!("agents/v1.0.0/{}/{}.json", self.class.as_str(), self.name);
         let small = build::Layout { chunk: SMALL_CHUNK, ..build::Layout::default() };
@@ -149,19 +149,19 @@ impl Agent {
     }
 }
 
-/// Chunks so small that any card has several.
+/// A chunk size so small that any card has several chunks.
 const SMALL_CHUNK: usize = 512;
 
-/// Files beside the card in a sharded directory: enough for shards below shards.
+/// Number of files beside the card in a sharded directory: enough for nested shards.
 const HAMT_SIBLINGS: usize = 40;
 
 /// dag-pb with UnixFS data of type 4 (symlink) to `card.json`.
 const SYMLINK: &[u8] = b"\x0a\x0d\x08\x04\x12\x09card.json";
 
-/// dag-pb whose data is no UnixFS message.
+/// dag-pb whose data is not a UnixFS message.
 const GARBAGE: &[u8] = b"\x0a\x04\xff\xff\xff\xff";
 
-/// A card in IPFS.
+/// A card stored in IPFS.
 struct Stored {
     cid: ContentId,
     path: String,
@@ -191,13 +191,13 @@ impl Stored {
     }
 }
 
-/// The CID in the form of version 0; empty if it has none.
+/// The CID in version 0 form. Empty if it has none.
 fn old_form(cid: &ContentId) -> String {
     let hash = cid.to_bytes().strip_prefix(&[1, 0x70]).and_then(|hash| ContentId::from_bytes(hash).ok());
     hash.map(|cid| cid.to_string()).unwrap_or_default()
 }
 
-/// Values of placeholders.
+/// The values of placeholders.
 struct Fill(BTreeMap<String, String>);
 
 impl Fill {
@@ -311,7 +311,7 @@ fn remove(card: &mut Value, pointer: &str) {
     }
 }
 
-/// The members of a card in the order in which people write them; others follow.
+/// The members of a card in the usual order. Other members follow.
 const ORDER: [&str; 21] = [
     "$schema",
     "$id",
@@ -336,7 +336,7 @@ const ORDER: [&str; 21] = [
     "updated_at",
 ];
 
-/// The card as people write it: indented by two spaces, in [`ORDER`], with a final line end.
+/// The card in the usual format: indented by two spaces, in [`ORDER`], with a final newline.
 fn render(members: &Map<String, Value>) -> String {
     let known = ORDER.iter().filter_map(|key| members.get_key_value(*key));
     let others = members.iter().filter(|(key, _)| !ORDER.contains(&key.as_str()));

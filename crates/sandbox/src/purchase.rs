@@ -1,5 +1,5 @@
-//! Purchases from the sandbox's sellers that were settled on its chain: what the payer has sent, and what the seller has
-//! replied. Both are made with the payer's key, which everybody has.
+//! Purchases from the sandbox's sellers that were settled on its chain: the payer's payment and the seller's response.
+//! Both are made with the payer's public test key.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::chain::{BuildError, CHAIN_ID, ChainBuilder, DOLLAR, transaction_hash}
 use crate::keys::{payee, payer, payer_key};
 use crate::seller::{PRICE, entry, signature_bytes};
 
-/// When the authorisations end: in the year 2100, so that they can be settled whenever a world starts.
+/// When the authorisations expire: in the year 2100, so that they can be settled whenever a sandbox starts.
 const VALID_BEFORE: u64 = 4_102_444_800;
 
 sol! {
@@ -44,25 +44,26 @@ sol! {
     );
 }
 
-/// A purchase that was settled on the chain of every world.
+/// A purchase that was settled on the chain of every sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxPurchase {
-    /// An earlier one, of the same payer, payee and amount.
+    /// An earlier one with the same payer, payee and amount.
     Earlier,
-    /// The one whose receipts [`receipts`](crate::receipts) holds.
+    /// The purchase whose receipts are in [`receipts`](crate::receipts).
     Settled,
-    /// One that is settled in the newest block, which is not final.
+    /// A purchase that is settled in the newest block, which is not final.
     Pending,
 }
 
 impl SandboxPurchase {
-    /// When those in final blocks were settled, at 2026-02-11T09:00:02Z: a second after their receipts were signed.
+    /// Settlement time of the purchases in final blocks, 2026-02-11T09:00:02Z: a second after their receipts were
+    /// signed.
     pub(crate) const SETTLED_AT: Timestamp = Timestamp::constant(1_770_800_402, 0);
 
-    /// Those in final blocks, in their order.
+    /// The purchases in final blocks, in their order.
     pub(crate) const FINAL: [Self; 2] = [Self::Earlier, Self::Settled];
 
-    /// The payment header (`PAYMENT-SIGNATURE`) that the payer has sent.
+    /// The payment header (`PAYMENT-SIGNATURE`) that the payer sent.
     pub fn payment(self) -> String {
         let message = self.message();
         let payload = json!({
@@ -76,28 +77,28 @@ impl SandboxPurchase {
         STANDARD.encode(json!({"x402Version": 2, "accepted": entry(payee()), "payload": payload}).to_string())
     }
 
-    /// The header of the reply (`PAYMENT-RESPONSE`).
+    /// The response header (`PAYMENT-RESPONSE`).
     pub fn settlement(self) -> String {
         settlement(self.transaction())
     }
 
-    /// Hash of the transaction that settled it.
+    /// Hash of the settlement transaction.
     pub fn transaction(self) -> B256 {
         transaction_hash(Self::SENDER, Some(DOLLAR), &self.call())
     }
 
-    /// Settles it with the token.
+    /// Settles the purchase with the token.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`], where it is settled already.
+    /// [`BuildError::Transaction`] if it is already settled.
     pub(crate) fn settle(self, chain: &mut ChainBuilder) -> Result<(), BuildError> {
         chain.call(Self::SENDER, DOLLAR, self.call().into())
     }
 
-    /// Who has sent the transaction.
+    /// The sender of the transaction.
     const SENDER: Address = alloy_primitives::address!("000000000000000000000000000000000000fac1");
 
-    /// The call of the token that settles it.
+    /// The call of the token that settles the purchase.
     fn call(self) -> Vec<u8> {
         let TransferWithAuthorization { from, to, value, validAfter, validBefore, nonce } = self.message();
         let signature = self.signature();
@@ -128,7 +129,8 @@ impl SandboxPurchase {
     }
 }
 
-/// The header of a seller's reply, and what should be said of it beside the payment of [`SandboxPurchase::Settled`].
+/// A seller's response header, with the expected result of verifying it with the payment of
+/// [`SandboxPurchase::Settled`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Reply {
     /// Name of its file.
@@ -142,8 +144,8 @@ pub struct Reply {
     pub header: String,
 }
 
-/// Replies, the good one first: one that names an earlier transfer of the same amount, and one that names no transaction of
-/// the chain.
+/// Response headers, the good one first. The others name an earlier transfer of the same amount, and a transaction that
+/// is not on the chain.
 pub fn replies() -> [Reply; 3] {
     let reply = |file, state, codes, header| Reply { file, state, codes, header };
     [
@@ -163,7 +165,7 @@ pub fn replies() -> [Reply; 3] {
     ]
 }
 
-/// The header of a reply that names this transaction.
+/// The response header that names this transaction.
 pub fn settlement(transaction: B256) -> String {
     let network = format!("eip155:{CHAIN_ID}");
     STANDARD

@@ -1,17 +1,17 @@
-//! Receipts of the sandbox's agents: of each family a good one, one that was altered after it was signed and one that is a
-//! stranger's whole forgery, and one for each further way in which a receipt goes wrong. Two further good ones hold numbers
-//! (`sdk-numbers`) and names (`sdk-names`) that not every language writes and sorts as ECMAScript does.
+//! Receipts of the sandbox's agents. Each family has a good receipt, one that was altered after signing, and one that a
+//! third party forged. Each further defect of a receipt has one sample. Two additional good receipts contain numbers
+//! (`sdk-numbers`) and names (`sdk-names`) that not every language serializes and sorts like ECMAScript.
 //!
-//! They are signed with a key that everybody has: its seed is 32 bytes of value 7. The chain of the sandbox publishes it
-//! under the name that signs for `summarizeagent.eth`; the address of that agent has a worthless key too. A stranger's
-//! seed is 32 bytes of value 8. For the agent SDK (`agent-sdk`) `receipt-hash-mismatch` is the altered one and
-//! `receipt-signature-invalid` the stranger's.
+//! They are signed with a well-known key whose seed is 32 bytes of value 7. The sandbox's chain publishes the key under
+//! the name that signs for `summarizeagent.eth`. The address of that agent has a worthless key too. The third party's
+//! seed is 32 bytes of value 8. For the agent SDK (`agent-sdk`), `receipt-hash-mismatch` is the altered sample and
+//! `receipt-signature-invalid` the forged one.
 
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use serde::Serialize;
 
-/// A receipt, whom it is said to be of, and what should be said of it.
+/// A receipt with its claimed agent and the expected result.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Sample {
     /// Name of its file.
@@ -20,7 +20,7 @@ pub struct Sample {
     pub name: &'static str,
     /// The state.
     pub state: State,
-    /// The code of every reason, by effect.
+    /// The code of every reason, ordered by effect.
     pub codes: &'static [Code],
     /// Its text.
     #[serde(skip)]

@@ -1,4 +1,4 @@
-//! The schema layers of a world: small schemas, published like Protocol-Commons and Protocol-Commercial. Their
+//! The schema layers of a sandbox: small schemas, published like Protocol-Commons and Protocol-Commercial. Their
 //! manifests have the same form and replace the built-in ones.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use clresolve_ipfs::build::{self, Blocks, Layout};
 /// Host of the schemas, and of the manifests.
 pub(crate) const SCHEMAS_HOST: &str = "schemas.sandbox.example";
 
-/// Host of the mirrors of the commercial schemas. It has them under the CID of their release too, as a gateway does.
+/// Host of the mirrors of the commercial schemas. Like a gateway, it also serves them under the CID of their release.
 pub(crate) const MIRROR_HOST: &str = "mirror.sandbox.example";
 
 /// Verbs and categories of Protocol-Commons 1.0.0.
@@ -41,10 +41,10 @@ const COMMERCIAL: [(&str, &str); 5] = [
     ("verify", "trust"),
 ];
 
-/// Other spellings, which manifests list and checks refuse.
+/// Alternative spellings, which manifests list and checks reject.
 const ALIASES: [(&str, &str); 3] = [("analyze", "analyse"), ("authorize", "authorise"), ("summarize", "summarise")];
 
-/// The two layers, and the manifests of the next release line, which has no schema digests.
+/// The two layers, and the manifests of the next release line, which contain no schema digests.
 #[derive(Clone, Debug)]
 pub(crate) struct Schemas {
     commons: Release,
@@ -52,14 +52,14 @@ pub(crate) struct Schemas {
     next: Vec<Manifest>,
 }
 
-/// The request and the receipt schema of a verb.
+/// The request schema and the receipt schema of a verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VerbSchemas {
     pub(crate) request: Location,
     pub(crate) receipt: Location,
 }
 
-/// Where a schema is.
+/// The locations of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     /// The canonical location.
@@ -85,9 +85,9 @@ struct Release {
     cid: ContentId,
     blocks: Blocks,
     manifest: Manifest,
-    /// By host and path.
+    /// Keyed by host and path.
     documents: BTreeMap<(&'static str, String), Document>,
-    /// SHA-256 of each schema, by its path.
+    /// SHA-256 of each schema, keyed by path.
     digests: BTreeMap<String, String>,
 }
 
@@ -101,7 +101,7 @@ impl Schemas {
         }
     }
 
-    /// The locations of a verb's schemas, even if the layer does not have the verb.
+    /// The locations of a verb's schemas, whether or not the layer has the verb.
     pub(crate) fn bound(&self, class: Class, verb: &str) -> VerbSchemas {
         let release = self.release(class);
         let location = |kind: Kind| Location {
@@ -111,7 +111,7 @@ impl Schemas {
         VerbSchemas { request: location(Kind::Request), receipt: location(Kind::Receipt) }
     }
 
-    /// The records of the schema binding for a verb.
+    /// The schema binding records for a verb.
     pub(crate) fn records(&self, class: Class, verb: &str) -> BTreeMap<String, String> {
         let release = self.release(class);
         let bound = self.bound(class, verb);
@@ -129,17 +129,17 @@ impl Schemas {
         .into()
     }
 
-    /// SHA-256 of the request schema of `verb`; empty without one.
+    /// SHA-256 of the request schema of `verb`. Empty if there is none.
     pub(crate) fn request_digest(&self, class: Class, verb: &str) -> String {
         self.release(class).digests.get(&Kind::Request.path(class, verb)).cloned().unwrap_or_default()
     }
 
-    /// SHA-256 of the receipt schema of `verb`; empty without one.
+    /// SHA-256 of the receipt schema of `verb`. Empty if there is none.
     pub(crate) fn receipt_digest(&self, class: Class, verb: &str) -> String {
         self.release(class).digests.get(&Kind::Receipt.path(class, verb)).cloned().unwrap_or_default()
     }
 
-    /// The digest that the schema of `verb` would have with CRLF line ends.
+    /// The digest that the schema of `verb` would have with CRLF line endings.
     pub(crate) fn crlf_digest(&self, class: Class, verb: &str) -> String {
         let path = Kind::Request.path(class, verb);
         let document = self.release(class).documents.iter().find(|((_, at), _)| at.ends_with(&path));
@@ -161,7 +161,7 @@ impl Schemas {
         [&self.commons.blocks, &self.commercial.blocks].into_iter()
     }
 
-    /// Everything that is served over https, by host and path.
+    /// All documents served over https, by host and path.
     pub(crate) fn documents(&self) -> impl Iterator<Item = ((&'static str, String), Document)> {
         let released = self.commons.documents.iter().chain(&self.commercial.documents);
         let released = released.map(|((host, path), document)| ((*host, path.clone()), document.clone()));
@@ -238,14 +238,14 @@ impl Kind {
         }
     }
 
-    /// The path of a verb's schema below the layer's directory.
+    /// The path of a verb's schema within the layer's directory.
     fn path(self, class: Class, verb: &str) -> String {
         let kind = self.as_str();
         format!("{}/{verb}/{kind}s/{verb}.{kind}.schema.json", class.as_str())
     }
 
-    /// The members that a message must have, and those that it may have beside the envelope: as in the published schemas,
-    /// but fewer.
+    /// The required and the optional members of a message, besides the envelope: a subset of those in the published
+    /// schemas.
     fn members(self) -> (Value, Value) {
         let text = json!({"type": "string", "minLength": 1, "maxLength": 128});
         match self {
@@ -315,7 +315,7 @@ impl Kind {
     }
 }
 
-/// Path of the schema that the others refer to; the same file in both layers.
+/// Path of the schema that the others refer to. Both layers contain the same file.
 const SHARED: &str = "_shared/x402.schema.json";
 
 fn shared() -> Bytes {
@@ -409,7 +409,7 @@ const fn verbs(class: Class) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// A manifest of the line 1.1.0: flat paths, and no digest of any schema.
+/// A manifest of the 1.1.0 line: flat paths, and no schema digests.
 fn next_manifest(class: Class) -> Manifest {
     let layer = class.as_str();
     let schema = |verb: &str, kind: Kind| {
@@ -452,7 +452,7 @@ fn mirror(class: Class, path: &str) -> String {
     }
 }
 
-/// The path in URLs of the file at `path` of a layer.
+/// The URL path of the file at `path` of a layer.
 fn url_path(path: &str) -> String {
     format!("/schemas/v1.0.0/{path}")
 }

@@ -1,5 +1,5 @@
-//! The sellers of the sandbox: what the entries of its agents answer to a request without a payment. An honest one, and
-//! one for each way in which terms go wrong.
+//! The sellers of the sandbox: the responses of its agents' entries to a request without a payment. There is an honest
+//! seller, and one for each defect of the terms.
 
 use std::borrow::Cow;
 
@@ -19,17 +19,17 @@ use crate::web::{self, Reply};
 /// Host of the sellers.
 pub(crate) const SELLER_HOST: &str = "api.sandbox.example";
 
-/// The host to which a seller redirects. It answers with terms of its own.
+/// The host to which a seller redirects. It responds with its own terms.
 pub(crate) const THIEF_HOST: &str = "thief.sandbox.example";
 
-/// What an honest seller asks for, in atomic units: 0.01 of the sandbox's dollar.
+/// The price of an honest seller in atomic units: 0.01 of the sandbox's dollar.
 pub const PRICE: u64 = 10_000;
 
-/// The network that version 1 of x402 has a name for, and the asset there.
+/// A network that has a name in version 1 of x402, and its asset.
 pub(crate) const BASE_SEPOLIA: u64 = 84_532;
 const BASE_SEPOLIA_DOLLAR: &str = "0x036CbD53842c5426634e7929541eC2318f3dCF7e";
 
-/// For how long a signed offer is valid, in seconds.
+/// How long a signed offer is valid, in seconds.
 const OFFER_SECONDS: i64 = 24 * 60 * 60;
 
 sol! {
@@ -51,13 +51,13 @@ pub(crate) fn runtime(manners: &str) -> String {
     if manners.is_empty() { format!("https://{SELLER_HOST}") } else { format!("https://{SELLER_HOST}/{manners}") }
 }
 
-/// The address records of who is paid honestly, by coin type.
+/// The address records of the honest payee, by coin type.
 pub(crate) fn payees() -> Vec<(CoinType, Bytes)> {
     let coins = [CHAIN_ID, BASE_SEPOLIA].into_iter().filter_map(CoinType::of_chain);
     coins.map(|coin| (coin, Bytes::copy_from_slice(payee().as_slice()))).collect()
 }
 
-/// What the sellers answer to a request for `path` on their host.
+/// The sellers' response to a request for `path` on their host.
 pub(crate) fn answer(host: &str, path: &str, now: Timestamp) -> Reply {
     let url = format!("https://{host}{path}");
     let mut segments = path.trim_start_matches('/').split('/').rev();
@@ -74,7 +74,7 @@ pub(crate) fn answer(host: &str, path: &str, now: Timestamp) -> Reply {
     }
 }
 
-/// The sellers that go wrong, and those that need another proof.
+/// Sellers with a defect, and those that need another proof.
 fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut entry = entry(payee());
@@ -115,7 +115,7 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
 /// A contract that the sandbox's limits list without an amount.
 pub const UNLIMITED: Address = alloy_primitives::address!("0000000000000000000000000000000000E0e0e0");
 
-/// An honest entry of version 2, but for the payee.
+/// An honest entry of version 2, with `pay_to` as the payee.
 pub(crate) fn entry(pay_to: Address) -> Value {
     json!({
         "scheme": "exact",
@@ -215,7 +215,7 @@ fn signature(key: &SigningKey, hash: B256) -> String {
     alloy_primitives::hex::encode_prefixed(signature_bytes(key, hash))
 }
 
-/// 65 bytes, as wallets write them.
+/// 65 bytes, in the format that wallets use.
 pub(crate) fn signature_bytes(key: &SigningKey, hash: B256) -> Vec<u8> {
     let (signature, recovery) = key.sign_prehash_recoverable(hash.as_slice()).expect("a hash can be signed");
     let mut bytes = signature.to_bytes().to_vec();

@@ -1,11 +1,11 @@
-//! A world as data: its agents, what each publishes, and the one defect that some of them have.
+//! The definition of a sandbox as data: its agents, what each publishes, and the one defect that some of them have.
 //!
-//! [`Spec`] is the content of a TOML file: the sandbox's own `agents.toml`, and every scenario of the tests. Each
-//! [`Agent`] states only how it differs from a good one. Texts may hold placeholders: `{name}`, `{label}` (its first
-//! label), `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (in the old form), `{path}`, `{sha256}`, `{SHA256}` (in
-//! upper case), `{other.cid}`, `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
+//! [`Spec`] is the content of a TOML file: the sandbox's own `agents.toml`, and every test scenario. Each [`Agent`]
+//! lists only its differences from a good one. Texts may contain placeholders: `{name}`, `{label}` (its first label),
+//! `{class}`, `{verb}`, `{url}`, `{cid}`, `{cid.v0}` (version 0 form), `{path}`, `{sha256}`, `{SHA256}` (in upper
+//! case), `{other.cid}`, `{other.path}`, `{other.sha256}` (of another version of the card), `{schemas.cid}`,
 //! `{schemas.request.sha256}`, `{schemas.receipt.sha256}` and `{schemas.crlf}` (of the request schema with CRLF line
-//! ends).
+//! endings).
 
 use std::collections::BTreeMap;
 
@@ -20,20 +20,20 @@ use clresolve_core::payment::CoinType;
 use clresolve_core::reason::Code;
 use clresolve_core::state::{NearMiss, State};
 
-/// The publisher of every agent that names no other.
+/// The default publisher of an agent.
 const PUBLISHER: &str = "publisher.eth";
 
 /// The account that holds the names of [`PUBLISHER`].
 const PUBLISHER_ACCOUNT: &str = "publisher";
 
-/// A world, or a part of one.
+/// The definition of a sandbox, or a part of one.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spec {
     /// Names with an Agent-Card.
     #[serde(rename = "agent")]
     pub agents: Vec<Agent>,
-    /// Names without one.
+    /// Names without an Agent-Card.
     #[serde(rename = "name")]
     pub names: Vec<PlainName>,
     /// Schemas with a defect.
@@ -41,7 +41,7 @@ pub struct Spec {
     pub schemas: Vec<SchemaDefect>,
 }
 
-/// A name that exists on the chain only: owners, and ancestors of other names.
+/// A name that exists only on the chain: an owner, or an ancestor of other names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlainName {
@@ -49,9 +49,9 @@ pub struct PlainName {
     pub name: String,
     /// The account that holds it.
     pub holder: String,
-    /// The account that its address record names.
+    /// The account in its address record.
     pub addr: Option<String>,
-    /// Its text records, of any key.
+    /// Its text records, with any keys.
     #[serde(default)]
     pub records: BTreeMap<String, String>,
     /// The contract that holds it.
@@ -63,7 +63,7 @@ pub struct PlainName {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SchemaDefect {
-    /// The verb whose request schema it is.
+    /// The verb of the request schema.
     pub verb: String,
     /// The defect.
     pub defect: SchemaFault,
@@ -73,23 +73,23 @@ pub struct SchemaDefect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SchemaFault {
-    /// Published with a keyword that no specification knows.
+    /// It contains a keyword that no specification defines.
     UnknownKeyword,
-    /// Published with a reference to a schema that the release does not hold.
+    /// It refers to a schema that the release does not contain.
     ForeignReference,
-    /// Published with an `$id` that is not its location.
+    /// Its `$id` differs from its location.
     WrongId,
     /// Neither its location nor its mirror serves it.
     Unavailable,
-    /// Its mirror does not answer.
+    /// Its mirror does not respond.
     MirrorDown,
     /// Its mirror serves another schema.
     MirrorOther,
-    /// Its canonical https location serves another schema than was released.
+    /// Its canonical https location serves another schema than the released one.
     Mutated,
 }
 
-/// An agent: what it publishes, and the verdict that it should get.
+/// An agent: what it publishes, and its expected verdict.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
@@ -100,7 +100,7 @@ pub struct Agent {
     /// The requirements of the conformance checklist that it tests.
     #[serde(default)]
     pub requirements: Vec<String>,
-    /// The expected state with the default settings. None: it is used with other settings only.
+    /// The expected state with the default settings. `None` if it is used only with other settings.
     pub state: Option<State>,
     /// The expected codes, including warnings, in alphabetical order.
     #[serde(default)]
@@ -108,12 +108,12 @@ pub struct Agent {
     /// The expected near misses.
     #[serde(default)]
     pub near_misses: Vec<NearMiss>,
-    /// The layer that its verb comes from.
+    /// The layer that defines its verb.
     #[serde(default)]
     pub class: Class,
-    /// Its primary verb; the class has a default.
+    /// Its primary verb. The default depends on the class.
     pub verb: Option<String>,
-    /// Last segment of its entry.
+    /// The last segment of its entry.
     #[serde(default = "v1")]
     pub route: String,
     /// Value of `owner` and `cl.owner`.
@@ -122,30 +122,30 @@ pub struct Agent {
     /// How its card differs from a good one.
     #[serde(default)]
     pub card: CardEdit,
-    /// How another version of its card differs from a good one, beside its description.
+    /// How another version of its card differs from a good one, in addition to its description.
     #[serde(default)]
     pub other: CardEdit,
-    /// Records that differ from good ones, of any key. The empty text is a record that is not set.
+    /// Records that differ from good ones, with any keys. An empty text means that the record is not set.
     #[serde(default)]
     pub records: BTreeMap<String, String>,
     /// Records that differ in the newest block, which is not final yet.
     #[serde(default)]
     pub latest: BTreeMap<String, String>,
-    /// The account that holds the name in the newest block, where that is another one.
+    /// The account that holds the name in the newest block, if that is another one.
     pub latest_holder: Option<String>,
-    /// Address records (ENSIP-9), by the EIP-155 id of the chain, or under `default` for the one of all EVM chains
-    /// (ENSIP-19). The bytes in hexadecimal; none for a record that is not set.
+    /// Address records (ENSIP-9), keyed by the EIP-155 ID of the chain, or `default` for the record for all EVM chains
+    /// (ENSIP-19). The bytes are in hexadecimal. Empty means that the record is not set.
     #[serde(default)]
     pub addresses: Addresses,
     /// Address records that differ in the newest block.
     #[serde(default)]
     pub latest_addresses: Addresses,
-    /// The seller behind its entry, by the path on the sellers' host (`seller.rs`): its runtime is published, and the
-    /// address of the payee. `None`: neither is.
+    /// The seller behind its entry, by the path on the sellers' host (`seller.rs`). If set, its runtime and the address
+    /// of the payee are published.
     pub seller: Option<String>,
-    /// Its entry in the registry of agents (ERC-8004), in the order of the agents that have one, from 1 on.
+    /// Its entry in the registry of agents (ERC-8004). Agents with an entry are numbered from 1 in their order.
     pub erc8004: Option<EntrySpec>,
-    /// Whether the records of the schema binding are set too.
+    /// Whether the schema binding records are set too.
     #[serde(default)]
     pub schema_records: bool,
     /// The layout of the card in IPFS.
@@ -154,7 +154,7 @@ pub struct Agent {
     /// How its card is served over https.
     #[serde(default)]
     pub web: Manners,
-    /// How gateways answer for the blocks of its card.
+    /// How gateways respond to requests for its card's blocks.
     #[serde(default)]
     pub ipfs: GatewayManners,
     /// The registration of its name.
@@ -166,15 +166,15 @@ pub struct Agent {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrySpec {
-    /// Where it says that the agent is paid.
+    /// The agent's wallet in the registry.
     #[serde(default)]
     pub wallet: Wallet,
-    /// The ENS name in its registration file; that of the agent, when missing.
+    /// The ENS name in its registration file. The default is the agent's name.
     pub ens: Option<String>,
-    /// Whether the file lies in IPFS. Else it is a `data` URI.
+    /// Whether the file is in IPFS. Otherwise it is a `data` URI.
     #[serde(default)]
     pub ipfs: bool,
-    /// Another URI than that of the file.
+    /// A URI to use in place of the file's.
     pub uri: Option<String>,
 }
 
@@ -182,14 +182,14 @@ pub struct EntrySpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wallet {
-    /// The address that honest sellers want to be paid at.
+    /// The payee address of honest sellers.
     #[default]
     Payee,
     /// An address that no name publishes.
     Stranger,
-    /// None: it was taken out.
+    /// None, because it was unset.
     Unset,
-    /// That of honest sellers, but the newest block has none.
+    /// That of honest sellers, but unset in the newest block.
     Leaving,
 }
 
@@ -214,7 +214,7 @@ impl TryFrom<BTreeMap<String, Bytes>> for Addresses {
     }
 }
 
-/// The layer that a card's verb comes from.
+/// The layer that defines a card's verb.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -226,7 +226,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The word in cards and locations.
+    /// The name used in cards and locations.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Commons => "commons",
@@ -250,9 +250,9 @@ pub struct OnChain {
     pub registered: bool,
     /// The account that holds it.
     pub holder: String,
-    /// Where the registry says that it is held.
+    /// The contract that holds it.
     pub custody: Custody,
-    /// Days from the start of the world until the registration expires; negative when it has expired.
+    /// Days from the start of the sandbox until the registration expires. Negative if it has expired.
     pub expires_in_days: i64,
     /// Its resolver.
     pub resolver: ResolverSpec,
@@ -281,15 +281,15 @@ pub enum ResolverSpec {
     None,
     /// A resolver address that has no code.
     NoCode,
-    /// The name has no resolver; its parent's resolver answers for every name below it (ENSIP-10).
+    /// The name has no resolver. Its parent's resolver answers for every name below it (ENSIP-10).
     ParentWildcard,
     /// A resolver that sends clients to these gateways (EIP-3668).
     Offchain(Vec<String>),
     /// A resolver that misbehaves.
     Hostile {
-        /// How.
+        /// The kind of misbehaviour.
         mode: HostileMode,
-        /// The URL for a mode with a lookup, else the record that misbehaves; all of them when empty.
+        /// For a mode with a lookup, the URL. Otherwise the record that misbehaves, or all records if empty.
         #[serde(default)]
         arg: String,
     },
@@ -302,7 +302,7 @@ pub enum Layout {
     /// One raw block.
     #[default]
     Raw,
-    /// A file of several blocks.
+    /// A file in several blocks.
     File,
     /// In a tree of directories.
     Directory,
@@ -322,19 +322,19 @@ pub enum Layout {
 pub struct CardEdit {
     /// A merge patch (RFC 7386).
     pub patch: Map<String, Value>,
-    /// Members to take out, as JSON Pointers (RFC 6901).
+    /// Members to remove, as JSON Pointers (RFC 6901).
     pub remove: Vec<String>,
-    /// Texts to replace after the card was written out, each once.
+    /// Texts to replace after serialization, each once.
     pub replace: Vec<Replacement>,
-    /// The whole text in place of the card.
+    /// A text that replaces the whole card.
     pub text: Option<String>,
-    /// Text after the end.
+    /// Text to append.
     pub append: String,
-    /// This many nested arrays in `meta`.
+    /// Number of nested arrays in `meta`.
     pub nest: usize,
-    /// This many spaces after the end.
+    /// Number of spaces to append.
     pub pad: usize,
-    /// Bytes of the text.
+    /// How the text is encoded.
     pub encoding: Encoding,
 }
 
@@ -348,7 +348,7 @@ pub struct Replacement {
     pub to: String,
 }
 
-/// How the text of a card becomes bytes.
+/// How the text of a card is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
@@ -359,7 +359,7 @@ pub enum Encoding {
     Utf8Bom,
     /// UTF-16, little-endian, after a byte order mark.
     Utf16,
-    /// ISO 8859-1; a character outside it becomes `?`.
+    /// ISO 8859-1. A character outside it becomes `?`.
     Latin1,
 }
 
@@ -371,18 +371,18 @@ fn publisher() -> String {
     PUBLISHER.to_owned()
 }
 
-/// Why a world cannot be built.
+/// Why a sandbox cannot be built from its definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{agent}: {detail}")]
 pub struct SpecError {
-    /// The name at fault.
+    /// The name with the defect.
     pub agent: String,
     /// What is wrong with it.
     pub detail: String,
 }
 
 impl Spec {
-    /// Reads a world from TOML.
+    /// Parses a definition from TOML.
     ///
     /// # Errors
     /// The parser's message, with line and column.
@@ -390,7 +390,7 @@ impl Spec {
         toml::from_str(toml).map_err(|error| error.to_string())
     }
 
-    /// Both worlds in one.
+    /// Combines both definitions.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.agents.extend(other.agents);

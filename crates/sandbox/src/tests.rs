@@ -1,4 +1,4 @@
-//! The servers of a world, asked directly.
+//! Direct requests to the servers of a sandbox.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use clresolve_ipfs::{Budget, ContentId, ContentPath, cat_car};
 
 const CARDS: &str = "https://cards.sandbox.example/agents/v1.0.0/commons";
 
-/// A client that trusts the world and reaches it under its host names.
+/// A client that trusts the sandbox's certificates and connects to its host names.
 fn client(world: &World) -> Client {
     let root = Certificate::from_pem(world.ca_pem().as_bytes()).unwrap();
     let mut builder = Client::builder()
@@ -31,7 +31,7 @@ async fn world(agents: &str) -> World {
     World::start(&Spec::parse(agents).unwrap()).await.unwrap()
 }
 
-/// An agent with a further line of TOML.
+/// The TOML of an agent with an additional line.
 fn agent(name: &str, more: &str) -> String {
     format!("[[agent]]\nname = \"{name}\"\nabout = \"An agent.\"\n{more}\n")
 }
@@ -92,7 +92,7 @@ async fn cards_are_served_well_and_badly() {
     assert!(world.counts().https >= 12);
 }
 
-/// CID and path of the only card that the world's blocks hold in that layout.
+/// CID and path of the only card with that layout in the sandbox.
 fn location(world: &str, layout: &str) -> (ContentId, String) {
     let spec = Spec::parse(&agent(world, &format!("layout = \"{layout}\""))).unwrap();
     let schemas = super::schemas::Schemas::publish(&[]);
@@ -133,7 +133,7 @@ async fn bad_gateways_are_bad() {
             Ok(response) if response.status() == 200 => response.bytes().await.ok(),
             _ => None,
         };
-        // The root of a file in blocks is not a leaf.
+        // The root of a file in several blocks is not a leaf.
         let honest = matches!(manners, GatewayManners::Ok | GatewayManners::RawOnly | GatewayManners::WithoutLeaves);
         assert_eq!(raw.is_some_and(|raw| cid.verify(&raw)), honest, "{manners}");
     }

@@ -1,7 +1,7 @@
-//! The HTTPS origin of a world: one listener on loopback that is every host of the world, by its `Host` header.
+//! The HTTPS origin of a sandbox: one listener on loopback that serves every host, by the `Host` header.
 //!
-//! [`Manners`] says how a document is served: correctly, or with one of many faults. A [`Site`] answers requests; the
-//! cards, the schemas, the IPFS gateways and the CCIP-Read gateway of a world are each one.
+//! [`Manners`] describes how a document is served: correctly, or with one of many faults. A [`Site`] answers requests.
+//! The cards, the schemas, the IPFS gateways and the CCIP-Read gateway of a sandbox each implement it.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -24,19 +24,19 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-/// Connections served at once: many more than a resolver opens, few enough to bound the memory.
+/// Maximum number of concurrent connections: many more than a resolver opens, few enough to bound the memory.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Most bytes of an endless body, for a client that never stops reading.
+/// Maximum number of bytes of an endless body, for a client that never stops reading.
 const ENDLESS_BYTES: usize = 128 * 1024 * 1024;
 
-/// Bytes of one chunk of an endless body.
+/// Number of bytes of one chunk of an endless body.
 const CHUNK: usize = 64 * 1024;
 
-/// What a decompression bomb decompresses to: well over the limit of a card, quick to make.
+/// Decompressed size of a decompression bomb: well over the limit for a card, and quick to generate.
 const BOMB_BYTES: usize = 8 * 1024 * 1024;
 
-/// Time that a client has to send the head of its request.
+/// Timeout for a client to send the head of its request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a document is served.
@@ -46,7 +46,7 @@ pub enum Manners {
     /// 200 with the document.
     #[default]
     Ok,
-    /// 200 with the other version of the document.
+    /// 200 with another version of the document.
     Other,
     /// 200 with a page that says "not found".
     Html,
@@ -54,13 +54,13 @@ pub enum Manners {
     Gzip,
     /// 200 with a few bytes that decompress to many.
     GzipBomb,
-    /// 200 with a body that does not end.
+    /// 200 with an endless body.
     Endless,
-    /// 200 with a length that is over the limit, and that body.
+    /// 200 with a body over the size limit and its `Content-Length`.
     Oversize,
-    /// 200 with a body that ends in the middle.
+    /// 200 with a truncated body.
     Truncated,
-    /// This status and a short text.
+    /// This status with a short text.
     Status(u16),
     /// A redirect to this URL.
     Redirect(String),
@@ -68,20 +68,20 @@ pub enum Manners {
     RedirectLoop,
     /// This many redirects on the same host, then the document.
     Hops(u8),
-    /// The connection is closed instead of an answer.
+    /// The connection is closed without a response.
     Drop,
-    /// No answer, ever.
+    /// No response.
     Stall,
 }
 
-/// A document and how it is served.
+/// A document with the way in which it is served.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    /// How.
+    /// How the document is served.
     pub(crate) manners: Manners,
     /// The document.
     pub(crate) body: Bytes,
-    /// What [`Manners::Other`] serves.
+    /// The document for [`Manners::Other`].
     pub(crate) other: Bytes,
 }
 
@@ -91,7 +91,7 @@ impl Document {
         Self { manners: Manners::Ok, other: body.clone(), body }
     }
 
-    /// The answer to a request for `uri`.
+    /// The response to a request for `uri`.
     pub(crate) fn serve(&self, uri: &Uri) -> Reply {
         match &self.manners {
             Manners::Ok => json(self.body.clone()),
@@ -115,9 +115,9 @@ impl Document {
     }
 }
 
-/// What a site does with a request.
+/// How a site reacts to a request.
 pub(crate) enum Reply {
-    /// Answers.
+    /// Sends a response.
     Answer(Response<Body>),
     /// Closes the connection.
     Drop,
@@ -125,13 +125,13 @@ pub(crate) enum Reply {
     Stall,
 }
 
-/// The hosts of a world.
+/// The hosts of a sandbox.
 pub(crate) trait Site: Send + Sync + 'static {
-    /// The answer to a request to `host`. `body` is empty but for a POST.
+    /// The response to a request for `host`. `body` is empty except for a POST.
     fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply;
 }
 
-/// A running server. It stops when this is dropped.
+/// A running server. Dropping it stops the server.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
@@ -147,7 +147,7 @@ impl Server {
         Ok(Self { address, task })
     }
 
-    /// Where it listens.
+    /// The listener's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -159,7 +159,7 @@ impl Drop for Server {
     }
 }
 
-/// Takes connections until the task is aborted, which ends every connection too.
+/// Accepts connections until the task is aborted, which also closes every connection.
 async fn accept(listener: TcpListener, tls: TlsAcceptor, site: Arc<dyn Site>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -188,7 +188,7 @@ async fn connection(stream: TcpStream, tls: TlsAcceptor, site: Arc<dyn Site>) {
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Why a connection ends without an answer.
+/// The connection ends without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is dropped on purpose")]
 struct Dropped;
@@ -205,7 +205,7 @@ async fn handle(site: &dyn Site, request: Request<Incoming>) -> Result<Response<
     }
 }
 
-/// 200 with a body of JSON.
+/// 200 with a JSON body.
 pub(crate) fn json(body: Bytes) -> Reply {
     bytes("application/json", body)
 }
@@ -215,7 +215,7 @@ pub(crate) fn bytes(content_type: &str, body: Bytes) -> Reply {
     Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
 }
 
-/// 402 with a body of JSON, and a header `PAYMENT-REQUIRED` for each of `terms`.
+/// 402 with a JSON body, and a header `PAYMENT-REQUIRED` for each of `terms`.
 pub(crate) fn payment_required(terms: &[String], body: &str) -> Reply {
     let name = hyper::header::HeaderName::from_static("payment-required");
     let headers = [(CONTENT_TYPE, "application/json")];
@@ -226,13 +226,13 @@ pub(crate) fn payment_required(terms: &[String], body: &str) -> Reply {
     Reply::Answer(response)
 }
 
-/// A page of HTML with that status.
+/// An HTML page with that status.
 pub(crate) fn html(status: StatusCode) -> Reply {
     let page = "<!doctype html><title>sandbox</title><p>There is no such thing here.</p>";
     Reply::Answer(response(status, &[(CONTENT_TYPE, "text/html")], Body::from(page)))
 }
 
-/// A redirect that a client may follow.
+/// A redirect.
 pub(crate) fn redirect(to: &str) -> Reply {
     Reply::Answer(response(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
 }
@@ -242,7 +242,7 @@ pub(crate) fn endless(content_type: &str) -> Reply {
     endless_after(content_type, Bytes::new())
 }
 
-/// 200 with `start`, then bytes without end.
+/// 200 with `start`, followed by endless bytes.
 pub(crate) fn endless_after(content_type: &str, start: Bytes) -> Reply {
     let filler = Bytes::from(vec![b' '; CHUNK]);
     let body = stream::once(async { start }).chain(stream::repeat(filler).take(ENDLESS_BYTES / CHUNK));
@@ -250,12 +250,12 @@ pub(crate) fn endless_after(content_type: &str, start: Bytes) -> Reply {
     Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], body))
 }
 
-/// 200 with the length of `body`, but its first half only; then the connection closes.
+/// 200 with the `Content-Length` of `body`, but only its first half. Then the connection closes.
 pub(crate) fn truncated(content_type: &str, body: &Bytes) -> Reply {
     let length = body.len().to_string();
     let half = Ok(body.slice(..body.len() / 2));
     let cut = async {
-        // The first half must be sent before the connection breaks: the server writes when the body is pending.
+        // The first half must be sent before the connection closes: the server flushes when the body is pending.
         tokio::task::yield_now().await;
         Err(Dropped)
     };
@@ -283,7 +283,7 @@ fn response(status: StatusCode, headers: &[(hyper::header::HeaderName, &str)], b
     response
 }
 
-/// The number in `?hop=N`; 0 without one.
+/// The number in `?hop=N`, or 0.
 fn hop(uri: &Uri) -> u8 {
     uri.query().and_then(|query| query.strip_prefix("hop=")).and_then(|n| n.parse().ok()).unwrap_or(0)
 }

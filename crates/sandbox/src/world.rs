@@ -1,4 +1,4 @@
-//! A running world: the chain, the web, the IPFS gateways and the CCIP-Read gateway of a [`Spec`], on loopback.
+//! A running sandbox: the chain, the web hosts, the IPFS gateways and the CCIP-Read gateway of a [`Spec`], on loopback.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_core::reading::Block;
 use clresolve_ipfs::build;
 
-/// Host of the gateway without faults; those with faults are below it.
+/// Host of the gateway without faults. Those with faults are subdomains of it.
 const GATEWAY_HOST: &str = "gateway.sandbox.example";
 
 /// Host of the CCIP-Read gateway.
@@ -45,30 +45,30 @@ const UNTRUSTED_HOST: &str = "untrusted.sandbox.example";
 /// Port of every https URL.
 const HTTPS: u16 = 443;
 
-/// How far the finalized block is behind the clock: as on mainnet.
+/// How far the finalized block lags behind the clock, as on mainnet.
 const FINALITY: SignedDuration = SignedDuration::from_mins(13);
 
-/// Time between two finalized blocks of nodes that straddle an epoch.
+/// Time between the finalized blocks of two nodes at an epoch boundary.
 const EPOCH: SignedDuration = SignedDuration::from_secs(384);
 
-/// How far the newest block is behind the clock.
+/// How far the newest block lags behind the clock.
 const NEWEST: SignedDuration = SignedDuration::from_secs(12);
 
-/// How often a long-lived world seals a block; well within the age at which a chain counts as stopped.
+/// How often a long-running sandbox seals a block: well within the age at which a chain is considered stopped.
 const SEAL_EVERY: Duration = Duration::from_secs(300);
 
-/// The age up to which the newest block of a long-lived world may grow: one seal may be late.
+/// Maximum age of the newest block of a long-running sandbox: one seal may be late.
 pub const MAX_HEAD_AGE: Duration = Duration::from_secs(2 * SEAL_EVERY.as_secs());
 
-/// Time between the blocks of records that are written later: the least that a chain knows.
+/// Time between blocks for records that are written later: the minimum on a chain.
 const BETWEEN_WRITES: SignedDuration = SignedDuration::from_secs(1);
 
-/// A running world. It stops when this is dropped.
+/// A running sandbox. Dropping it stops the servers.
 pub struct World {
     ca_pem: String,
     server: Server,
     rpc: RpcServer,
-    /// Endpoints that were asked for with a fault, kept alive.
+    /// Endpoints with faults that have been requested. They keep running.
     faulty: Mutex<Vec<(ChainState, RpcServer)>>,
     draft: Draft,
     /// The chain with a newest block that is hours old.
@@ -79,40 +79,40 @@ pub struct World {
     agents: BTreeMap<String, u64>,
 }
 
-/// Why a world cannot start.
+/// Why a sandbox cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// The data does not describe a world.
+    /// The data does not define a sandbox.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The chain refuses what the data says.
+    /// The chain rejects the data.
     #[error("the sandbox's chain: {0}")]
     Chain(#[from] BuildError),
-    /// No loopback port is free, or no certificate can be made.
+    /// No loopback port is free, or no certificate can be created.
     #[error("the sandbox cannot listen on 127.0.0.1: {0}")]
     Listen(String),
 }
 
-/// An upstream of a world.
+/// An upstream of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At {
     /// Its label in verdicts and logs.
     pub label: String,
-    /// Where it is.
+    /// Its URL.
     pub url: String,
 }
 
-/// Requests received so far, by kind.
+/// Numbers of requests received so far, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// For cards.
     pub https: u64,
     /// For blocks and CARs.
     pub gateway: u64,
-    /// JSON-RPC to the endpoint that each world has; a batch counts as one.
+    /// JSON-RPC to the default endpoint. A batch counts as one.
     pub rpc: u64,
-    /// The same to all that were asked for beside it.
+    /// JSON-RPC to the other endpoints.
     pub further_rpc: u64,
     /// To the CCIP-Read gateway.
     pub ccip: u64,
@@ -126,20 +126,20 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChainState {
-    /// A chain that grows.
+    /// A growing chain.
     #[default]
     Growing,
-    /// The same chain one finalized block further on, as nodes are while an epoch turns.
+    /// The same chain, with one more finalized block, as seen on some nodes at an epoch boundary.
     Ahead,
-    /// The same chain, whose newest block is long past.
+    /// The same chain with an old newest block.
     Stopped,
 }
 
 impl World {
-    /// Builds the world and starts its servers on free ports of 127.0.0.1.
+    /// Builds the sandbox and starts its servers on free ports of 127.0.0.1.
     ///
     /// # Errors
-    /// If `spec` does not describe a world, or no port is free.
+    /// `spec` does not define a sandbox, or no port is free.
     pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
         let now = Timestamp::now();
         let schemas = Schemas::publish(&spec.schemas);
@@ -176,12 +176,12 @@ impl World {
         At { label: "sandbox-rpc".to_owned(), url: self.rpc.url() }
     }
 
-    /// Hash of the chain's first block.
+    /// Hash of block 0.
     pub fn genesis(&self) -> B256 {
         self.site.chain().genesis().hash
     }
 
-    /// The certificate that signed those of its hosts, in PEM.
+    /// The certificate of the authority for its hosts, in PEM.
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
@@ -196,10 +196,10 @@ impl World {
         &self.agents
     }
 
-    /// An endpoint that reads `state` and fails in the way of `fault`.
+    /// Starts an endpoint that reads `state` and has the fault `fault`.
     ///
     /// # Errors
-    /// If no port is free.
+    /// No port is free.
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState) -> Result<At, WorldError> {
         let chain = match state {
             ChainState::Growing => self.site.chain(),
@@ -214,11 +214,11 @@ impl World {
         Ok(endpoint)
     }
 
-    /// Writes a text record, as the holder of the name does, in a new block that is not final. Every endpoint that reads a
+    /// Writes a text record on behalf of the name's holder, in a new block that is not final. Every endpoint of a
     /// growing chain serves it from the next request on.
     ///
     /// # Errors
-    /// If the name has no resolver with records.
+    /// The name has no resolver with records.
     pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
         let newest = &mut self.draft.newest;
         newest.set_text(name, key, value)?;
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// A gateway with these manners.
+    /// The gateway with these manners.
     pub fn gateway(&self, manners: GatewayManners) -> At {
         let host = gateway_host(manners);
         let label = host.trim_end_matches(&format!(".{}", ca::DOMAIN)).to_owned();
@@ -275,18 +275,18 @@ impl World {
         ]
     }
 
-    /// Keeps the chain growing. It never ends.
+    /// Keeps the chain growing. Never returns.
     pub async fn run(mut self) {
         loop {
             tokio::time::sleep(SEAL_EVERY).await;
-            // A clock that was set back gives no new block; the next round may.
+            // If the clock was set back, no block is sealed. The next round may seal one.
             if let Ok(chain) = self.draft.grow(Timestamp::now()) {
                 self.publish(&Arc::new(chain));
             }
         }
     }
 
-    /// Where each host of the world is reached: `HOST:PORT:ADDRESS:PORT`, as `--connect-to` takes it.
+    /// The address of each host: `HOST:PORT:ADDRESS:PORT`, the format of `--connect-to`.
     pub fn connect_to(&self) -> Vec<String> {
         let target = self.server.address();
         let faulty = GatewayManners::ALL.into_iter().map(gateway_host);
@@ -300,7 +300,7 @@ impl World {
     }
 }
 
-/// The hosts that the certificate of a world covers, in addition to those of [`discovery::HOSTS`].
+/// The hosts that the certificate covers, in addition to those of [`discovery::HOSTS`].
 const CERTIFIED: [&str; 8] = [
     CARDS_HOST,
     SCHEMAS_HOST,
@@ -323,19 +323,19 @@ fn publish(agents: &[Agent], schemas: &Schemas) -> Result<Vec<(Agent, Published)
     agents.iter().map(|agent| Ok((agent.clone(), agent.publish(schemas)?))).collect()
 }
 
-/// The final blocks of a world's chain.
+/// The final blocks of the chain.
 #[derive(Clone)]
 struct Draft {
     builder: ChainBuilder,
     /// The same chain with the blocks that are not final.
     newest: ChainBuilder,
-    /// Records that the newest block has, and the finalized one has not.
+    /// Records that are in the newest block but not in the finalized one.
     pending: Vec<(EnsName, String, String)>,
-    /// The same of address records.
+    /// Address records that are in the newest block but not in the finalized one.
     pending_addresses: Vec<(EnsName, CoinType, alloy_primitives::Bytes)>,
     /// Names that have another holder in the newest block.
     pending_holders: Vec<(EnsName, Address)>,
-    /// Agents of the registry whose wallets the newest block has no more, each with its account.
+    /// Registry agents whose wallets are unset in the newest block, each with its account.
     pending_wallets: Vec<(Address, u64)>,
 }
 
@@ -366,7 +366,7 @@ impl Draft {
             draft.enter(number, agent, entry)?;
         }
         draft.builder.seal(SandboxPurchase::SETTLED_AT - NEWEST)?;
-        // In a block of their own: that of all names has more receipts than anybody reads.
+        // In their own block, since the block with all names has too many receipts to read.
         for purchase in SandboxPurchase::FINAL {
             purchase.settle(&mut draft.builder)?;
         }
@@ -375,7 +375,7 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Enters an agent in the registry of agents.
+    /// Registers an agent in the registry of agents.
     fn enter(&mut self, number: u64, agent: &Agent, entry: &EntrySpec) -> Result<(), WorldError> {
         let file = || {
             let file = registration_file(number, agent, entry);
@@ -462,14 +462,14 @@ impl Draft {
         Ok(self.builder.finalize()?)
     }
 
-    /// Seals a block that is final at `now`, and gives the chain with the [newest](Self::chain) behind it.
+    /// Seals a block that is final at `now`, and returns the chain with the [newest](Self::chain) block after it.
     fn grow(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
         self.seal(now)?;
         self.chain(now)
     }
 
-    /// The chain with a block that is not final behind the final ones. It has the pending records; the next round has another
-    /// in its place.
+    /// The chain with a block after the final ones that is not final. It contains the pending records. The next round
+    /// replaces it.
     fn chain(&mut self, now: Timestamp) -> Result<SandboxChain, WorldError> {
         let mut newest = self.builder.clone();
         for (name, key, value) in &self.pending {
@@ -492,7 +492,7 @@ impl Draft {
     }
 }
 
-/// The file in which an agent of the registry says what it is.
+/// The registration file of an agent of the registry.
 fn registration_file(number: u64, agent: &Agent, entry: &EntrySpec) -> String {
     let file = json!({
         "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
@@ -505,7 +505,7 @@ fn registration_file(number: u64, agent: &Agent, entry: &EntrySpec) -> String {
     file.to_string()
 }
 
-/// The agents that have an entry in the registry of agents, each with its number.
+/// The agents with an entry in the registry of agents, each with its number.
 fn entries(agents: &[Agent]) -> impl Iterator<Item = (u64, &Agent, &EntrySpec)> {
     let entries = agents.iter().filter_map(|agent| Some((agent, agent.erc8004.as_ref()?)));
     (1..).zip(entries).map(|(number, (agent, entry))| (number, agent, entry))
@@ -518,12 +518,12 @@ fn parse(name: &str) -> Result<EnsName, SpecError> {
         .map_err(|detail| SpecError { agent: name.to_owned(), detail })
 }
 
-/// The address of the account that the data calls `label`. Its key is unknown.
+/// The address of the account `label` in the data. Its key is unknown.
 fn account(label: &str) -> Address {
     Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
 }
 
-/// Everything behind the world's https hosts.
+/// All https hosts of the sandbox.
 struct Hosts {
     documents: HashMap<(String, String), Document>,
     store: Store,
@@ -633,7 +633,7 @@ fn ccip_answer(answer: &[u8]) -> Reply {
     web::json(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
 }
 
-/// `answer` with one changed byte in its signature, which is the last part and padded to whole words.
+/// `answer` with one byte changed in its signature, which is the last part and padded to whole words.
 fn forged(answer: &[u8]) -> Vec<u8> {
     let mut bytes = answer.to_vec();
     let in_signature = bytes.len().saturating_sub(64);

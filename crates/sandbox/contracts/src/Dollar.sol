@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// A token that moves by signed authorisations (EIP-3009), as the assets of x402 do. Whoever deploys it holds all of it.
+/// A token that is transferred by signed authorisations (EIP-3009), like the assets of x402. The deployer owns the
+/// total supply.
 contract Dollar {
     string public constant name = "Sandbox Dollar";
     string public constant version = "1";
@@ -14,7 +15,7 @@ contract Dollar {
     bytes32 private constant TRANSFER = keccak256(
         "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
     );
-    /// Half the order of secp256k1: of the two signatures for one message only the lower counts.
+    /// Half the order of secp256k1. Of the two signatures for one message, only the one with the lower `s` is accepted.
     uint256 private constant HALF_ORDER = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0;
 
     mapping(address => uint256) public balanceOf;

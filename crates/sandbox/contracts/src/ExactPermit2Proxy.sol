@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// The part of Permit2 that moves a token by a signature with a witness.
+/// The function of Permit2 that transfers a token by a signature with a witness.
 interface IPermit2 {
     struct TokenPermissions {
         address token;
@@ -29,8 +29,8 @@ interface IPermit2 {
     ) external;
 }
 
-/// The spender of x402's payments by Permit2: it moves exactly the permitted amount, to the witness's `to`. It has the
-/// interface of x402's own contract and stands for it on test chains, since no package has that one's code.
+/// The spender of x402's payments by Permit2: it transfers exactly the permitted amount to the witness's `to`. It has
+/// the interface of x402's own contract and replaces it on test chains, since no package contains that contract's code.
 contract ExactPermit2Proxy {
     IPermit2 private constant PERMIT2 = IPermit2(0x000000000022D473030F116dDEE9F6B43aC78BA3);
     string private constant WITNESS_TYPE =

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC165, IExtendedResolver, IMulticoin, IProfiles, OffchainLookup} from "./Profiles.sol";
 
-/// A resolver that misbehaves in one way. The other records, where only one key misbehaves, are as set.
+/// A resolver that misbehaves in one way. If only one key misbehaves, the other records are returned as set.
 contract HostileResolver is IERC165, IExtendedResolver, IMulticoin, IProfiles {
     enum Mode {
         Aliased, // a string whose length word is the offset word itself
@@ -32,7 +32,8 @@ contract HostileResolver is IERC165, IExtendedResolver, IMulticoin, IProfiles {
 
     address private immutable DEPLOYER = msg.sender;
     Mode private immutable MODE;
-    /// The URL of a lookup; else the key that misbehaves (`addr` for addresses by coin type), all of them when empty.
+    /// The URL of a lookup, or the key that misbehaves (`addr` for addresses by coin type). All keys misbehave if it is
+    /// empty.
     string private _arg;
 
     address private _addr;
@@ -84,12 +85,12 @@ contract HostileResolver is IERC165, IExtendedResolver, IMulticoin, IProfiles {
             || id == type(IMulticoin).interfaceId;
     }
 
-    /// EIP-3668 callback of a lookup that never ends.
+    /// EIP-3668 callback that always requests another lookup.
     function loopCallback(bytes calldata, bytes calldata) external view {
         _lookup(address(this), _one(_arg), this.loopCallback.selector);
     }
 
-    /// EIP-3668 callback that takes whatever the URL answered for the text.
+    /// EIP-3668 callback that returns the URL's response as the text without verification.
     function believeCallback(bytes calldata answer, bytes calldata) external pure returns (bytes memory) {
         return answer;
     }
@@ -130,7 +131,7 @@ contract HostileResolver is IERC165, IExtendedResolver, IMulticoin, IProfiles {
         urls[0] = url;
     }
 
-    /// Asks for more memory than any gas limit pays for, which takes all gas at once.
+    /// Requests more memory than any gas limit pays for, which uses up all gas at once.
     function _burn() private pure {
         assembly { revert(0, 0xffffffffffff) }
     }
@@ -139,7 +140,7 @@ contract HostileResolver is IERC165, IExtendedResolver, IMulticoin, IProfiles {
         assembly { return(add(data, 32), mload(data)) }
     }
 
-    /// A string of `HUGE` letters, built in place: copies of it would not fit the gas limit.
+    /// A string of `HUGE` letters, built in place because copies of it would exceed the gas limit.
     function _answerHuge() private pure {
         assembly {
             let data := mload(0x40)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// The part of an ERC-8004 identity registry that readers use: agents, their registration files and their wallets. Whoever
-/// registers an agent owns it, and is its wallet until that is taken out.
+/// The functions of an ERC-8004 identity registry that clients read: agents, their registration files and their
+/// wallets. The account that registers an agent owns it, and is its wallet until the wallet is unset.
 contract IdentityRegistry {
     mapping(uint256 => address) private owners;
     mapping(uint256 => string) private uris;

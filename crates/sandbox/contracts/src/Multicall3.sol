@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// The part of Multicall3's face that clients of the sandbox call.
+/// The functions of Multicall3 that clients of the sandbox call.
 contract Multicall3 {
     struct Call {
         address target;
@@ -21,7 +21,8 @@ contract Multicall3 {
 
     error CallFailed(uint256 index);
 
-    /// Runs the calls and names the block they ran in; its hash is not known while it runs and stays zero.
+    /// Executes the calls and returns the number of the block in which they ran. The block's hash is unknown during
+    /// execution and remains zero.
     function tryBlockAndAggregate(bool requireSuccess, Call[] calldata calls)
         external
         payable

@@ -4,12 +4,13 @@ pragma solidity 0.8.37;
 import {IRegistrar} from "./Registrar.sol";
 import {IRegistry} from "./Registry.sol";
 
-/// What resolvers need of the wrapper.
+/// The functions of the wrapper that resolvers need.
 interface INameWrapper {
     function ownerOf(uint256 node) external view returns (address);
 }
 
-/// The reading face of the NameWrapper. It owns its names in the registry and remembers their holders and their spelling.
+/// The read functions of the NameWrapper. It owns its names in the registry, and stores their holders and their
+/// spelling.
 contract NameWrapper is INameWrapper {
     struct Wrapped {
         address owner;
@@ -24,7 +25,7 @@ contract NameWrapper is INameWrapper {
     /// A name with this fuse leaves its holder when it expires.
     uint32 private constant PARENT_CANNOT_CONTROL = 1 << 16;
     uint32 private constant IS_DOT_ETH = 1 << 17;
-    /// A wrapped `.eth` name stays its holder's for this long after the registration has expired.
+    /// The holder of a wrapped `.eth` name keeps it for this long after the registration has expired.
     uint64 private constant GRACE_PERIOD = 90 days;
 
     IRegistry private immutable REGISTRY;
@@ -59,7 +60,7 @@ contract NameWrapper is INameWrapper {
         return _names[uint256(node)].owner != address(0) && REGISTRY.owner(node) == address(this);
     }
 
-    /// Registers a second-level `.eth` name until `expires` and keeps it for `owner`.
+    /// Registers a second-level `.eth` name until `expires` and wraps it for `owner`.
     function registerAndWrap(string calldata label, address owner, uint64 expires, address resolver) external {
         if (msg.sender != DEPLOYER) revert Unauthorised(ETH_NODE);
         bytes32 labelhash = keccak256(bytes(label));
@@ -69,7 +70,7 @@ contract NameWrapper is INameWrapper {
         wrap(node, ETH_NODE, label, Wrapped(owner, PARENT_CANNOT_CONTROL | IS_DOT_ETH, expires + GRACE_PERIOD));
     }
 
-    /// Makes a wrapped subname that outlives its holder's wish until `expiry`, at most the parent's.
+    /// Creates a wrapped subname that the parent cannot revoke until `expiry`, which is at most the parent's expiry.
     function setSubnodeRecord(bytes32 parent, string calldata label, address owner, address resolver, uint64 expiry)
         external
     {

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC165, IExtendedResolver, OffchainLookup} from "./Profiles.sol";
 
-/// What the gateway answers: the result, when it stops being valid, and a signature over both and the request.
+/// The gateway's response: the result, its expiry, and a signature over both and the request.
 interface IGateway {
     function resolve(bytes calldata name, bytes calldata data)
         external
@@ -11,12 +11,13 @@ interface IGateway {
         returns (bytes memory result, uint64 expires, bytes memory signature);
 }
 
-/// An ENSIP-10 resolver whose records come from a gateway (EIP-3668) and count only with the gateway's signature.
+/// An ENSIP-10 resolver whose records come from a gateway (EIP-3668) and are accepted only with the gateway's
+/// signature.
 contract OffchainResolver is IERC165, IExtendedResolver {
     error SignatureExpired(uint64 expires);
     error SignatureInvalid();
 
-    /// Half the order of secp256k1; a larger `s` is the same signature written another way.
+    /// Half the order of secp256k1. A larger `s` is another encoding of the same signature.
     uint256 private constant MAX_S = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0;
 
     address public immutable SIGNER;
@@ -32,7 +33,7 @@ contract OffchainResolver is IERC165, IExtendedResolver {
         revert OffchainLookup(address(this), _urls, request, this.resolveCallback.selector, request);
     }
 
-    /// Checks the gateway's answer to `request` and returns the result in it.
+    /// Verifies the gateway's response to `request` and returns the result in it.
     function resolveCallback(bytes calldata answer, bytes calldata request) external view returns (bytes memory) {
         (bytes memory result, uint64 expires, bytes memory signature) = abi.decode(answer, (bytes, uint64, bytes));
         if (expires < block.timestamp) revert SignatureExpired(expires);

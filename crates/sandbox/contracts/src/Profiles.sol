@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// The resolver profiles that the sandbox's resolvers answer: what a call may ask of a name.
+/// The resolver profiles of the sandbox's resolvers.
 interface IProfiles {
     /// EIP-137.
     function addr(bytes32 node) external view returns (address);
@@ -24,13 +24,13 @@ interface IExtendedResolver {
     function resolve(bytes calldata name, bytes calldata data) external view returns (bytes memory);
 }
 
-/// Several calls of one contract in one.
+/// Several calls to one contract in a single call.
 interface IMulticallable {
     function multicall(bytes[] calldata calls) external returns (bytes[] memory);
 }
 
-/// EIP-3668: ask one of `urls` with `callData` and bring the answer to `callbackFunction`.
+/// EIP-3668: request one of `urls` with `callData` and pass the response to `callbackFunction`.
 error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
 
-/// A call that the resolver does not know.
+/// A call that the resolver does not support.
 error UnsupportedResolverProfile(bytes4 selector);

@@ -13,7 +13,7 @@ contract PublicResolver is IERC165, IMulticallable, IMulticoin, IProfiles {
 
     error Unauthorised(bytes32 node);
 
-    /// The coin type of ether, whose address is that of EIP-137.
+    /// The coin type of ether. Its address is the address of EIP-137.
     uint256 private constant ETHER = 60;
 
     IRegistry private immutable REGISTRY;
@@ -62,7 +62,7 @@ contract PublicResolver is IERC165, IMulticallable, IMulticoin, IProfiles {
         emit TextChanged(node, key, key, value);
     }
 
-    /// Runs each call on this contract for the same caller; one that fails fails all.
+    /// Executes each call on this contract for the same caller. If one fails, all fail.
     function multicall(bytes[] calldata calls) external returns (bytes[] memory results) {
         results = new bytes[](calls.length);
         for (uint256 i; i < calls.length; i++) {

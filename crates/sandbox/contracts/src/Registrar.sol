@@ -3,12 +3,12 @@ pragma solidity 0.8.37;
 
 import {IRegistry} from "./Registry.sol";
 
-/// What the NameWrapper needs of the registrar.
+/// The functions of the registrar that the NameWrapper needs.
 interface IRegistrar {
     function register(uint256 labelhash, address owner, uint256 expires) external;
 }
 
-/// The reading face of the `.eth` registrar, over registrations that its controllers write with any expiry.
+/// The read functions of the `.eth` registrar. Its controllers write registrations with any expiry.
 contract Registrar is IRegistrar {
     event NameRegistered(uint256 indexed id, address indexed owner, uint256 expires);
 
@@ -31,12 +31,12 @@ contract Registrar is IRegistrar {
         WRAPPER = wrapper;
     }
 
-    /// When the registration ends, in seconds of Unix time; 0 when there never was one.
+    /// When the registration expires, in seconds of Unix time. 0 if the name was never registered.
     function nameExpires(uint256 labelhash) external view returns (uint256) {
         return _expiries[labelhash];
     }
 
-    /// Who holds the registration. Reverts once it has expired.
+    /// The holder of the registration. Reverts once it has expired.
     function ownerOf(uint256 labelhash) external view returns (address) {
         if (_expiries[labelhash] <= block.timestamp) revert Expired(labelhash);
         return _owners[labelhash];

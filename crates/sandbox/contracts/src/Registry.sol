@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// What the other contracts need of the registry.
+/// The functions of the registry that the other contracts need.
 interface IRegistry {
     function owner(bytes32 node) external view returns (address);
     function resolver(bytes32 node) external view returns (address);
@@ -26,7 +26,7 @@ contract Registry is IRegistry {
 
     mapping(bytes32 node => Record) private _records;
 
-    /// The deployer holds the root.
+    /// The deployer owns the root.
     constructor() {
         _records[0].owner = msg.sender;
     }

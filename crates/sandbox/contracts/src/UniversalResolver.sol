@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {IERC165, IExtendedResolver, IMulticallable, OffchainLookup, UnsupportedResolverProfile} from "./Profiles.sol";
 import {IRegistry} from "./Registry.sol";
 
-/// ENSIP-21: many lookups of EIP-3668 in one.
+/// ENSIP-21: many EIP-3668 lookups in one request.
 interface IBatchGateway {
     struct Request {
         address sender;
@@ -18,7 +18,7 @@ interface IBatchGateway {
         returns (bool[] memory failures, bytes[] memory responses);
 }
 
-/// ENSIP-23's forward half, over ENSIP-1, ENSIP-10 and ENSIP-21. `reverse` and ENSIP-22 are left out.
+/// The forward half of ENSIP-23, with ENSIP-1, ENSIP-10 and ENSIP-21. `reverse` and ENSIP-22 are not implemented.
 contract UniversalResolver is IERC165 {
     error ResolverNotFound(bytes name);
     error ResolverNotContract(bytes name, address resolver);
@@ -26,7 +26,7 @@ contract UniversalResolver is IERC165 {
     error NameMalformed(bytes name);
     error BatchGatewayMalformed();
 
-    /// Where one call to the resolver stands.
+    /// The state of one call to the resolver.
     enum Status {
         Pending, // waits for a lookup; `data` is the OffchainLookup
         Answered, // `data` is the answer
@@ -41,7 +41,7 @@ contract UniversalResolver is IERC165 {
         bytes data;
     }
 
-    /// What a resolution carries from one round of lookups to the next.
+    /// The state of a resolution between two rounds of lookups.
     struct Session {
         address resolver;
         bool extended;
@@ -58,7 +58,7 @@ contract UniversalResolver is IERC165 {
     }
 
     bytes4 private constant INTERFACE_ID = 0xcd191b34;
-    /// EIP-165's allowance for `supportsInterface`.
+    /// EIP-165's gas limit for `supportsInterface`.
     uint256 private constant INTERFACE_GAS = 30_000;
 
     IRegistry private immutable REGISTRY;
@@ -67,12 +67,13 @@ contract UniversalResolver is IERC165 {
         REGISTRY = registry;
     }
 
-    /// The resolver of the nearest ancestor that has one, the namehash of `name`, and where that ancestor begins in it.
+    /// The resolver of the nearest ancestor that has one, the namehash of `name`, and the offset of that ancestor in
+    /// it.
     function findResolver(bytes calldata name) public view returns (address resolver, bytes32 node, uint256 offset) {
         return _find(name, 0);
     }
 
-    /// The answer to `data`, or to each call in it when it is a `multicall(bytes[])`, and the resolver that gave it.
+    /// The result of `data`, or of each call in it if it is a `multicall(bytes[])`, and the resolver that returned it.
     function resolve(bytes calldata name, bytes calldata data) external view returns (bytes memory, address) {
         (address resolver,, uint256 offset) = findResolver(name);
         if (resolver == address(0)) revert ResolverNotFound(name);
@@ -93,7 +94,7 @@ contract UniversalResolver is IERC165 {
         return _finish(session);
     }
 
-    /// EIP-3668 callback: takes the batch gateway's answers to the resolver's own callbacks.
+    /// EIP-3668 callback: passes the batch gateway's responses to the resolver's own callbacks.
     function resolveCallback(bytes calldata response, bytes calldata extraData)
         external
         view
@@ -127,7 +128,7 @@ contract UniversalResolver is IERC165 {
         return id == type(IERC165).interfaceId || id == INTERFACE_ID;
     }
 
-    /// Walks from the root to the label at `start`; the last resolver on the way is the nearest.
+    /// Walks from the root to the label at `start`. The last resolver found is the nearest.
     function _find(bytes calldata name, uint256 start)
         private
         view
@@ -166,7 +167,7 @@ contract UniversalResolver is IERC165 {
         else call.status = _asksFor(answer, target) ? Status.Pending : Status.Failed;
     }
 
-    /// Whether `answer` is a lookup in the name of `target`. One in another's name is an error (EIP-3668).
+    /// Whether `answer` is a lookup with `target` as its sender. Another sender is an error (EIP-3668).
     function _asksFor(bytes memory answer, address target) private pure returns (bool) {
         return bytes4(answer) == OffchainLookup.selector && _lookup(answer).sender == target;
     }
@@ -181,7 +182,7 @@ contract UniversalResolver is IERC165 {
         return (abi.encode(results), session.resolver);
     }
 
-    /// Reverts with one lookup for all pending calls, if there are any.
+    /// If calls are pending, reverts with one lookup for all of them.
     function _lookUpPending(Session memory session) private view {
         uint256 count;
         for (uint256 i; i < session.calls.length; i++) {
@@ -206,7 +207,7 @@ contract UniversalResolver is IERC165 {
         );
     }
 
-    /// The answer to the only call; what is not an answer reverts.
+    /// The result of the only call. Reverts if there is none.
     function _single(Session memory session) private pure returns (bytes memory) {
         Call memory call = session.calls[0];
         if (call.status == Status.Silent) revert UnsupportedResolverProfile(call.selector);
@@ -218,7 +219,7 @@ contract UniversalResolver is IERC165 {
         return _element(session, call);
     }
 
-    /// The answer to one call of several, or its error.
+    /// The result of one of several calls, or its error.
     function _element(Session memory session, Call memory call) private pure returns (bytes memory) {
         if (call.status == Status.Silent) {
             return abi.encodeWithSelector(UnsupportedResolverProfile.selector, call.selector);

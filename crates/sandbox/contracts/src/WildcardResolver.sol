@@ -3,8 +3,8 @@ pragma solidity 0.8.37;
 
 import {IERC165, IExtendedResolver, IMulticoin, IProfiles, UnsupportedResolverProfile} from "./Profiles.sol";
 
-/// An ENSIP-10 resolver that answers for every name it is asked about, with one set of records for all of them.
-/// `{label}` in a text stands for the first label of the name that was asked.
+/// An ENSIP-10 resolver that answers for any name, with the same set of records for all of them. `{label}` in a text
+/// stands for the first label of the requested name.
 contract WildcardResolver is IERC165, IExtendedResolver {
     error Unauthorised();
 
@@ -46,7 +46,7 @@ contract WildcardResolver is IERC165, IExtendedResolver {
         return id == type(IERC165).interfaceId || id == type(IExtendedResolver).interfaceId;
     }
 
-    /// `pattern` with every mark replaced by `label`.
+    /// `pattern` with every placeholder replaced by `label`.
     function _fill(bytes memory pattern, bytes calldata label) private pure returns (bytes memory filled) {
         uint256 from;
         uint256 cursor;

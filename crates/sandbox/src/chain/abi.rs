@@ -38,7 +38,7 @@ sol! {
         function setText(string key, string value);
     }
 
-    /// The same of those resolvers.
+    /// The address functions of those resolvers.
     interface OwnMulticoin {
         function setAddr(uint256 coinType, bytes value);
     }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use alloy_primitives::Bytes;
 use serde::Deserialize;
 
-/// A contract of `contracts/src` that this chain has. Its name there is that of the variant.
+/// A contract of `contracts/src` on this chain. It has the name of its variant.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Contract {
     Dollar,
@@ -23,7 +23,7 @@ pub(super) enum Contract {
 }
 
 impl Contract {
-    /// Creation code followed by the ABI-encoded arguments of the constructor.
+    /// The creation code, followed by the ABI-encoded constructor arguments.
     pub(super) fn creation_code(self, arguments: &[u8]) -> Bytes {
         let code = ARTIFACTS.creation.get(&format!("{self:?}")).expect("compile.mjs writes the code of every contract");
         [code, arguments].concat().into()

@@ -32,11 +32,11 @@ use clresolve_core::reading::Block;
 const ROOT_NODE: B256 = B256::ZERO;
 /// Namehash of `eth`.
 const ETH_NODE: B256 = b256!("93cdeb708b7545dc668eb9280176169d1c33cfd8ed6f04690a0bcc88a93fc4ae");
-/// Deploys the contracts, and holds the root and every name that only exists for the names below it.
+/// The account that deploys the contracts. It holds the root and every name that exists only as a parent.
 const OPERATOR: Address = address!("00000000000000000000000000000000005a4d80");
-/// The year 2100: the expiry of names that are given none.
+/// The year 2100: the default expiry of a name.
 const FAR_FUTURE: u64 = 4_102_444_800;
-/// SHA-256 of nothing: the root of a block without requests (EIP-7685).
+/// SHA-256 of the empty string: the root of a block without requests (EIP-7685).
 const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 
 /// A name to register on the chain.
@@ -44,11 +44,11 @@ const EMPTY_REQUESTS_HASH: B256 = b256!("e3b0c44298fc1c149afbf4c8996fb92427ae41e
 pub struct NameRegistration {
     /// The name. Missing ancestors are registered without a resolver.
     pub name: EnsName,
-    /// Who holds it.
+    /// The holder's account.
     pub owner: Address,
     /// The contract that holds it. A subname is held by the contract of its parent.
     pub custody: Custody,
-    /// Its expiry; in the year 2100 when `None`. Without meaning for a subname in the registry.
+    /// Its expiry. `None` means the year 2100. Ignored for a subname in the registry.
     pub expiry: Option<Timestamp>,
     /// Its resolver.
     pub resolver: ResolverKind,
@@ -56,8 +56,8 @@ pub struct NameRegistration {
     pub texts: BTreeMap<String, String>,
     /// Address record (EIP-137).
     pub addr: Option<Address>,
-    /// Address records by coin type (ENSIP-9). Any bytes: a publisher may set others than an address has. In the public
-    /// resolver the one of ether is `addr` too.
+    /// Address records by coin type (ENSIP-9). Any bytes are allowed, because a publisher may set invalid addresses. In
+    /// the public resolver, the record for ether is also `addr`.
     pub addresses: BTreeMap<CoinType, Bytes>,
 }
 
@@ -77,7 +77,7 @@ impl NameRegistration {
     }
 }
 
-/// The contract that knows a name's holder.
+/// The contract that stores a name's holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Custody {
@@ -97,11 +97,12 @@ pub enum ResolverKind {
     Public,
     /// No resolver is set.
     None,
-    /// An address without code, or any other: nothing is deployed there.
+    /// This address. Nothing is deployed there, so it may have no code.
     Address(Address),
-    /// An ENSIP-10 resolver for the name and all below it; `{label}` in a text becomes the asked name's first label.
+    /// An ENSIP-10 resolver for the name and all names below it. `{label}` in a text stands for the first label of the
+    /// requested name.
     Wildcard,
-    /// An EIP-3668 resolver that sends clients to `urls` (with `{sender}` and `{data}` where wanted), where the world
+    /// An EIP-3668 resolver that sends clients to `urls` (with optional `{sender}` and `{data}`), where the sandbox
     /// serves [`SandboxChain::answer`].
     Offchain {
         /// Gateway URL templates.
@@ -109,16 +110,16 @@ pub enum ResolverKind {
     },
     /// A resolver that misbehaves.
     Hostile {
-        /// How.
+        /// The kind of misbehaviour.
         mode: HostileMode,
-        /// The URL, for the modes with a lookup; else the text key that misbehaves while the others are answered
-        /// well, or `addr` for the addresses by coin type. Every key, when empty.
+        /// For modes with a lookup, the URL. Otherwise the text key that misbehaves while the others are returned
+        /// correctly, or `addr` for the addresses by coin type. If empty, every key misbehaves.
         #[serde(default)]
         arg: String,
     },
 }
 
-/// Ways in which a hostile resolver misbehaves. The order is that of the contract's own list.
+/// Ways in which a hostile resolver misbehaves, in the order of the contract's own list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -133,29 +134,29 @@ pub enum HostileMode {
     BadUtf8,
     /// Uses up all gas.
     Burn,
-    /// Uses up all gas when asked for its interfaces, and answers well otherwise.
+    /// Uses up all gas in `supportsInterface`, and responds correctly otherwise.
     BurnInterface,
-    /// Answers with no bytes at all.
+    /// Returns no bytes.
     Empty,
-    /// Claims every interface and answers ENSIP-10 with garbage, which fails the Universal Resolver's whole call.
+    /// Claims every interface and responds to ENSIP-10 with garbage, so that the Universal Resolver's whole call fails.
     ExtendedGarbage,
-    /// Answers with four bytes.
+    /// Returns four bytes.
     Garbage,
-    /// A string of 1 MiB. More than one such key does not fit the gas limit.
+    /// A string of 1 MiB. More than one such key exceeds the gas limit.
     Huge,
-    /// Runs the invalid opcode.
+    /// Executes the invalid opcode.
     Invalid,
-    /// Sends the client to the URL again after every answer.
+    /// Requests another lookup after every response.
     Loop,
-    /// Asks for a lookup without any URL.
+    /// Requests a lookup without any URL.
     NoUrls,
     /// Reverts with a reason.
     Revert,
-    /// Reverts with 1 MiB. More than one such key does not fit the gas limit.
+    /// Reverts with 1 MiB. More than one such key exceeds the gas limit.
     RevertHuge,
-    /// Asks for a lookup in the name of another contract, which EIP-3668 forbids.
+    /// Requests a lookup with another contract as its sender, which EIP-3668 forbids.
     Sender,
-    /// Sends the client to the URL, and takes what comes back for the (ABI-encoded) text.
+    /// Requests a lookup, and returns the response as the (ABI-encoded) text without verification.
     Ssrf,
 }
 
@@ -163,34 +164,34 @@ pub enum HostileMode {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A name that every chain has already (`eth`).
+    /// A name that exists on every chain (`eth`).
     #[error("{0} cannot be registered: every chain has it")]
     Reserved(String),
-    /// A subname with another custody than its parent.
+    /// A subname whose custody differs from that of its parent.
     #[error("{0} must be held by the contract that holds its parent")]
     Custody(String),
     /// The name was not registered.
     #[error("{0} is not registered")]
     Unregistered(String),
-    /// The name's resolver has no records that could be written.
+    /// The name's resolver has no writable records.
     #[error("the resolver of {0} takes no records")]
     NoRecords(String),
-    /// A time before 1970, or a block that is not later than the one before it.
+    /// A time before 1970, or a block that is not later than the previous one.
     #[error("{0} cannot be the time of the next block or of an expiry")]
     Time(Timestamp),
-    /// A chain needs one sealed block at least.
+    /// A chain needs at least one sealed block.
     #[error("no block has been sealed")]
     NoBlock,
-    /// A contract refused a transaction.
+    /// A contract rejected a transaction.
     #[error("the transaction failed: {0}")]
     Transaction(String),
 }
 
-/// A chain under construction. A clone continues independently, so that one world can have several futures.
+/// A chain under construction. A clone continues independently, so that one state can have several futures.
 #[derive(Clone)]
 pub struct ChainBuilder {
     state: Accounts,
-    /// The root of the state, if nothing has changed since it was computed: that takes long.
+    /// The state root, if nothing has changed since it was computed. Computing it is slow.
     root: Option<B256>,
     gateway: Gateway,
     public_resolver: Address,
@@ -209,21 +210,21 @@ struct Holding {
     records: RecordsAt,
 }
 
-/// Where the records of a name are written.
+/// Where the records of a name are stored.
 #[derive(Clone, Copy)]
 enum RecordsAt {
     Nowhere,
     Public,
-    /// The resolver's only set of records.
+    /// This resolver, which has a single set of records.
     Own(Address),
     Gateway,
 }
 
 impl ChainBuilder {
-    /// A chain with the contracts, but no names and no block but block 0, which is empty.
+    /// Creates a chain with the contracts, without names, and with an empty block 0.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`] when a contract cannot be deployed.
+    /// [`BuildError::Transaction`] if a contract cannot be deployed.
     pub fn new() -> Result<Self, BuildError> {
         let mut builder = Self {
             state: Accounts::default(),
@@ -260,12 +261,12 @@ impl ChainBuilder {
         Ok(builder)
     }
 
-    /// Puts a name on the chain. A name that is there already gets the new holder, expiry and resolver; its records
-    /// in the public resolver stay.
+    /// Registers a name. An existing name gets the new holder, expiry and resolver, and keeps its records in the public
+    /// resolver.
     ///
     /// # Errors
     /// [`BuildError::Reserved`], [`BuildError::Custody`], [`BuildError::NoRecords`], [`BuildError::Time`], or
-    /// [`BuildError::Transaction`] when a contract refuses.
+    /// [`BuildError::Transaction`] if a contract rejects the registration.
     pub fn register(&mut self, registration: &NameRegistration) -> Result<(), BuildError> {
         let name = &registration.name;
         let node = name.node();
@@ -282,8 +283,8 @@ impl ChainBuilder {
         self.write_records(name, &Values { texts, addr: *addr, addresses })
     }
 
-    /// Registers an agent with this URI in the registry of agents (ERC-8004). The account that does so is its wallet. Agents
-    /// have the numbers from 1 on.
+    /// Registers an agent with this URI in the registry of agents (ERC-8004). The sending account is its wallet. Agents
+    /// are numbered from 1.
     ///
     /// # Errors
     /// [`BuildError::Transaction`].
@@ -291,7 +292,7 @@ impl ChainBuilder {
         self.transact(account, IDENTITY_REGISTRY, IdentityRegistry::registerCall { agentURI: uri.to_owned() })
     }
 
-    /// Takes the wallet out of an agent that this account registered.
+    /// Unsets the wallet of an agent that this account registered.
     ///
     /// # Errors
     /// [`BuildError::Transaction`].
@@ -303,12 +304,12 @@ impl ChainBuilder {
     /// Sends a call from an account.
     ///
     /// # Errors
-    /// [`BuildError::Transaction`], where the contract refuses it.
+    /// [`BuildError::Transaction`] if the contract rejects it.
     pub fn call(&mut self, from: Address, to: Address, data: Bytes) -> Result<(), BuildError> {
         self.execute(from, TxKind::Call(to), data).map(drop)
     }
 
-    /// Sets one text record; the empty value removes it.
+    /// Sets one text record. An empty value removes it.
     ///
     /// # Errors
     /// [`BuildError::Unregistered`], [`BuildError::NoRecords`], or [`BuildError::Transaction`].
@@ -317,7 +318,7 @@ impl ChainBuilder {
         self.write_records(name, &Values { texts: &texts, addr: None, addresses: &BTreeMap::new() })
     }
 
-    /// Sets the address record of one coin type; no bytes remove it.
+    /// Sets the address record of one coin type. Empty bytes remove it.
     ///
     /// # Errors
     /// [`BuildError::Unregistered`], [`BuildError::NoRecords`], or [`BuildError::Transaction`].
@@ -344,7 +345,7 @@ impl ChainBuilder {
         Ok(())
     }
 
-    /// Gives a name that the registry holds to another account. Its records stay.
+    /// Transfers a name that the registry holds to another account. Its records are kept.
     ///
     /// # Errors
     /// [`BuildError::Unregistered`], [`BuildError::Custody`] for a wrapped name, or [`BuildError::Transaction`].
@@ -364,10 +365,10 @@ impl ChainBuilder {
         self.public_resolver
     }
 
-    /// Seals everything so far into the next block, which becomes `latest`.
+    /// Seals all pending changes into the next block, which becomes `latest`.
     ///
     /// # Errors
-    /// [`BuildError::Time`] unless `timestamp` is later than that of the block before, in whole seconds.
+    /// [`BuildError::Time`] unless `timestamp`, in whole seconds, is later than that of the previous block.
     pub fn seal(&mut self, timestamp: Timestamp) -> Result<Block, BuildError> {
         let seconds = unix_seconds(timestamp)?;
         let parent = self.blocks.last();
@@ -388,7 +389,7 @@ impl ChainBuilder {
         Ok(block)
     }
 
-    /// Makes the newest sealed block `finalized` and `safe`. Until the first time, the newest block always is.
+    /// Makes the newest sealed block `finalized` and `safe`. Until the first call, this is always the newest block.
     ///
     /// # Errors
     /// [`BuildError::NoBlock`].
@@ -397,7 +398,7 @@ impl ChainBuilder {
         Ok(())
     }
 
-    /// The chain as sealed so far. What came after the last block is not in it.
+    /// The chain as sealed so far, without changes after the last block.
     ///
     /// # Errors
     /// [`BuildError::NoBlock`].
@@ -463,7 +464,7 @@ impl ChainBuilder {
         Ok(())
     }
 
-    /// Deploys what `kind` needs.
+    /// Deploys the contract that `kind` needs.
     fn install(&mut self, kind: &ResolverKind) -> Result<(Address, RecordsAt), BuildError> {
         match kind {
             ResolverKind::Public => Ok((self.public_resolver, RecordsAt::Public)),
@@ -573,7 +574,7 @@ struct Values<'a> {
     addresses: &'a BTreeMap<CoinType, Bytes>,
 }
 
-/// One name taken below its parent.
+/// The registration of one name below its parent.
 struct Claim<'a> {
     holding: Holding,
     label: &'a str,
@@ -581,7 +582,7 @@ struct Claim<'a> {
     expiry: u64,
 }
 
-/// The header of the block after `parent`; of block 0 without one.
+/// The header of the block after `parent`, or of block 0 if there is none.
 fn header(parent: Option<&Sealed>, timestamp: u64, state_root: B256) -> Header {
     Header {
         parent_hash: parent.map(|p| p.hash).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Accounts in memory and the execution of calls and creations on them.
+//! In-memory accounts, and the execution of calls and contract creations.
 
 use std::convert::Infallible;
 
@@ -14,13 +14,13 @@ use revm::primitives::hardfork::SpecId;
 use revm::state::AccountInfo;
 use revm::{Context, DatabaseRef, ExecuteCommitEvm, ExecuteEvm, MainBuilder, MainContext};
 
-/// The chain's id (CAIP-2 `eip155:31337`), which development chains commonly use.
+/// The chain ID (CAIP-2 `eip155:31337`), which is common for development chains.
 pub const CHAIN_ID: u64 = 31_337;
 
-/// Gas limit of a block and of an `eth_call`: what nodes commonly allow.
+/// Gas limit of a block and of an `eth_call`, as commonly allowed by nodes.
 pub(super) const GAS_LIMIT: u64 = 50_000_000;
 
-/// The accounts of the chain at one moment.
+/// The accounts of the chain at one point in time.
 #[derive(Clone, Default)]
 pub(super) struct Accounts(CacheDB<EmptyDB>);
 
@@ -37,11 +37,11 @@ pub(super) struct Call {
 pub(super) enum Executed {
     Returned(Output),
     Reverted(Bytes),
-    /// Out of gas, an invalid opcode and the like.
+    /// Out of gas, invalid opcode or similar.
     Halted(String),
 }
 
-/// What a call read.
+/// The accounts and slots that a call read.
 pub(super) struct Touched {
     pub(super) list: AccessList,
     pub(super) gas: u64,
@@ -49,12 +49,12 @@ pub(super) struct Touched {
     pub(super) failed: bool,
 }
 
-/// The EVM refused to execute: the sender or the gas is invalid. Holds the cause.
+/// The EVM refused to execute because the sender or the gas is invalid. Contains the cause.
 #[derive(Debug)]
 pub(super) struct Rejected(pub(super) String);
 
 impl Accounts {
-    /// Executes a call in `block` and forgets its effects.
+    /// Executes a call in `block` and discards its effects.
     pub(super) fn call(&self, block: BlockEnv, call: Call) -> Result<Executed, Rejected> {
         let tx = transaction(call.from, TxKind::Call(call.to), call.data, call.gas)?;
         let mut evm =
@@ -62,7 +62,7 @@ impl Accounts {
         outcome(evm.transact(tx).map(|executed| executed.result))
     }
 
-    /// Executes a call or a creation before any block and keeps its effects. With what came of it come its logs.
+    /// Executes a call or a creation before any block and keeps its effects. Returns the result with its logs.
     pub(super) fn transact(
         &mut self,
         from: Address,
@@ -70,7 +70,7 @@ impl Accounts {
         data: Bytes,
     ) -> Result<(Executed, Vec<Log>), Rejected> {
         let tx = transaction(from, kind, data, GAS_LIMIT)?;
-        // Authorisations without a beginning hold from the first second on.
+        // Authorisations without a start time are valid from the first second.
         let block = BlockEnv { timestamp: U256::ONE, ..BlockEnv::default() };
         let mut evm =
             Context::mainnet().with_db(&mut self.0).with_cfg(configuration()).with_block(block).build_mainnet();
@@ -86,7 +86,7 @@ impl Accounts {
         }
     }
 
-    /// Lets later blocks ask for the hash of this one.
+    /// Makes the hash of this block available to later blocks.
     pub(super) fn remember_block(&mut self, number: u64, hash: B256) {
         self.0.cache.block_hashes.insert(U256::from(number), hash);
     }
@@ -100,7 +100,7 @@ impl Accounts {
         self.0.storage_ref(address, slot).unwrap_or_else(|never: Infallible| match never {})
     }
 
-    /// Nonce, balance and code hash; those of an empty account if the account does not exist.
+    /// Nonce, balance and code hash. Those of an empty account if the account does not exist.
     pub(super) fn account(&self, address: Address) -> AccountInfo {
         self.0.basic_ref(address).unwrap_or_else(|never: Infallible| match never {}).unwrap_or_default()
     }
@@ -135,7 +135,7 @@ impl Accounts {
         state_root_unhashed(self.trie_accounts())
     }
 
-    /// The accounts that are not empty, as they stand in the state trie.
+    /// The non-empty accounts, as stored in the state trie.
     pub(super) fn trie_accounts(&self) -> impl Iterator<Item = (Address, TrieAccount)> {
         let accounts = self.0.cache.accounts.iter().filter(|(_, account)| !account.info.is_empty());
         accounts.map(|(address, account)| {
@@ -149,7 +149,7 @@ impl Accounts {
         })
     }
 
-    /// The slots of an account that are not zero.
+    /// The non-zero slots of an account.
     pub(super) fn trie_slots(&self, address: Address) -> impl Iterator<Item = (B256, U256)> {
         let storage = self.0.cache.accounts.get(&address).map(|account| &account.storage);
         let slots = storage.into_iter().flatten().filter(|(_, value)| !value.is_zero());

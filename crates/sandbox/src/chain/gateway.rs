@@ -1,4 +1,4 @@
-//! The CCIP-Read gateway of the off-chain names: their records and the key that signs its answers.
+//! The CCIP-Read gateway of the off-chain names: their records and the key that signs its responses.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,10 +10,10 @@ use k256::elliptic_curve::rand_core::OsRng;
 
 use super::abi;
 
-/// How long after the latest block an answer stays valid, in seconds.
+/// How long after the latest block a response stays valid, in seconds.
 const VALIDITY: u64 = 3600;
 
-/// Records by node, and the signer. The key is made anew with every chain and never leaves this type.
+/// Records by node, and the signer. The key is generated for each chain and never leaves this type.
 #[derive(Clone)]
 pub(super) struct Gateway {
     key: SigningKey,
@@ -27,11 +27,11 @@ struct Records {
     texts: BTreeMap<String, String>,
 }
 
-/// Why the gateway has no answer to a request.
+/// Why the gateway cannot answer a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// The request is not the `resolve(bytes,bytes)` of an off-chain resolver around a resolver's call.
+    /// The request is not the `resolve(bytes,bytes)` call of an off-chain resolver around a resolver call.
     #[error("the request is not one that an off-chain resolver of the sandbox makes")]
     Malformed,
 }
@@ -55,7 +55,7 @@ impl Gateway {
 
     pub(super) fn signer(&self) -> Address {
         let point = self.key.verifying_key().to_encoded_point(false);
-        // SEC 1: a tag byte, then the 64 bytes that the address is the hash of.
+        // SEC 1: a tag byte, then the 64 bytes whose hash is the address.
         Address::from_raw_public_key(&point.as_bytes()[1..])
     }
 
@@ -68,7 +68,7 @@ impl Gateway {
         Ok(abi::Gateway::resolveCall::abi_encode_returns(&answer).into())
     }
 
-    /// The ABI-encoded record that `call` asks for; the empty one where nothing is set.
+    /// The ABI-encoded record that `call` requests. Empty if it is not set.
     fn result(&self, call: &[u8]) -> Result<Vec<u8>, GatewayError> {
         use abi::Profiles::{ProfilesCalls, addrCall, textCall};
         if let Ok(asked) = abi::Multicoin::addrCall::abi_decode(call) {
@@ -89,7 +89,7 @@ impl Gateway {
         }
     }
 
-    /// `r`, `s` and `v` (27 or 28), as `ecrecover` takes them.
+    /// `r`, `s` and `v` (27 or 28), as expected by `ecrecover`.
     fn sign(&self, digest: B256) -> Bytes {
         let (signature, recovery) =
             self.key.sign_prehash_recoverable(digest.as_slice()).expect("a 32-byte digest is what secp256k1 signs");
@@ -99,7 +99,7 @@ impl Gateway {
     }
 }
 
-/// What is signed: as `OffchainResolver.resolveCallback` computes it.
+/// The digest to sign, as computed by `OffchainResolver.resolveCallback`.
 fn digest(resolver: Address, expires: u64, request: &[u8], result: &[u8]) -> B256 {
     let mut message = vec![0x19, 0x00];
     message.extend_from_slice(resolver.as_slice());

@@ -1,4 +1,4 @@
-//! The transactions of the sandbox's blocks. Nobody has signed them: the builder sends them in the name of any account.
+//! The transactions of the sandbox's blocks. They are not signed: the builder sends them on behalf of any account.
 
 use alloy_consensus::{Eip658Value, Receipt, ReceiptWithBloom};
 use alloy_primitives::{Address, B256, Bytes, Log, U64, keccak256, logs_bloom};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use clresolve_core::reading::Block;
 
-/// What each is said to have used.
+/// The reported gas use of each transaction.
 const GAS: u64 = 21_000;
 
 /// A transaction that succeeded.
@@ -34,7 +34,7 @@ impl Mined {
         ReceiptWithBloom { logs_bloom: logs_bloom(&self.logs), receipt }
     }
 
-    /// As `eth_getTransactionReceipt` gives it.
+    /// The format of `eth_getTransactionReceipt`.
     pub(super) fn receipt_json(&self, block: &Block, index: usize) -> Value {
         let receipt = self.receipt(index);
         let (transaction, place) = (self.hash, U64::from(index));
@@ -54,7 +54,7 @@ impl Mined {
         })
     }
 
-    /// As `eth_getTransactionByHash` gives it.
+    /// The format of `eth_getTransactionByHash`.
     pub(super) fn json(&self, block: &Block, index: usize) -> Value {
         json!({
             "hash": self.hash, "from": self.from, "to": self.to, "input": self.input, "type": "0x0", "nonce": "0x0",
@@ -64,12 +64,12 @@ impl Mined {
     }
 }
 
-/// The hash of a transaction, which says all that it consists of.
+/// The hash of a transaction, computed from all its contents.
 pub(crate) fn hash(from: Address, to: Option<Address>, input: &[u8]) -> B256 {
     keccak256([from.as_slice(), to.unwrap_or_default().as_slice(), input].concat())
 }
 
-/// The root of the trie of their receipts.
+/// The root of the receipts trie.
 pub(super) fn receipts_root(transactions: &[Mined]) -> B256 {
     let receipts: Vec<_> = transactions.iter().enumerate().map(|(index, mined)| mined.receipt(index)).collect();
     ordered_trie_root_with_encoder(&receipts, |receipt, out| receipt.encode(out))

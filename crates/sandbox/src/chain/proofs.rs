@@ -1,6 +1,6 @@
-//! Merkle-Patricia proofs of the sandbox's state, as `eth_getProof` gives them (EIP-1186).
+//! Merkle-Patricia proofs of the sandbox's state, in the format of `eth_getProof` (EIP-1186).
 //!
-//! Whole tries are kept, node by node, since a chain never changes and is asked for many proofs.
+//! Complete tries are stored, since a chain is immutable and must serve many proofs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use alloy_trie::{Nibbles, TrieAccount, TrieMask};
 
 use super::evm::Accounts;
 
-/// A node that is shorter than this stands in its parent itself, and in no proof.
+/// A node shorter than this is embedded in its parent and does not appear separately in a proof.
 const HASH_BYTES: usize = 32;
 
 /// The tries of one block.
 pub(super) struct Tries {
     accounts: HashMap<Address, TrieAccount>,
     state: Trie,
-    /// The storage tries that were asked for.
+    /// The storage tries that have been requested.
     storage: Mutex<HashMap<Address, Arc<Trie>>>,
 }
 
@@ -30,7 +30,7 @@ impl Tries {
         Self { state: Trie::new(leaves), accounts, storage: Mutex::default() }
     }
 
-    /// The account and the slots of it, present or absent, with their proofs.
+    /// The account and its slots, present or absent, with their proofs.
     pub(super) fn prove(&self, state: &Accounts, address: Address, slots: &[U256]) -> EIP1186AccountProofResponse {
         let account = self.accounts.get(&address).copied().unwrap_or_default();
         let storage = self.storage(state, address);
@@ -60,7 +60,7 @@ impl Tries {
     }
 }
 
-/// The nodes of a trie, by the path that leads to them.
+/// The nodes of a trie, keyed by path.
 #[derive(Default)]
 struct Trie(HashMap<Nibbles, Bytes>);
 
@@ -75,7 +75,7 @@ impl Trie {
         trie
     }
 
-    /// Adds the node above these leaves, which have the first `depth` nibbles of their paths in common.
+    /// Adds the node above these leaves, whose paths share the first `depth` nibbles.
     fn grow(&mut self, leaves: &[(Nibbles, Vec<u8>)], depth: usize) -> RlpNode {
         let (first, last) = (&leaves[0], &leaves[leaves.len() - 1]);
         let common = first.0.common_prefix_length(&last.0);
@@ -98,7 +98,7 @@ impl Trie {
         reference
     }
 
-    /// The nodes on the way to `path`, from the root down.
+    /// The nodes along `path`, from the root down.
     fn prove(&self, path: B256) -> Vec<Bytes> {
         let path = Nibbles::unpack(path);
         let nodes = (0..=path.len()).filter_map(|depth| self.0.get(&path.slice(..depth)).map(|node| (depth, node)));

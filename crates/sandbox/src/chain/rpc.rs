@@ -1,4 +1,4 @@
-//! The sandbox's JSON-RPC endpoint: HTTP on a loopback port, with faults that tests switch on.
+//! The sandbox's JSON-RPC endpoint: HTTP on a loopback port, with faults that tests can enable.
 
 mod fault;
 mod methods;
@@ -25,14 +25,15 @@ use self::fault::{Dropped, Transport};
 use self::response::{json, plain};
 use super::SandboxChain;
 
-/// Longest request body, in bytes: a batch of resolutions with room to spare.
+/// Maximum size of a request body in bytes: more than enough for a batch of resolutions.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
-/// Most connections at once; more are closed as they come. Bounds the memory that a client can take.
+/// Maximum number of concurrent connections. Further ones are closed at once. This bounds the memory that clients can
+/// use.
 const MAX_CONNECTIONS: usize = 256;
-/// Pause after a failed accept (out of file descriptors, for one), so that the loop does not spin.
+/// Pause after a failed accept (for example, out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A running endpoint. It stops, and cuts its connections, when dropped.
+/// A running endpoint. Dropping it stops the server and closes its connections.
 pub struct RpcServer {
     address: SocketAddr,
     serving: watch::Sender<Serving>,
@@ -40,12 +41,12 @@ pub struct RpcServer {
     accepting: JoinHandle<()>,
 }
 
-/// The endpoint could not open its port: the system's message.
+/// The endpoint could not open its port. Contains the operating system's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the sandbox cannot open a loopback port: {0}")]
 pub struct BindError(String);
 
-/// What the endpoint serves at the moment.
+/// What the endpoint currently serves.
 #[derive(Clone)]
 struct Serving {
     chain: Arc<SandboxChain>,
@@ -56,7 +57,7 @@ impl RpcServer {
     /// Serves `chain` on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// [`BindError`] when no port can be opened.
+    /// [`BindError`] if no port can be opened.
     pub async fn bind(chain: Arc<SandboxChain>) -> Result<Self, BindError> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(|error| BindError(error.to_string()))?;
@@ -77,12 +78,12 @@ impl RpcServer {
         self.serving.send_modify(|serving| serving.chain = chain);
     }
 
-    /// Misbehaves in this way from the next request on.
+    /// Enables this fault from the next request on.
     pub fn set_fault(&self, fault: RpcFault) {
         self.serving.send_modify(|serving| serving.fault = fault);
     }
 
-    /// HTTP requests received so far; a batch counts as one.
+    /// Number of HTTP requests received so far. A batch counts as one.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -94,7 +95,7 @@ impl Drop for RpcServer {
     }
 }
 
-/// Accepts connections until aborted; they end with it.
+/// Accepts connections until aborted, which also closes them.
 async fn accept(listener: TcpListener, serving: watch::Receiver<Serving>, requests: Arc<AtomicU64>) {
     let mut connections = JoinSet::new();
     loop {
@@ -116,7 +117,7 @@ async fn converse(stream: TcpStream, serving: watch::Receiver<Serving>, requests
         let serving = serving.borrow().clone();
         respond(request, serving)
     });
-    // An error is the client's, or one that a fault asked for.
+    // An error is caused by the client, or by a fault.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

@@ -74,7 +74,7 @@ fn hostile(mode: HostileMode, arg: &str) -> ResolverKind {
     ResolverKind::Hostile { mode, arg: arg.to_owned() }
 }
 
-/// One name with this resolver and an agent's records, in one block.
+/// A chain with one name, with this resolver and an agent's records, in one block.
 fn chain_of(registration: &NameRegistration) -> Arc<SandboxChain> {
     let mut builder = ChainBuilder::new().unwrap();
     builder.register(registration).unwrap();
@@ -87,7 +87,7 @@ struct Client {
     http: reqwest::Client,
 }
 
-/// What the Universal Resolver said: the elements of a multicall, or the error.
+/// The Universal Resolver's result: the elements of a multicall, or the error.
 type Resolved = Result<(Vec<Bytes>, Address), Bytes>;
 
 impl Client {
@@ -125,7 +125,7 @@ impl Client {
         C::abi_decode_returns(&self.call(to, data, json!("latest")).await.unwrap()).unwrap()
     }
 
-    /// Calls the Universal Resolver through Multicall3, as a client does that wants the block's number too.
+    /// Calls the Universal Resolver through Multicall3, like a client that also needs the block's number.
     async fn aggregate(&self, data: Vec<u8>, block: Value) -> (u64, Executed) {
         let calls = vec![Call { target: UNIVERSAL_RESOLVER, callData: data.into() }];
         let aggregate = tryBlockAndAggregateCall { requireSuccess: false, calls };
@@ -147,7 +147,7 @@ impl Client {
         self.texts_at(text, &KEYS, json!("finalized")).await
     }
 
-    /// The resolution of `text` that a chain with one such agent gives.
+    /// The result for `text` on a chain with one such agent.
     async fn texts_of(text: &str, resolver: ResolverKind) -> Resolved {
         Self::of(&agent(text, resolver)).await.texts(text).await
     }
@@ -348,7 +348,7 @@ async fn a_mebibyte_from_one_key_fits_the_gas_limit() {
     assert_eq!(elements[1].len(), 1 << 20);
 }
 
-/// The batch lookup that the Universal Resolver asks for, and the inner requests.
+/// The batch lookup that the Universal Resolver requests, and the inner requests.
 fn lookup(resolution: Resolved) -> (OffchainLookup, Vec<Request>) {
     let lookup = OffchainLookup::abi_decode(&resolution.unwrap_err()).unwrap();
     assert_eq!(lookup.sender, UNIVERSAL_RESOLVER);
@@ -357,7 +357,7 @@ fn lookup(resolution: Resolved) -> (OffchainLookup, Vec<Request>) {
     (lookup, requests)
 }
 
-/// The Universal Resolver's callback with what the batch gateway answered.
+/// The call of the Universal Resolver's callback with the batch gateway's responses.
 fn callback(lookup: &OffchainLookup, failures: Vec<bool>, responses: Vec<Bytes>) -> Vec<u8> {
     let response = queryCall::abi_encode_returns(&queryReturn { failures, responses });
     let arguments = (Bytes::from(response), lookup.extraData.clone()).abi_encode_params();

@@ -1,4 +1,4 @@
-//! Ways in which an RPC endpoint fails its clients, by name.
+//! The faults of an RPC endpoint, by name.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,25 +16,25 @@ use serde_json::{Value, json};
 use super::response::{json as json_response, plain, with_type};
 use crate::keys::stranger;
 
-/// Pieces of the body under [`RpcFault::HugeBody`]: 64 MiB in all, far past any client's cap.
+/// Number of body chunks under [`RpcFault::HugeBody`]: 64 MiB in total, far beyond any client's limit.
 const HUGE_CHUNKS: usize = 1024;
-/// One piece: 64 KiB of a hex string.
+/// One chunk: 64 KiB of a hex string.
 const HUGE_CHUNK: &[u8] = &[b'0'; 64 << 10];
-/// Elements of the array under [`RpcFault::AliasedOffsets`], each the same [`ALIASED_BYTES`] bytes.
+/// Number of array elements under [`RpcFault::AliasedOffsets`], all of which are the same [`ALIASED_BYTES`] bytes.
 const ALIASED_ELEMENTS: usize = 4096;
-/// A client that copies each element needs 64 MiB for a reply of 150 KB.
+/// A client that copies each element needs 64 MiB for a response of 150 KB.
 const ALIASED_BYTES: usize = 16 << 10;
-/// How often each log comes under [`RpcFault::FloodOfLogs`].
+/// How often each log is repeated under [`RpcFault::FloodOfLogs`].
 const FLOOD: usize = 1000;
-/// Logs in each reply under [`RpcFault::InventedBlocks`]: about half of what a client takes at most.
+/// Number of logs per response under [`RpcFault::InventedBlocks`]: about half of a client's maximum.
 const FILL: usize = 500;
-/// The key that signs the sandbox's receipts, and the one that signs a stranger's (`receipts.rs`).
+/// The key that signs the sandbox's receipts, and the third party's key (`receipts.rs`).
 const RECEIPT_KEY: &[u8; 44] = b"6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=";
 const STRANGERS_KEY: &[u8; 44] = b"E5j2LG0aRXxRumpLXz29L2n8qTIWIY3ImX5Ba9F9k8o=";
-/// How many blocks were invented. Each of them is another one.
+/// Number of invented blocks. Each one is different.
 static INVENTED: AtomicU64 = AtomicU64::new(0);
 
-/// What is wrong with the endpoint.
+/// The fault of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RpcFault {
@@ -45,94 +45,95 @@ pub enum RpcFault {
     Status(u16),
     /// Every response is an HTML page with status 200.
     Html,
-    /// Every response says JSON and is not.
+    /// Every response claims to be JSON but is not.
     NotJson,
-    /// Every response is a JSON string that goes on for 64 MiB.
+    /// Every response is a JSON string of 64 MiB.
     HugeBody,
-    /// Requests are read and never answered.
+    /// Requests are read but never answered.
     Stall,
-    /// The connection is closed in place of an answer.
+    /// The connection is closed without a response.
     DropConnection,
     /// Every request gets the JSON-RPC error `-32005 limit exceeded`.
     ErrorReply,
-    /// Every `eth_call` returns four bytes that decode as nothing.
+    /// Every `eth_call` returns four bytes that cannot be decoded.
     Garbage,
-    /// Every `eth_call` returns an answer of Multicall3 in which thousands of elements share one place.
+    /// Every `eth_call` returns a Multicall3 result in which thousands of elements share one offset.
     AliasedOffsets,
-    /// The endpoint says that it serves the chain with this id.
+    /// The endpoint claims this chain ID.
     WrongChainId(u64),
-    /// Headers asked for by tag are those of the block before the one that calls by that tag run in.
+    /// A header requested by tag is that of the block before the one in which calls with that tag run.
     LaggingHeader,
-    /// Every header but that of block 0 is another one, with a right hash of its own; calls by that hash are answered.
+    /// Every header except that of block 0 is replaced by another one with its correct hash. Calls by that hash are
+    /// answered.
     OtherBlocks,
-    /// Block 0 is another one.
+    /// Block 0 is replaced by another one.
     OtherGenesis,
-    /// In every record the scheme `x402` is `x403`.
+    /// In every record, the scheme `x402` is replaced by `x403`.
     OtherRecords,
-    /// The same, at the newest block only.
+    /// Like [`RpcFault::OtherRecords`], at the newest block only.
     OtherLatest,
-    /// In every record the key of the sandbox's receipts is a stranger's.
+    /// In every record, the key of the sandbox's receipts is replaced by a third party's.
     OtherKeys,
     /// Every `eth_call` that returns one address returns another one.
     OtherWallets,
-    /// No `eth_getProof`: the block is outside the window, as nodes say that prune their tries.
+    /// No `eth_getProof`: the block is outside the proof window, as reported by nodes that prune their tries.
     NoProofs,
-    /// In every `eth_getProof` the account has another balance.
+    /// Every `eth_getProof` has another balance for the account.
     OtherAccounts,
-    /// In every `eth_getProof` a slot has another value, if one was asked for.
+    /// Every `eth_getProof` has another value for a slot, if one was requested.
     OtherSlots,
-    /// In every `eth_getProof` the last byte of the last node is another one.
+    /// Every `eth_getProof` has another last byte in the last node.
     OtherNodes,
-    /// In every `eth_getCode` the last byte is another one.
+    /// Every `eth_getCode` has another last byte.
     OtherCode,
-    /// Every header but that of block 0 has another state root than the one that its hash stands for.
+    /// Every header except that of block 0 has a state root that does not match its hash.
     OtherRoots,
-    /// No state below this block: it was pruned.
+    /// No state below this block, as if it were pruned.
     PrunedBelow(u64),
-    /// No `eth_getLogs` gives a log.
+    /// Every `eth_getLogs` returns no logs.
     NoLogs,
-    /// Every `eth_getLogs` gives every log of the chain, whatever was asked for.
+    /// Every `eth_getLogs` returns every log of the chain and ignores the filter.
     EveryLog,
-    /// Every `eth_getLogs` gives the matching logs of the whole chain as those of the last block of the range.
+    /// Every `eth_getLogs` returns the matching logs of the whole chain, attributed to the last block of the range.
     RestampedLogs,
-    /// The same, each of them a thousand times.
+    /// Like [`RpcFault::RestampedLogs`], with each log repeated a thousand times.
     FloodOfLogs,
-    /// Logs come as with [`RpcFault::RestampedLogs`]. The newest block has a number that is higher by this.
+    /// Logs as with [`RpcFault::RestampedLogs`]. The number of the newest block is increased by this value.
     BlocksToCome(u64),
-    /// Each time that the newest block is asked for it is another one of the same number, and 500 logs in each reply say
-    /// that everything has changed in it.
+    /// Each request for the newest block returns another block with the same number, and each response has 500 logs
+    /// that announce changes to all names in it.
     InventedBlocks,
-    /// What is asked of any transaction is told of another one.
+    /// Every query for a transaction returns another one.
     OtherTransactions,
-    /// Every transaction stands in a block that is not in the chain.
+    /// Every transaction is reported in a block that is not in the chain.
     NoSuchBlock,
-    /// Every transaction that no block holds stands in the finalized one, with the logs of a settlement.
+    /// Every unknown transaction is reported in the finalized block, with the logs of a settlement.
     ForgedTransactions,
-    /// No `eth_getBlockReceipts`: the method does not exist.
+    /// `eth_getBlockReceipts` does not exist.
     NoBlockReceipts,
-    /// Requests for the receipts of a block are read and never answered.
+    /// Requests for the receipts of a block are read but never answered.
     StalledBlockReceipts,
-    /// Receipts of transactions that it says it does not know.
+    /// Returns receipts of transactions that it claims not to know.
     ReceiptsAlone,
-    /// Receipts say that another contract was called than their transactions say.
+    /// Receipts name another called contract than their transactions.
     OtherCallees,
 }
 
-/// The client shall see the connection close.
+/// The connection must be closed.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is dropped on purpose")]
 pub(super) struct Dropped;
 
-/// What a fault makes of the HTTP response.
+/// The effect of a fault on the HTTP response.
 pub(super) enum Transport {
-    /// The JSON-RPC answer goes out.
+    /// The JSON-RPC response is sent.
     Sound,
-    /// This goes out in its place.
+    /// This response is sent instead.
     Spoiled(Response<Body>),
 }
 
 impl RpcFault {
-    /// What the fault does below JSON-RPC.
+    /// Applies the fault below JSON-RPC.
     pub(super) async fn transport(self, request: &[u8]) -> Result<Transport, Dropped> {
         match self {
             Self::Status(code) => {
@@ -182,7 +183,7 @@ impl RpcFault {
         }
     }
 
-    /// What the fault makes of the result of an `eth_call` that ran in block `number`, chosen by `id`.
+    /// Applies the fault to the result of an `eth_call` in block `number`, selected by `id`.
     pub(super) fn call_result(self, number: u64, id: &BlockId, sound: Bytes) -> Bytes {
         match self {
             Self::Garbage => Bytes::from_static(&[0xde, 0xad, 0xbe, 0xef]),
@@ -195,7 +196,7 @@ impl RpcFault {
         }
     }
 
-    /// What the fault makes of a proof.
+    /// Applies the fault to a proof.
     pub(super) fn proof(self, proof: &mut EIP1186AccountProofResponse) {
         match self {
             Self::OtherAccounts => proof.balance += U256::ONE,
@@ -205,7 +206,7 @@ impl RpcFault {
         }
     }
 
-    /// What the fault makes of what is said of a transaction.
+    /// Applies the fault to the data about a transaction.
     pub(super) fn mined(
         self,
         hash: B256,
@@ -242,7 +243,7 @@ impl RpcFault {
         said
     }
 
-    /// What the fault makes of a contract's code.
+    /// Applies the fault to a contract's code.
     pub(super) fn code(self, mut code: Bytes) -> Bytes {
         if self == Self::OtherCode {
             with_other_end(&mut code);
@@ -250,24 +251,24 @@ impl RpcFault {
         code
     }
 
-    /// What the fault makes of the fields of a header whose hash was already sent.
+    /// Applies the fault to the fields of a header whose hash was already sent.
     pub(super) fn fields(self, header: &mut Header) {
         if self == Self::OtherRoots && header.number > 0 {
             header.state_root = B256::repeat_byte(0x5a);
         }
     }
 
-    /// Whether every log of the chain is given, whatever was asked for.
+    /// Whether every log of the chain is returned, regardless of the filter.
     pub(super) fn ignores_the_filter(self) -> bool {
         self == Self::EveryLog
     }
 
-    /// Whether logs are given as those of the last block of the range.
+    /// Whether logs are attributed to the last block of the range.
     pub(super) const fn restamps(self) -> bool {
         matches!(self, Self::RestampedLogs | Self::FloodOfLogs | Self::BlocksToCome(_) | Self::InventedBlocks)
     }
 
-    /// Which logs are given where these match.
+    /// Applies the fault to the matching logs.
     pub(super) fn logs(self, matching: Vec<Log>) -> Vec<Log> {
         match self {
             Self::NoLogs => Vec::new(),
@@ -277,7 +278,7 @@ impl RpcFault {
         }
     }
 
-    /// What the fault makes of the header of the newest block.
+    /// Applies the fault to the header of the newest block.
     pub(super) fn newest(self, header: &Header) -> Header {
         let ahead = match self {
             Self::BlocksToCome(ahead) => ahead,
@@ -290,7 +291,7 @@ impl RpcFault {
         newest
     }
 
-    /// What the fault makes of a header.
+    /// Applies the fault to a header.
     pub(super) fn header(self, header: &Header) -> Header {
         let mut header = header.clone();
         if matches!((self, header.number), (Self::OtherBlocks, 1..) | (Self::OtherGenesis, 0)) {
@@ -314,7 +315,7 @@ fn other_records(sound: &[u8]) -> Bytes {
     reworded(sound, b"x402://", b"x403://")
 }
 
-/// The same answer with other words of the same length in it.
+/// The same response with a string replaced by another one of the same length.
 fn reworded<const N: usize>(sound: &[u8], honest: &[u8; N], lie: &[u8; N]) -> Bytes {
     let mut bytes = sound.to_vec();
     let places: Vec<usize> = sound.windows(N).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();

@@ -1,4 +1,4 @@
-//! JSON-RPC over the chain: requests in, replies out, no I/O.
+//! JSON-RPC over the chain: maps requests to responses, without I/O.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::chain::evm::{Call, Executed};
 use crate::chain::mined::Mined;
 use crate::chain::{CHAIN_ID, DOLLAR, GAS_LIMIT, SandboxChain, Sealed};
 
-/// Most requests in a batch: what public endpoints commonly allow.
+/// Maximum number of requests in a batch, as commonly allowed by public endpoints.
 const MAX_BATCH: usize = 100;
 
-/// Most storage keys of one `eth_getProof`: go-ethereum's limit.
+/// Maximum number of storage keys of one `eth_getProof`: go-ethereum's limit.
 const MAX_PROOF_KEYS: usize = 1024;
 
-/// The reply to a request body: an object for an object, an array for an array.
+/// The response to a request body: an object for an object, an array for an array.
 pub(super) fn answer(chain: &SandboxChain, fault: RpcFault, body: &[u8]) -> String {
     let node = Node { chain, fault };
     let reply = match serde_json::from_slice(body) {
@@ -61,7 +61,7 @@ impl RpcError {
         Self::new(-32000, "header not found")
     }
 
-    /// As go-ethereum says it: code 3, with the revert data.
+    /// Like go-ethereum: code 3 with the revert data.
     fn reverted(data: Bytes) -> Self {
         let message = match Revert::abi_decode(&data) {
             Ok(revert) => format!("execution reverted: {}", revert.reason()),
@@ -119,7 +119,7 @@ impl Node<'_> {
         }
     }
 
-    /// What is said of a transaction; null where no block holds it.
+    /// Data about a transaction. Null if no block contains it.
     fn mined(&self, hash: B256, said: impl Fn(&Mined, &reading::Block, usize) -> Value) -> Value {
         let said = |(block, index): (&Sealed, usize)| said(&block.transactions[index], &block.summary(), index);
         let (newest, finalized) = (self.chain.latest().number, self.chain.finalized());
@@ -128,7 +128,7 @@ impl Node<'_> {
         self.fault.mined(hash, sound, decoy, &finalized)
     }
 
-    /// The logs of a range of blocks, as go-ethereum selects them: a block that does not exist yet has none.
+    /// The logs of a range of blocks, selected like go-ethereum: a block that does not exist yet has none.
     fn logs(&self, filter: &Filter) -> Result<Value, RpcError> {
         let range = match filter.get_block_hash() {
             Some(hash) => {
@@ -197,7 +197,7 @@ impl Node<'_> {
         Ok(self.header(Some(if is_newest { self.fault.newest(header) } else { self.fault.header(header) })))
     }
 
-    /// The block as JSON, without transactions; null if that block does not exist.
+    /// The block as JSON, without transactions. Null if the block does not exist.
     fn header(&self, header: Option<alloy_consensus::Header>) -> Value {
         let block = header.map(|mut inner| {
             let hash = inner.hash_slow();
@@ -208,7 +208,7 @@ impl Node<'_> {
         json!(block)
     }
 
-    /// The block that `id` selects, also by the hash under which a fault shows it.
+    /// The block selected by `id`. Also finds a block by the hash that a fault gave it.
     fn find(&self, id: &BlockId) -> Option<&Sealed> {
         let shown = |hash: B256| self.chain.blocks.iter().find(|b| self.fault.header(&b.header).hash_slow() == hash);
         match id {
@@ -217,7 +217,7 @@ impl Node<'_> {
         }
     }
 
-    /// The block that the parameter at `index` selects.
+    /// The block selected by the parameter at `index`.
     fn block(&self, params: &Value, index: usize) -> Result<&Sealed, RpcError> {
         self.find(&block_id(params, index)?).ok_or_else(RpcError::unknown_block)
     }
@@ -236,7 +236,7 @@ impl Node<'_> {
         Ok(json!(proof))
     }
 
-    /// As go-ethereum does it: a call that fails still has a list.
+    /// Like go-ethereum: a failed call has an access list too.
     fn touched(&self, request: TransactionRequest, block: &Sealed) -> Result<Value, RpcError> {
         let touched = block.touched(message(request)?).map_err(|rejected| RpcError::new(-32000, rejected.0))?;
         Ok(json!(AccessListResult {
@@ -278,7 +278,7 @@ fn message(request: TransactionRequest) -> Result<Call, RpcError> {
     })
 }
 
-/// The parameter at `index`; the newest block if it is left out.
+/// The parameter at `index`. The default is the newest block.
 fn block_id(params: &Value, index: usize) -> Result<BlockId, RpcError> {
     match params.get(index) {
         None | Some(Value::Null) => Ok(BlockId::latest()),

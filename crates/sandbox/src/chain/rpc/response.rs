@@ -1,4 +1,4 @@
-//! Responses over HTTP.
+//! HTTP responses.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
