@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use jiff::civil::Date;
+use pulldown_cmark::{Event, Options, Tag};
 use serde::Serialize;
 
 use crate::name::EnsName;
@@ -215,9 +217,15 @@ impl Action {
 impl GovernanceLog {
     /// Reads a log of at most [`MAX_LOG_BYTES`]. A malformed row keeps no other one from being read.
     pub fn parse(log: impl AsRef<[u8]>) -> Self {
-        let mut parser = Parser::new();
-        for (number, line) in (1..).zip(lines(without_marks(log.as_ref()))) {
-            parser.take(number, line);
+        let log = without_marks(log.as_ref());
+        // Bytes that are no text change no line: each stands for a character that means nothing to Markdown.
+        let text = String::from_utf8_lossy(log);
+        let (mut parser, mut blocks) = (Parser::new(), Blocks::of(&text));
+        let mut start = 0;
+        for (number, (bytes, line)) in (1..).zip(lines(log).zip(lines(text.as_bytes()))) {
+            let end = start + line.len();
+            parser.take(number, bytes, &text[start..end], blocks.at(start..end));
+            start = end + if text[end..].starts_with("\r\n") { 2 } else { 1 };
         }
         parser.finish()
     }
@@ -263,13 +271,49 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// What a line is to a reader of the rendered log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    /// Code, a comment or other HTML, whose lines are no table.
+    Hidden,
+    /// A part of a table.
+    Table,
+    /// Anything else.
+    Text,
+}
+
+/// The tables of a text and what is hidden in it, in their order.
+struct Blocks {
+    left: std::iter::Peekable<std::vec::IntoIter<(Range<usize>, Block)>>,
+}
+
+impl Blocks {
+    fn of(text: &str) -> Self {
+        let events = pulldown_cmark::Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
+        let blocks = events.filter_map(|(event, range)| match event {
+            Event::Start(Tag::Table(_)) => Some((range, Block::Table)),
+            Event::Start(Tag::CodeBlock(_) | Tag::HtmlBlock) => Some((range, Block::Hidden)),
+            _ => None,
+        });
+        Self { left: blocks.collect::<Vec<_>>().into_iter().peekable() }
+    }
+
+    /// The block of a line. Each line is asked for once, in their order.
+    fn at(&mut self, line: Range<usize>) -> Block {
+        while self.left.next_if(|(block, _)| block.end <= line.start).is_some() {}
+        match self.left.peek() {
+            Some((block, kind)) if block.start < line.end => *kind,
+            _ => Block::Text,
+        }
+    }
+}
+
 /// Reads a log line by line.
 struct Parser {
     log: GovernanceLog,
     /// The form of the first table.
     form: Option<Form>,
     position: Position,
-    hidden: Option<Hidden>,
     /// Whether something looks like a part of a table.
     has_parts: bool,
     /// Line and column of the first malformed row that is not named, and how many there are.
@@ -279,22 +323,17 @@ struct Parser {
 impl Parser {
     const fn new() -> Self {
         let log = GovernanceLog { form: Form::Published, rows: Vec::new(), malformed: Vec::new() };
-        Self { log, form: None, position: Position::Outside, hidden: None, has_parts: false, more: None }
+        Self { log, form: None, position: Position::Outside, has_parts: false, more: None }
     }
 
     /// Takes a line. What is not UTF-8 is no row, but begins and ends what it would as text.
-    fn take(&mut self, line: usize, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
-        let found = self.step(line, &text);
+    fn take(&mut self, line: usize, bytes: &[u8], text: &str, block: Block) {
+        let found = self.step(line, text, block);
         self.has_parts |= found.is_err();
         match (std::str::from_utf8(bytes), found) {
             (Ok(_), Ok(row)) => self.log.rows.extend(row),
             (Ok(_), Err(row)) => self.refuse(row),
             (Err(error), _) => {
-                // One line is named once.
-                if let Position::BelowUnsettled(above) = &mut self.position {
-                    self.has_parts |= above.astray.take().is_some();
-                }
                 let column = text[..error.valid_up_to()].chars().count() + 1;
                 self.refuse(MalformedRow { line, column, why: NOT_UTF8.into() });
             }
@@ -302,34 +341,21 @@ impl Parser {
     }
 
     /// Where the next line stands, and the row of this one.
-    fn step(&mut self, line: usize, text: &str) -> LineRead {
-        if let Some(until) = &self.hidden {
-            if until.ends(text) {
-                self.hidden = None;
-            }
-            return Ok(None);
-        }
-        match std::mem::take(&mut self.position) {
-            Position::Outside => self.outside(line, text),
-            Position::BelowUnsettled(above) => self.below_unsettled(above, line, text),
-            Position::OtherTable => self.in_other_table(line, text),
-            Position::BelowHead(form) => self.below_head(form, line, text),
-            Position::Table(form) => self.in_table(form, line, text),
+    fn step(&mut self, line: usize, text: &str, block: Block) -> LineRead {
+        match (std::mem::take(&mut self.position), block) {
+            (Position::Outside, Block::Hidden) => Ok(None),
+            (Position::Outside, _) => self.outside(line, text, block),
+            (Position::BelowHead(form), _) => self.below_head(form, line, text, block),
+            (Position::Table(form), _) => self.in_table(form, line, text, block),
         }
     }
 
-    /// A line outside of tables.
-    fn outside(&mut self, line: usize, text: &str) -> LineRead {
-        // The head above it may have no outer borders, or stand in a list.
-        if delimiter_columns(text).is_some() {
-            self.position = Position::OtherTable;
-            return Ok(None);
-        }
+    /// A line outside of the log's tables.
+    fn outside(&mut self, line: usize, text: &str, block: Block) -> LineRead {
         let Some(cells) = cells(text) else {
             if is_bare_head(text) {
                 return Err(malformed(line, "expected | at the start of each line of the table"));
             }
-            self.hidden = Hidden::begins(text);
             return Ok(None);
         };
         if let Some(form) = Form::of_head(cells.iter().map(|cell| &*cell.text)) {
@@ -339,66 +365,37 @@ impl Parser {
         if is_astray(&cells) {
             return Err(malformed(line, "expected the head of the table above this row, with no empty line between"));
         }
+        if block == Block::Table || cells.iter().all(|cell| is_rule(&cell.text)) {
+            return Ok(None);
+        }
+        // An empty line ends a table, so the rendered log shows a row below it as text.
         let of_length = Form::of_length(cells.len());
         let may_be_row = of_length.is_some() || text.trim_end().ends_with('|');
         let form = self.form.or(of_length).filter(|_| may_be_row);
-        let astray = form.and_then(|form| LogRow::of(line, form, &cells).err());
-        self.position = Position::BelowUnsettled(Unsettled { columns: cells.len(), astray });
-        Ok(None)
-    }
-
-    /// The line below one that is the head of another table, where this is its delimiter, and else a row in no table.
-    fn below_unsettled(&mut self, above: Unsettled, line: usize, text: &str) -> LineRead {
-        if delimiter_columns(text) != Some(above.columns) {
-            self.settle(above);
-        }
-        self.outside(line, text)
-    }
-
-    /// A line of another table, which goes on until an empty line, another block or the head of a log's table.
-    fn in_other_table(&mut self, line: usize, text: &str) -> LineRead {
-        let found = self.outside(line, text);
-        let has_ended = ends_table(text) || self.hidden.is_some();
-        if !has_ended && !matches!(self.position, Position::BelowHead(_)) {
-            self.position = Position::OtherTable;
-        }
-        found
+        form.map_or(Ok(None), |form| LogRow::of(line, form, &cells).map(|_| None))
     }
 
     /// The line below the head of a log's table. Where the delimiter is missing, rows may follow all the same.
-    fn below_head(&mut self, form: Form, line: usize, text: &str) -> LineRead {
+    fn below_head(&mut self, form: Form, line: usize, text: &str, block: Block) -> LineRead {
         let missing = malformed(line, form.columns().delimiter);
-        let Some(cells) = cells(text) else {
-            self.hidden = Hidden::begins(text);
-            return Err(missing);
-        };
+        let Some(cells) = cells(text).filter(|_| block != Block::Hidden) else { return Err(missing) };
         self.position = Position::Table(form);
         self.form.get_or_insert(form);
         if is_delimiter(form, &cells) { Ok(None) } else { Err(missing) }
     }
 
     /// A line below the delimiter of a log's table.
-    fn in_table(&mut self, form: Form, line: usize, text: &str) -> LineRead {
+    fn in_table(&mut self, form: Form, line: usize, text: &str, block: Block) -> LineRead {
         if text.trim().is_empty() {
             return Ok(None);
         }
-        if let Some(cells) = cells(text) {
+        if block != Block::Hidden {
             self.position = Position::Table(form);
-            return LogRow::of(line, form, &cells);
-        }
-        self.hidden = Hidden::begins(text);
-        if self.hidden.is_none() {
-            self.position = Position::Table(form);
+            if let Some(cells) = cells(text) {
+                return LogRow::of(line, form, &cells);
+            }
         }
         Err(malformed(line, "expected a row, which begins with |, or an empty line below the table"))
-    }
-
-    /// Names a line that turned out to be no head.
-    fn settle(&mut self, line: Unsettled) {
-        self.has_parts |= line.astray.is_some();
-        if let Some(row) = line.astray {
-            self.refuse(row);
-        }
     }
 
     /// Names what is malformed, or counts it where enough is named.
@@ -412,10 +409,7 @@ impl Parser {
     }
 
     /// The log, after its last line.
-    fn finish(mut self) -> GovernanceLog {
-        if let Position::BelowUnsettled(above) = std::mem::take(&mut self.position) {
-            self.settle(above);
-        }
+    fn finish(self) -> GovernanceLog {
         let Self { mut log, form, has_parts, more, .. } = self;
         if form.is_none() && !has_parts {
             log.malformed.insert(0, MalformedRow { line: 1, column: 1, why: NO_TABLE.into() });
@@ -442,49 +436,8 @@ fn malformed(line: usize, why: &'static str) -> MalformedRow {
 enum Position {
     #[default]
     Outside,
-    BelowUnsettled(Unsettled),
-    OtherTable,
     BelowHead(Form),
     Table(Form),
-}
-
-/// A line with cells outside of tables. The next line tells whether it is the head of another table.
-struct Unsettled {
-    columns: usize,
-    /// What is wrong with it as a row of the log, which it is else. An empty line ends a table, so the rendered log
-    /// shows such a row as text.
-    astray: Option<MalformedRow>,
-}
-
-/// What no reader of the rendered log sees as a table (CommonMark 0.31, 4.5 and 4.6).
-enum Hidden {
-    /// A fenced block, until a fence of this character that is at least so long.
-    Fence(char, usize),
-    /// A comment.
-    Comment,
-}
-
-impl Hidden {
-    /// Only what stands at the start of a line: a comment that begins within a paragraph, and is not closed there, is text.
-    fn begins(line: &str) -> Option<Self> {
-        let line = unindented(line)?;
-        if line.starts_with("<!--") {
-            return (!line.contains("-->")).then_some(Self::Comment);
-        }
-        let fence = line.chars().next().filter(|c| ['`', '~'].contains(c))?;
-        let length = line.chars().take_while(|c| *c == fence).count();
-        (length >= 3 && !(fence == '`' && line[length..].contains('`'))).then_some(Self::Fence(fence, length))
-    }
-
-    fn ends(&self, line: &str) -> bool {
-        match self {
-            Self::Fence(fence, length) => {
-                let line = unindented(line).map(str::trim_end);
-                line.is_some_and(|line| line.len() >= *length && line.chars().all(|c| c == *fence))
-            }
-            Self::Comment => line.contains("-->"),
-        }
-    }
 }
 
 /// A cell, and the column of its first character.
@@ -493,7 +446,7 @@ struct Cell {
     text: String,
 }
 
-/// Most spaces before a row, a fence or a comment; what has more is code.
+/// Most spaces before a row; what has more is code.
 const MAX_INDENT: usize = 3;
 
 /// The line without the spaces before it; none of a line of code.
@@ -540,27 +493,6 @@ fn is_bare_head(line: &str) -> bool {
 
 fn is_delimiter(form: Form, cells: &[Cell]) -> bool {
     cells.len() == form.columns().names.len() && cells.iter().all(|cell| is_rule(&cell.text))
-}
-
-/// The number of columns of a delimiter, with or without its outer borders. A line without any underlines a heading.
-fn delimiter_columns(line: &str) -> Option<usize> {
-    let line = unindented(line).map(str::trim_end).filter(|line| line.contains('|'))?;
-    let line = line.strip_prefix('|').unwrap_or(line);
-    let line = line.strip_suffix('|').unwrap_or(line);
-    line.split('|').all(|cell| is_rule(cell.trim())).then(|| line.split('|').count())
-}
-
-/// Whether a table ends at a line: an empty one, a heading, a quote, a list item, a thematic break or a comment.
-fn ends_table(line: &str) -> bool {
-    let Some(word) = line.split_whitespace().next() else { return true };
-    let Some(text) = unindented(line) else { return false };
-    let number = word.strip_suffix(['.', ')']).unwrap_or_default();
-    let is_number = matches!(number.len(), 1..=9) && number.bytes().all(|byte| byte.is_ascii_digit());
-    let is_heading = word.len() <= 6 && word.bytes().all(|byte| byte == b'#');
-    let marks: String = text.split_whitespace().collect();
-    let is_break = marks.len() >= 3 && ['-', '*', '_'].iter().any(|mark| marks.trim_matches(*mark).is_empty());
-    let is_item = is_number || ["-", "+", "*"].contains(&word);
-    is_heading || is_item || is_break || text.starts_with('>') || text.starts_with("<!--")
 }
 
 /// Whether a cell is one of a delimiter.
@@ -737,6 +669,8 @@ mod tests {
             format!("<!-- no\n{table}-->\n"),
             format!("   <!-- no\n\n{table}\n-->\n"),
             table.lines().map(|line| format!("    {line}\n")).collect(),
+            format!("<div>\n{table}</div>\n"),
+            format!("<div>\n<!--\n{table}-->\n</div>\n"),
             "```x``` is code\n".to_owned(),
             "<!-- one line -->\n".to_owned(),
         ] {
@@ -930,8 +864,22 @@ mod tests {
         }
         let bad = "| soon | a.eth | incident | b | c |\n";
         for (below, ends) in [
-            (["## More", "#", "> quote", "- item", "12) item", "***", " - - -", "<!-- line -->", "~~~\n~~~"], true),
-            (["#tag", "text", "-item", "1.5", "**", "**bold**", "####### seven", "    # code", "1234567890. a"], false),
+            (
+                &[
+                    "## More",
+                    "#",
+                    "> quote",
+                    "- item",
+                    "12) item",
+                    "***",
+                    " - - -",
+                    "<!-- line -->",
+                    "~~~\n~~~",
+                    "    # code",
+                ][..],
+                true,
+            ),
+            (&["#tag", "text", "-item", "1.5", "**", "**bold**", "####### seven", "1234567890. a"], false),
         ] {
             for below in below {
                 let found = malformed(&format!("{HEAD}{good}\n| a | b |\n|---|---|\n| 1 | 2 |\n{below}\n{bad}"));
