@@ -16,7 +16,7 @@ const (
 	Unavailable Code = "unavailable"
 	// Redirected: the seller sends us to another URL.
 	Redirected Code = "redirected"
-	// Unreadable: the 402 is longer than 64 KiB, breaks off, or is coded more than once.
+	// Unreadable: the 402 is longer than 64 KiB or 10 s, breaks off, or is coded more than once.
 	Unreadable Code = "unreadable"
 	// NoDecision: a payment for which no decision waits at this URL; none was made, it is over, or it was used.
 	NoDecision Code = "no-decision"
@@ -32,7 +32,7 @@ var messages = map[Code]string{
 	Denied:        "clresolve denies it",
 	Unavailable:   "clresolve gave no answer that can be relied on",
 	Redirected:    "the seller sends us to another URL",
-	Unreadable:    "the seller's 402 is longer than 64 KiB, breaks off, or cannot be decoded",
+	Unreadable:    "the seller's 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded",
 	NoDecision:    "a payment without a decision for this URL: none was made, it is over, or it was used",
 	TwoPayments:   "more than one payment in one request",
 	PaymentDenied: "what is signed is not what was allowed",

@@ -8,6 +8,7 @@ package guard
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,9 @@ import (
 const (
 	// maxReplyBytes is the length of the longest 402 reply: the daemon refuses a longer one.
 	maxReplyBytes = 64 * 1024
+
+	// maxReadTime is the longest time in which the body of a 402 is read.
+	maxReadTime = 10 * time.Second
 
 	// maxWaiting decisions wait for their payment, of some 100 KiB each at most. Beyond it the oldest are forgotten.
 	maxWaiting = 256
@@ -229,8 +233,11 @@ func bodyOf(response *http.Response) ([]byte, error) {
 	if codings := strings.Join(response.Header.Values("Content-Encoding"), ","); strings.Contains(codings, ",") {
 		return nil, errors.New("more than one content coding")
 	}
+	timer := time.AfterFunc(maxReadTime, func() { response.Body.Close() })
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxReplyBytes+1))
-	switch {
+	switch inTime := timer.Stop(); {
+	case !inTime:
+		return nil, context.DeadlineExceeded
 	case err != nil:
 		return nil, err
 	case len(body) > maxReplyBytes:

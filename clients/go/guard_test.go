@@ -506,6 +506,15 @@ func TestA402ThatBreaksOffIsRefusedWithItsLocalCause(t *testing.T) {
 	}
 }
 
+func TestA402ThatDripsIsRefusedInTimeWithItsLocalCause(t *testing.T) {
+	one, began := newPurchase("drips"), time.Now()
+	_, _, err := get(guarded(t, configured("")), one.url, nil)
+	refuses(t, err, Unreadable)
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second || len(one.asked()) != 0 {
+		t.Error(err, time.Since(began), one.asked())
+	}
+}
+
 func TestACallerThatGivesUpOnA402GetsItsOwnReason(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, newPurchase("honest").url, nil)

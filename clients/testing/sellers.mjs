@@ -95,6 +95,7 @@ const CASES = {
   "asks-otherwise": { ...v2(entry()), insists: true, more: OTHERS },
   "cut-off": { ...v2(entry()), cut: { "content-length": 100 } },
   "cut-off-chunked": { ...v2(entry()), cut: { "transfer-encoding": "chunked" } },
+  drips: { ...v2(entry()), drips: true },
   gzip: { ...v2(entry()), ...coded(gzipSync("{}"), "gzip") },
   "gzip-bomb": { ...v2(entry()), ...coded(bomb, "gzip") },
   "gzip-twice": { ...v2(entry()), ...coded(twice, "gzip, gzip") },
@@ -159,7 +160,7 @@ function reply(response, url, name, other, paid) {
   demand(response, url, { ...terms, accepts });
 }
 
-function demand(response, url, { version = 2, accepts, body, header, twice, bytes, more, cut }) {
+function demand(response, url, { version = 2, accepts, body, header, twice, bytes, more, cut, drips }) {
   const resource = resourceOf(response, url);
   const first = Buffer.from(
     JSON.stringify({ x402Version: 2, error: "payment required", resource: { url: resource }, accepts }),
@@ -167,6 +168,7 @@ function demand(response, url, { version = 2, accepts, body, header, twice, byte
   const names = header ?? (version === 2 ? first : []);
   const headers = { "payment-required": twice ? [first, first] : names, ...more };
   if (cut) return cutOff(response, { ...headers, ...cut });
+  if (drips) return drip(response, headers);
   if (Buffer.isBuffer(body)) return answer(response, 402, headers, body);
   const old = version === 1 ? accepts : body && accepts.map((one) => ({ ...one, ...body }));
   const demand = { x402Version: 1, error: "payment required", accepts: old?.map((one) => inVersion1(one, resource)) };
@@ -177,6 +179,13 @@ function demand(response, url, { version = 2, accepts, body, header, twice, byte
 function cutOff(response, headers) {
   response.writeHead(402, { "content-type": "application/json", ...headers });
   response.write('{"accepts":', () => setTimeout(() => response.destroy(), 50));
+}
+
+// A 402 whose body has no end, and comes a byte at a time.
+function drip(response, headers) {
+  response.writeHead(402, { "content-type": "application/json", ...headers });
+  const timer = setInterval(() => response.write(" "), 100);
+  response.on("close", () => clearInterval(timer));
 }
 
 // Whoever paid before is told of the settlement, as by any other reply.

@@ -6,7 +6,7 @@ const MESSAGES = {
   denied: "clresolve denies it",
   unavailable: "clresolve gave no answer that can be relied on",
   redirected: "another URL answers, or the seller sends us to one",
-  unreadable: "the seller's 402 is longer than 64 KiB, breaks off, or cannot be decoded",
+  unreadable: "the seller's 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded",
   "no-decision": "a payment without a decision for this URL: none was made, it is over, or it was used",
   "two-payments": "more than one payment in one request",
   "payment-denied": "what is signed is not what was allowed",

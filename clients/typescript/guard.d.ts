@@ -6,7 +6,7 @@ export type GuardErrorCode =
   | "unavailable"
   /** The seller redirects, or another URL answered. */
   | "redirected"
-  /** The 402 is longer than 64 KiB, breaks off or cannot be decoded; `cause` is the local error. */
+  /** The 402 is longer than 64 KiB or 10 s, breaks off or cannot be decoded; `cause` is the local error. */
   | "unreadable"
   /** A payment for which no decision waits at this URL: none was made, it is over, or it was used. */
   | "no-decision"

@@ -16,6 +16,9 @@ export { GuardError };
 /** Longest 402 reply, in bytes: the daemon refuses a longer one. */
 const MAX_REPLY_BYTES = 64 * 1024;
 
+/** Longest time in which the body of a 402 is read, in milliseconds. */
+const MAX_READ_MS = 10_000;
+
 /** Most decisions that wait for their payment, of some 100 KiB each at most. Beyond it the oldest are forgotten. */
 const MAX_WAITING = 256;
 
@@ -200,22 +203,30 @@ function cleaned(response, isPaid = false) {
  * @param {AbortSignal} caller
  */
 async function bodyOf(response, caller) {
+  const reader = response.body?.getReader();
+  const cancel = () => void reader?.cancel().catch(() => {});
+  const limit = AbortSignal.timeout(MAX_READ_MS);
+  limit.addEventListener("abort", cancel);
   try {
     // `fetch` would undo several codings, and joins the values of a header that comes twice.
     if (response.headers.get("content-encoding")?.includes(",")) throw new Error("more than one content coding");
     const chunks = [];
     let bytes = 0;
-    for await (const chunk of response.body ?? []) {
-      bytes += chunk.length;
+    for (let chunk = await reader?.read(); chunk?.value; chunk = await reader?.read()) {
+      bytes += chunk.value.length;
       if (bytes > MAX_REPLY_BYTES) throw new Error("too long");
-      chunks.push(chunk);
+      chunks.push(chunk.value);
     }
+    // A body that was cancelled reads as one that has ended.
+    limit.throwIfAborted();
     return Buffer.concat(chunks);
   } catch (cause) {
     // Nobody waits for the rest, and a body that broke off cannot be cancelled.
-    response.body?.cancel().catch(() => {});
+    cancel();
     caller.throwIfAborted();
     throw new GuardError("unreadable", [], cause);
+  } finally {
+    limit.removeEventListener("abort", cancel);
   }
 }
 

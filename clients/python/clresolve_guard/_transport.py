@@ -6,7 +6,6 @@ The rules are written once, as a generator of steps (`_flow`). Two drivers take 
 from __future__ import annotations
 
 import base64
-import math
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
@@ -25,6 +24,9 @@ from ._error import Code, GuardError
 
 # Longest 402 reply, in bytes, on the wire and decoded: the daemon refuses a longer one.
 _MAX_REPLY_BYTES = 64 * 1024
+
+# Longest time in which the body of a 402 is read, in seconds. A blocking client bounds each silence by its own timeout.
+_MAX_READ_SECONDS = 10.0
 
 # Bytes of a coded 402 that are decoded at a time. By gzip and deflate they become at most 1032 times as many, by zstd
 # half a MiB. Brotli bounds a piece at 16 MiB, whatever its length.
@@ -263,7 +265,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
                 return self._inner.handle_request(request)
             case _Read(response):
                 with _refusing("unreadable"):
-                    return _bytes_of(response, _MAX_REPLY_BYTES, until=math.inf)
+                    return _bytes_of(response, _MAX_REPLY_BYTES, time.monotonic() + _MAX_READ_SECONDS)
             case _Close(response):
                 response.close()
 
@@ -278,7 +280,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             case _Send(request):
                 return await self._inner.handle_async_request(request)
             case _Read(response):
-                with _refusing("unreadable"):
+                with _refusing("unreadable"), anyio.fail_after(_MAX_READ_SECONDS):
                     return await _async_bytes_of(response, _MAX_REPLY_BYTES)
             case _Close(response):
                 await response.aclose()
@@ -432,7 +434,7 @@ async def _async_bytes_of(response: httpx.Response, most: int) -> bytes:
 
 @contextmanager
 def _refusing(code: Code) -> Iterator[None]:
-    """No answer of the daemon, or a reply that breaks off, is a refusal. The error behind it is its cause."""
+    """No answer of the daemon, or a reply that breaks off or is late, is a refusal. The error behind it is its cause."""
     try:
         yield
     except (httpx.HTTPError, httpx.StreamError, OSError, TimeoutError) as error:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import gzip
 import json
+import time
 import tracemalloc
 import unittest
 import zlib
@@ -239,6 +240,15 @@ class Rules:
             self.case.assertIsInstance(caught.exception.__cause__, httpx.RemoteProtocolError)
             self.case.assertNotIn("accepts", str(caught.exception))
             self.case.assertEqual(purchase.asked(), [])
+
+    def test_a_402_that_drips_is_refused_in_time_with_its_local_cause(self) -> None:
+        purchase, began = world.purchase("drips"), time.monotonic()
+        with self.case.assertRaises(GuardError) as caught:
+            self.get(self.guard(), purchase.url)
+        self.case.assertEqual(caught.exception.code, "unreadable")
+        self.case.assertIsInstance(caught.exception.__cause__, TimeoutError)
+        self.case.assertLess(time.monotonic() - began, 15)
+        self.case.assertEqual(purchase.asked(), [])
 
     def test_a_body_with_two_codings_or_beyond_the_limit_is_refused(self) -> None:
         for which in ("gzip-twice", "gzip-on-two-lines", "gzip-bomb"):

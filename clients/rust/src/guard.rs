@@ -1,6 +1,6 @@
 //! The rules of the guard.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use http::Extensions;
@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Request, Response, ResponseBuilderExt as _, StatusCode, Url};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::challenges::{carries_credentials, remove_challenges};
 use crate::paid::{Hook, Leaving, Paid, latin1};
@@ -17,6 +18,9 @@ use crate::waiting::{Decision, Waiting};
 
 /// Longest 402 reply, in bytes: the daemon refuses a longer one.
 const MAX_REPLY_BYTES: usize = 64 * 1024;
+
+/// Longest time in which the body of a 402 is read.
+const MAX_READ_TIME: Duration = Duration::from_secs(10);
 
 /// Most questions about one payment header: a reply has at most 32 entries, and most have one or two.
 const MAX_QUESTIONS: usize = 32;
@@ -225,13 +229,8 @@ async fn read(mut response: Response, url: Url) -> Result<(Response, Reply), Ref
     if codings.flat_map(|value| value.as_bytes().split(|&byte| byte == b',')).count() > 1 {
         return Err(unreadable());
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| unreadable().caused_by(error))? {
-        body.extend_from_slice(&chunk);
-        if body.len() > MAX_REPLY_BYTES {
-            return Err(unreadable());
-        }
-    }
+    let body =
+        timeout(MAX_READ_TIME, body_of(&mut response)).await.map_err(|error| unreadable().caused_by(error))??;
     let headers = response.headers().iter();
     let headers = headers.map(|(name, value)| (name.as_str().to_owned(), latin1(value.as_bytes()))).collect();
     let mut copy = http::Response::builder().status(response.status()).version(response.version());
@@ -239,4 +238,16 @@ async fn read(mut response: Response, url: Url) -> Result<(Response, Reply), Ref
     let mut copy = copy.body(body.clone()).map_err(|_| unreadable())?;
     *copy.headers_mut() = response.headers().clone();
     Ok((Response::from(copy), Reply { url, headers, body }))
+}
+
+async fn body_of(response: &mut Response) -> Result<Vec<u8>, Refusal> {
+    let unreadable = || Refusal::of_kind(Why::Unreadable);
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreadable().caused_by(error))? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAX_REPLY_BYTES {
+            return Err(unreadable());
+        }
+    }
+    Ok(body)
 }

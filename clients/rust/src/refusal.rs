@@ -33,7 +33,7 @@ pub enum Why {
     Unavailable,
     /// The seller sends us to another URL.
     Redirected,
-    /// The 402 is longer than 64 KiB, breaks off, or cannot be decoded.
+    /// The 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded.
     Unreadable,
     /// A payment for which no decision waits at this URL: none was made, it is over, or it was used.
     NoDecision,
@@ -100,7 +100,7 @@ impl fmt::Display for Why {
             Self::Denied => "clresolve denies it",
             Self::Unavailable => "clresolve gave no answer that can be relied on",
             Self::Redirected => "the seller sends us to another URL",
-            Self::Unreadable => "the seller's 402 is longer than 64 KiB, breaks off, or cannot be decoded",
+            Self::Unreadable => "the seller's 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded",
             Self::NoDecision => "a payment without a decision for this URL: none was made, it is over, or it was used",
             Self::TwoPayments => "more than one payment in one request",
             Self::PaymentDenied => "what is signed is not what was allowed",

@@ -308,6 +308,16 @@ for (const which of ["cut-off", "cut-off-chunked"]) {
   });
 }
 
+test("a 402 that drips is refused in time, with its local cause", async () => {
+  const [{ url, asked }, began] = [world.purchase("drips"), Date.now()];
+  await assert.rejects(world.guard()(url), (error) => {
+    assert.equal(error.cause.name, "TimeoutError", `${error.cause}`);
+    return refused("unreadable")(error);
+  });
+  assert.ok(Date.now() - began < 15_000);
+  assert.deepEqual(await asked(), []);
+});
+
 test("a caller that gives up on a 402 gets its own reason", async () => {
   const [{ url }, controller, reason] = [world.purchase("honest"), new AbortController(), new Error("no longer")];
   const inner = async ({ signal }) => {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::world::{Purchase, World, guard};
 use base64::Engine as _;
@@ -74,6 +74,7 @@ under_each! {
     of_a_payment_that_left_is_handed_out_what_is_to_be_kept,
     of_a_payment_without_a_reply_it_is_handed_out_too,
     a_402_that_breaks_off_is_refused_with_its_local_cause,
+    a_402_that_drips_is_refused_in_time_with_its_local_cause,
     a_body_with_two_codings_is_refused,
     replies_carry_no_challenge_of_another_payment_protocol,
     a_402_with_another_protocols_demand_alone_is_refused,
@@ -267,6 +268,16 @@ async fn a_402_that_breaks_off_is_refused_with_its_local_cause(world: World) {
         assert!(!refusal.to_string().contains("accepts"), "{refusal}");
         assert!(purchase.asked().await.is_empty());
     }
+}
+
+async fn a_402_that_drips_is_refused_in_time_with_its_local_cause(world: World) {
+    let (purchase, began) = (world.purchase("drips", "drips"), Instant::now());
+    let refusal = get(&guarded(&purchase).await, &purchase.url, &[]).await.expect_err("a refusal");
+    assert_eq!(refusal.why(), Why::Unreadable);
+    let cause = std::error::Error::source(&refusal).expect("a cause");
+    assert!(cause.is::<tokio::time::error::Elapsed>(), "{cause:?}");
+    assert!(began.elapsed() < Duration::from_secs(15));
+    assert!(purchase.asked().await.is_empty());
 }
 
 async fn a_body_with_two_codings_is_refused(world: World) {
