@@ -29,7 +29,7 @@ use super::request::RequestPlace;
 use super::state::AppState;
 use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
-use crate::cpu_share::{Urgency, Work};
+use crate::cpu_share::{self, Urgency, Work};
 use crate::mcp::{self, AgentAnswer, Answer, Asker, Face, Failure, MAX_MESSAGE_BYTES};
 use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
@@ -68,6 +68,20 @@ async fn answered(
     let request = Request::from_parts(head.clone(), body);
     let (bytes, place) = body::document(request, &state, client, MAX_MESSAGE_BYTES).await?;
     let (bytes, place) = (Bytes::from(bytes), Arc::new(place));
+    let work = state.work(client, mcp::urgency(&bytes));
+    cpu_share::within(work, called(state, in_force, client, permit, head, bytes, place)).await
+}
+
+/// The answer to a message. Whatever is called, its reading is as urgent as the tools that it names.
+async fn called(
+    state: Arc<AppState>,
+    in_force: Arc<InForce>,
+    client: Client,
+    permit: RequestPlace,
+    head: Parts,
+    bytes: Bytes,
+    place: Arc<HeldPlaces>,
+) -> Result<Response, RequestError> {
     let reading = state.resolver.pool().try_run({
         let (bytes, place) = (bytes.clone(), Arc::clone(&place));
         move || {

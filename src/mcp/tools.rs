@@ -15,6 +15,7 @@ use rmcp::model::{JsonObject, Tool as Listed, ToolAnnotations};
 use serde_json::json;
 
 pub(super) use self::tool::Tool;
+use crate::cpu_share::Urgency;
 
 /// Every tool.
 static TOOLS: [&dyn Tool; 6] = [
@@ -29,6 +30,16 @@ static TOOLS: [&dyn Tool; 6] = [
 /// The tool with this name.
 pub(super) fn named(name: &str) -> Option<&'static dyn Tool> {
     TOOLS.into_iter().find(|tool| tool.name() == name)
+}
+
+/// How urgent a message is that nobody has read yet: as urgent as the most urgent tool whose name it has as a JSON string.
+pub(super) fn urgency(message: &[u8]) -> Urgency {
+    let is_named = |tool: &&dyn Tool| {
+        let name = format!("\"{}\"", tool.name());
+        message.windows(name.len()).any(|part| part == name.as_bytes())
+    };
+    let urgent = TOOLS.into_iter().filter(|tool| tool.urgency() < Urgency::Document);
+    urgent.filter(is_named).map(|tool| tool.urgency()).min().unwrap_or(Urgency::Document)
 }
 
 /// Every tool, as a client is told of it.

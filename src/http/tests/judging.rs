@@ -213,6 +213,31 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     dear.release().await;
 }
 
+/// Each step of it, the reading of the message included, waits for the document that is being judged, and for no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn decision_over_mcp_comes_before_documents() {
+    const DOCUMENTS: usize = 8;
+    let daemon = Daemon::start().await;
+    let dear = Occupied::by_documents(daemon.pool(), DOCUMENTS);
+    Occupied::wait_for_jobs(daemon.pool(), DOCUMENTS).await;
+    let threads = daemon.pool().threads();
+    wait_for_queue(daemon.pool(), DOCUMENTS - threads).await;
+    let terms = json!({"x402Version": 2, "accepts": []});
+    let question = json!({"name": NAME, "verb": "summarize", "paymentRequired": terms});
+    let deciding = daemon.ask(9, Sent::tool("check_payment", &question));
+    let mut released = 0;
+    while !deciding.is_finished() {
+        if daemon.pool().queued() == DOCUMENTS - released - threads + 1 {
+            assert!(released + threads < DOCUMENTS, "documents come first");
+            dear.release_one();
+            released += 1;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(deciding.await.expect("it is answered").0, StatusCode::OK);
+    dear.release().await;
+}
+
 /// Eighty questions of one client occupy that client's share of slots. Other clients still get slots for any question.
 #[tokio::test]
 async fn one_client_leaves_others_their_places() {
