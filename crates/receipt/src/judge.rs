@@ -81,6 +81,8 @@ pub struct ReceiptJudgement {
     /// Whether signed content names the agent, so that the receipt cannot belong to another agent of the same signer. A
     /// verb does not name an agent.
     pub is_agent_compared: bool,
+    /// Whether an address of the agent signed the receipt, and no key of the signer that its records name.
+    pub is_signed_by_address: bool,
     /// The schema that the signed members were validated against.
     pub bound: Option<BoundName>,
     /// What x402's own receipt states about the payment.
@@ -229,13 +231,14 @@ struct Checks {
     tie: Option<Tie>,
     is_id_unchecked: bool,
     is_agent_compared: bool,
+    is_signed_by_address: bool,
     bound: Option<BoundName>,
 }
 
 impl Checks {
     /// The judgement of a receipt without a family.
     fn judged(self) -> ReceiptJudgement {
-        let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, bound } = self;
+        let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, is_signed_by_address, bound } = self;
         reason::sort(&mut reasons);
         ReceiptJudgement {
             family: None,
@@ -248,6 +251,7 @@ impl Checks {
             tie,
             is_id_unchecked,
             is_agent_compared,
+            is_signed_by_address,
             bound,
             paid: None,
         }

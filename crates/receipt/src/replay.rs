@@ -4,7 +4,6 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Effect, Reason};
 
-use crate::family::Family;
 use crate::judge::{ReceiptCheck, ReceiptJudgement, ReceiptKnowledge, Row, Status};
 
 /// Key under which a receipt is stored. It does not change if unsigned parts of the text change.
@@ -34,12 +33,11 @@ impl Mark {
     /// storing it, so that anyone's forgeries do not fill the history.
     pub fn of(judgement: &ReceiptJudgement, known: &ReceiptKnowledge<'_>) -> Option<Self> {
         let (occasion, signed) = (judgement.occasion?, judgement.canonical_sha256?);
-        let (signer, key) = match judgement.family? {
-            Family::X1 => (&known.agent?.name, "addr"),
-            _ => {
-                let signer = known.signer.ok()?;
-                (&signer.name, signer.key.as_ref().ok()?.id())
-            }
+        let (signer, key) = if judgement.is_signed_by_address {
+            (&known.agent?.name, "addr")
+        } else {
+            let signer = known.signer.ok()?;
+            (&signer.name, signer.key.as_ref().ok()?.id())
         };
         Some(Self { signer: signer.clone(), receipt: Digest::of(format!("{key} {signed}").as_bytes()), occasion })
     }

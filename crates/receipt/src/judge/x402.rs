@@ -79,6 +79,7 @@ impl Checks {
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
         let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| kind == KeyKind::Address)) {
             (SignedBy::Published, _) => {
+                self.is_signed_by_address = kind == KeyKind::Address;
                 let row = Row::new(ReceiptCheck::Signature, Status::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
                 return self.rows.push(Row { observed: expected.clone(), expected, place, ..row });
@@ -360,6 +361,8 @@ mod tests {
         };
         let (own, signed) = (agent(&[PAYEE], HOME), format!("{SIGNED}{SIGNATURE}"));
         assert_eq!(of(&signed, &own), (State::Trusted, vec![]));
+        let document = serde_json::json!({"format": "jws", "signature": signed}).to_string();
+        assert!(judged(&document, &own, None).is_signed_by_address, "it is remembered without a signer's key");
         let invalid = (State::Untrusted, vec![Code::ReceiptSignatureInvalid]);
         assert_eq!(of(&signed, &agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME)), invalid);
         let altered = signed.replace("MTc3MDc5NjgwMC", "MTc3MDc5NjgwMS");
