@@ -79,6 +79,9 @@ impl Terms {
         let header = header.filter(|value| !mutant!("broken-header-is-no-header") || decode(value, LIMITS).is_ok());
         let Some(header) = header else { return Self::of_body(&reply.body) };
         let terms = Self::of_header(header)?;
+        if let Some(list) = places::listed_terms(&reply.body, LIMITS) {
+            return terms.agreed(&places::of_document(&list, "body")?);
+        }
         if !may_be_an_object(&reply.body) || mutant!("body-beside-the-header-is-ignored") {
             return Ok(terms);
         }
@@ -119,6 +122,7 @@ impl Terms {
             malformed("toolResult", "The tool's result cannot be read.").observed(excerpt(&error.to_string()))
         })?;
         challenge::check_result(&result)?;
+        places::check_spelling(&result)?;
         let texts = places::texts(&result, LIMITS)?;
         let places = places::of_result(&result, &texts)?;
         let is_v2 = |place: &&TermsPlace<'_>| place.document.get("x402Version").and_then(Value::as_u64) == Some(2);

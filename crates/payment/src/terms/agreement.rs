@@ -30,7 +30,9 @@ impl Terms {
         let mut also_v1 = self.also_v1;
         for place in places {
             let other = terms(place.document).map_err(|reason| unreadable(place, &reason))?;
-            for (index, entry) in other.entries.iter().enumerate().filter(|(_, entry)| entry.json.is_object()) {
+            for (index, entry) in
+                other.entries.iter().enumerate().filter(|(_, entry)| entry.json.is_object() || entry.json.is_array())
+            {
                 let outline = Outline::of(entry, other.version);
                 if own.get(index) == Some(&outline) {
                     continue;

@@ -19,8 +19,9 @@ const META_PREFIX: &str = "org.paymentauth/";
 /// The one of these names that asks for nothing and permits nothing.
 const META_RECEIPT: &str = "org.paymentauth/receipt";
 
-/// The code of a JSON-RPC error that carries challenges of the Machine Payments Protocol.
-const ERROR_CODE: i64 = -32042;
+/// The codes of JSON-RPC errors that carry challenges of the Machine Payments Protocol: a payment is required, or the one
+/// that was sent did not verify. Its clients pay after either.
+const ERROR_CODES: [i64; 2] = [-32042, -32043];
 
 /// Refuses headers that hold a payment challenge.
 pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reason>> {
@@ -43,10 +44,11 @@ pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
         check_meta(meta)?;
     }
     for pointer in ["/error/code", "/code"] {
-        if result.pointer(pointer).and_then(Value::as_f64) == Some(ERROR_CODE as f64) {
+        let code = result.pointer(pointer).and_then(Value::as_f64);
+        if let Some(code) = ERROR_CODES.into_iter().find(|known| code == Some(*known as f64)) {
             let reason =
                 ambiguous(pointer, "The tool asks to be paid by another protocol than x402, which is not checked.");
-            return Err(Box::new(reason.expected("another code").observed(ERROR_CODE.to_string())));
+            return Err(Box::new(reason.expected("another code").observed(code.to_string())));
         }
     }
     Ok(())
@@ -185,6 +187,8 @@ mod tests {
         for (result, place) in [
             (json!({"error": {"code": -32042, "data": {"challenges": []}}}), Some("/error/code")),
             (json!({"code": -32042.0}), Some("/code")),
+            (json!({"error": {"code": -32043}}), Some("/error/code")),
+            (json!({"error": {"code": -32041}}), None),
             (
                 json!({"_meta": {"org.paymentauth/payment-required": {}}}),
                 Some("/_meta/org.paymentauth~1payment-required"),

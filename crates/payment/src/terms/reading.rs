@@ -285,7 +285,7 @@ pub(super) fn member_in_any_case<'v>(members: &'v Map<String, Value>, name: &str
 }
 
 /// Whether Go's `encoding/json` takes `member` for `name`, which is ASCII.
-fn is_spelling_of(member: &str, name: &str) -> bool {
+pub(super) fn is_spelling_of(member: &str, name: &str) -> bool {
     folded(member).eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 

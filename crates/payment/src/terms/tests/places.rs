@@ -221,6 +221,25 @@ fn places_of_a_result_are_bounded_in_number_and_size() {
     assert_eq!(refused(of_tool(&long)), malformed_at("toolResult"));
 }
 
+/// Types that serde derives take a list of values for an object.
+#[test]
+fn terms_written_as_lists_are_ambiguous() {
+    let honest = v2(json!([entry()]));
+    let entry =
+        json!(["exact", "base-sepolia", "10000", "https://a.example", "", "application/json", THIEF, 60, THIEF]);
+    let in_object = json!({"x402Version": 1, "error": "", "accepts": [entry]});
+    let in_list = json!([1, [entry], ""]);
+    for document in [in_object, in_list] {
+        let over_http = Terms::of_reply(&headed(&honest, &document.to_string()));
+        assert_eq!(over_http.expect_err("over HTTP").code, Code::PaymentTermsAmbiguous, "{document}");
+        let over_mcp = of_tool(&result(&[("/structuredContent", &honest), ("/content/0/text", &document)]));
+        assert_eq!(over_mcp.expect_err("over MCP").code, Code::PaymentTermsAmbiguous, "{document}");
+    }
+    for body in ["[]", r#"["x402"]"#, r#"[{"error": "pay"}]"#, "[1, 2]"] {
+        assert!(Terms::of_reply(&headed(&honest, body)).is_ok(), "{body}");
+    }
+}
+
 #[test]
 fn null_stands_for_an_absent_member() {
     let document = v2(json!([entry()]));
@@ -291,6 +310,18 @@ fn member_in_another_case_is_ambiguous_in_every_place() {
             let beside = of_tool(&result(&[("/paymentRequired", &honest), (name, &document)]));
             assert_eq!(beside.expect_err(name).code, Code::PaymentTermsAmbiguous, "{name}: {document}");
         }
+    }
+    for (place, name) in [
+        ("", "Content"),
+        ("", "\u{17f}tructuredContent"),
+        ("/_meta", "X402/error"),
+        ("/error", "Data"),
+        ("/content/0", "Text"),
+        ("/content/1/resource", "TEXT"),
+    ] {
+        let mut beside = result(&[("/structuredContent", &honest)]);
+        beside.pointer_mut(place).unwrap()[name] = honest.to_string().into();
+        assert_eq!(refused(of_tool(&beside)), (Code::PaymentTermsAmbiguous, place.to_owned()), "{name}");
     }
     let mut own = result(&[("/content/0/text", &honest)]);
     own["structuredContent"] = json!({"Accepts": ["x402"], "Amount": 1, "payto": "anybody"});
