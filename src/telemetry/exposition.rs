@@ -66,7 +66,7 @@ impl Exposition {
         }
         let mut text = String::new();
         let times = self.times();
-        for Family { name, kind, help } in &FAMILIES {
+        for Family { name, kind, help, .. } in &FAMILIES {
             if let Some(series) = times.get(name) {
                 let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} histogram\n{series}");
             }
@@ -189,29 +189,29 @@ mod tests {
             assert_eq!(
                 exposition.render(),
                 format!(
-                    "{}# HELP clresolve_gateway_lies_total Wrong blocks, by the gateway that sent them.\n\
+                    "{}# HELP clresolve_gateway_lies_total Wrong blocks sent by an IPFS gateway.\n\
                      # TYPE clresolve_gateway_lies_total counter\n\
                      clresolve_gateway_lies_total{{gateway=\"a\\\\\\\"b\\n\"}} 1\n",
-                    "# HELP clresolve_verdicts_total Verdicts of runs, by state.\n\
+                    "# HELP clresolve_verdicts_total Verdicts of finished resolutions, by state.\n\
                      # TYPE clresolve_verdicts_total counter\n\
                      clresolve_verdicts_total{state=\"trusted\"} 1\n\
-                     # HELP clresolve_runs_in_flight Runs under way.\n\
+                     # HELP clresolve_runs_in_flight Resolutions in progress.\n\
                      # TYPE clresolve_runs_in_flight gauge\n\
                      clresolve_runs_in_flight 1\n\
-                     # HELP clresolve_cache_hits_total Answers from the cache, by pool; stale are descriptions.\n\
+                     # HELP clresolve_cache_hits_total Questions answered from the cache; pool stale counts expired verdicts that still described a name.\n\
                      # TYPE clresolve_cache_hits_total counter\n\
                      clresolve_cache_hits_total{pool=\"trusted\"} 1\n\
-                     # HELP clresolve_cache_misses_total Questions that the cache could not answer, by cache.\n\
+                     # HELP clresolve_cache_misses_total Questions that the cache could not answer.\n\
                      # TYPE clresolve_cache_misses_total counter\n\
                      clresolve_cache_misses_total{cache=\"content\"} 1\n\
-                     # HELP clresolve_cache_evictions_total Entries that the cache dropped, by pool and cause: expired, size (no room left), or changed (on chain).\n\
+                     # HELP clresolve_cache_evictions_total Cache entries removed: expired, size (pool full) or changed (on chain).\n\
                      # TYPE clresolve_cache_evictions_total counter\n\
                      clresolve_cache_evictions_total{pool=\"failures\",cause=\"size\"} 1\n\
-                     # HELP clresolve_upstream_requests_total Outbound requests, by kind, label of the endpoint (foreign: chosen by a name) and outcome.\n\
+                     # HELP clresolve_upstream_requests_total Outbound requests, by kind, endpoint label (foreign: a host that a name chose) and outcome.\n\
                      # TYPE clresolve_upstream_requests_total counter\n\
                      clresolve_upstream_requests_total{kind=\"card\",endpoint=\"foreign\",outcome=\"throttled\"} 1\n\
                      clresolve_upstream_requests_total{kind=\"rpc\",endpoint=\"own-node\",outcome=\"ok\"} 2\n\
-                     # HELP clresolve_upstream_up Whether the latest request to an upstream of the configuration was answered, by kind and label.\n\
+                     # HELP clresolve_upstream_up Whether the configured upstream answered the latest request (1) or not (0).\n\
                      # TYPE clresolve_upstream_up gauge\n\
                      clresolve_upstream_up{kind=\"rpc\",endpoint=\"own-node\"} 1\n",
                 )
@@ -262,7 +262,7 @@ mod tests {
             metrics::histogram!("clresolve_upstream_up").record(1.0);
         });
         let text = exposition.render();
-        assert!(text.starts_with("# HELP clresolve_http_request_seconds Time from"), "{text}");
+        assert!(text.starts_with("# HELP clresolve_http_request_seconds Seconds from"), "{text}");
         assert!(text.contains("clresolve_http_request_seconds_bucket{route=\"gate\",le=\"0.15\"} 1\n"), "{text}");
         assert_eq!(text.lines().count(), 2 + 15 + 2);
     }
