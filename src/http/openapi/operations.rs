@@ -23,12 +23,13 @@ use crate::verdict::Depth;
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /// Descriptions of parameters and headers that several routes share.
-const PROFILE: &str = "The rules of a release line; the configured ones by default.";
-const DEPTH: &str = "How much is proven; the configured depth by default.";
+const PROFILE: &str = "Profile of rules; the configured one by default.";
+const DEPTH: &str = "Depth of the resolution; the configured one by default.";
 const CACHE_STATUS: &str = "Whether the cache answered (RFC 9211).";
-const ANEW: &str = "`no-cache` forces a run, at most one per question in 10 s. Events never do.";
-const AGE: &str = "Seconds since it was made.";
-const SYSTEM: &str = "The card's system; recognised by default.";
+const ANEW: &str =
+    "`no-cache` forces a new resolution, at most once per question in 10 s; it has no effect on event streams.";
+const AGE: &str = "Seconds since the body was made.";
+const SYSTEM: &str = "System of the card; detected by default.";
 
 /// Plain text, for health and metrics.
 const TEXT: &str = "text/plain";
@@ -53,17 +54,17 @@ pub(in crate::http) fn envoy() -> Vec<Operation> {
 
 /// `/v1/envoy/{name}/{verb}/{*ignored}`
 pub(in crate::http) fn envoy_for_path() -> Vec<Operation> {
-    gate(|operation| with_verb(with_name(operation)).segment("ignored", "The path of the request that is judged."))
+    gate(|operation| with_verb(with_name(operation)).segment("ignored", "Path of the request being judged; ignored."))
 }
 
 /// An operation for every method of a gate path.
 fn gate(describe: impl Fn(Operation) -> Operation) -> Vec<Operation> {
     let one = |method| {
-        describe(Operation::bare(method, "May a request to the agent pass?"))
-            .answers_bare(StatusCode::OK, "It may pass.")
-            .answers_bare(StatusCode::FORBIDDEN, "It may not pass; Clresolve-Code says why.")
-            .with_header("Clresolve-State", "The state of the verdict, where there is one.")
-            .with_header("Clresolve-Code", "The first reason against it.")
+        describe(Operation::bare(method, "Decide whether a request to the agent may pass"))
+            .answers_bare(StatusCode::OK, "The request may pass.")
+            .answers_bare(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-Code gives the reason.")
+            .with_header("Clresolve-State", "State of the verdict, if there is one.")
+            .with_header("Clresolve-Code", "Code of the first reason for the denial.")
             .with_header("Clresolve-Verdict", "The verdict's id.")
             .with_header("Clresolve-Card-Sha256", "The SHA-256 of a trusted agent's card, in hex.")
     };
@@ -80,8 +81,8 @@ pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
         Refusal::InternalError,
     ];
     let [name, profile, depth] = explorer::PARAMETERS;
-    let page = Operation::get("explorer", "A page on which a person asks about a name")
-        .query(name, "The agent's ENS name; without one the page is empty.", text())
+    let page = Operation::get("explorer", "The explorer, a page that shows a verdict")
+        .query(name, "ENS name of the agent; without it the page is empty.", text())
         .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
         .query(depth, DEPTH, one_of(depths().chain([""])))
         .answers(StatusCode::OK, "The page.", HTML, text());
@@ -90,14 +91,14 @@ pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
 }
 
 pub(in crate::http) fn explorer_style() -> Operation {
-    Operation::get("explorerStyle", "The style of the page")
+    Operation::get("explorerStyle", "Style sheet of the explorer")
         .answers(StatusCode::OK, "CSS.", "text/css", text())
         .tagged()
 }
 
 pub(in crate::http) fn explorer_script() -> Operation {
     let meaning = "JavaScript.";
-    Operation::get("explorerScript", "The script of the page")
+    Operation::get("explorerScript", "Script of the explorer")
         .answers(StatusCode::OK, meaning, "text/javascript", text())
         .tagged()
 }
@@ -105,7 +106,7 @@ pub(in crate::http) fn explorer_script() -> Operation {
 pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
     let meaning = "The verdict, whatever its state.";
     let [profile, depth] = verdicts::PARAMETERS;
-    with_name(Operation::get("verdict", "What is proven about a name"))
+    with_name(Operation::get("verdict", "Verdict on a name"))
         .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
         .query(depth, DEPTH, one_of(depths().chain([""])))
         .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text()}))
@@ -123,17 +124,18 @@ pub(in crate::http) fn batch(profiles: &Profiles) -> Operation {
     let mut body = read_as::<Batch>();
     body["properties"]["profile"]["enum"] = one_of_or_null(ids(profiles));
     body["properties"]["depth"]["enum"] = one_of_or_null(depths());
-    Operation::post("verdicts", "What is proven about many names")
+    Operation::post("verdicts", "Verdicts on many names")
         .takes(body)
-        .answers_many("A verdict or a problem in each line.", "application/x-ndjson", Component::Line)
+        .answers_many("One verdict or problem per line.", "application/x-ndjson", Component::Line)
         .runs()
         .refuses(&[Refusal::ProfileUnknown])
 }
 
 pub(in crate::http) fn events() -> Operation {
     let names = json!({"type": "array", "items": text(), "minItems": 1, "maxItems": events::MAX_NAMES});
-    let (name, last) = ("The agents' ENS names, each as a parameter of its own.", "Where a client was when it left.");
-    Operation::get("events", "What happens to the answers about names")
+    let (name, last) =
+        ("ENS names of agents; repeat the parameter for each.", "Id of the last event received, to resume from.");
+    Operation::get("events", "Stream changes of the verdicts on names")
         .parameter(
             json!({"name": events::PARAMETER, "in": "query", "required": true, "description": name, "schema": names}),
         )
@@ -143,7 +145,7 @@ pub(in crate::http) fn events() -> Operation {
 }
 
 pub(in crate::http) fn card() -> Operation {
-    with_name(Operation::get("card", "The exact verified bytes of a trusted agent's card"))
+    with_name(Operation::get("card", "Exact verified bytes of a trusted agent's card"))
         .answers_json(json!({"type": "object"}), "The card, as it was published.")
         .with_header("Repr-Digest", "SHA-256 of the card (RFC 9530).")
         .cached()
@@ -153,7 +155,7 @@ pub(in crate::http) fn card() -> Operation {
 }
 
 pub(in crate::http) fn agent_card() -> Operation {
-    with_name(Operation::get("agentCard", "A trusted agent as an A2A card"))
+    with_name(Operation::get("agentCard", "Card of a trusted agent, converted to A2A 1.0"))
         .answers_json(json!({"type": "object"}), "An A2A 1.0 card.")
         .cached()
         .tagged()
@@ -164,13 +166,15 @@ pub(in crate::http) fn agent_card() -> Operation {
 pub(in crate::http) fn decide() -> Operation {
     let none = json!({"type": "null"});
     let question = with_header(&none, &[]);
-    Operation::post("decide", "May this payment be made?").takes(question).answers_decision()
+    Operation::post("decide", "Decide whether payment terms may be paid").takes(question).answers_decision()
 }
 
 pub(in crate::http) fn decide_signed() -> Operation {
-    let header = json!({"type": "string", "description": "The payment header that is about to be sent."});
+    let header = json!({"type": "string", "description": "The payment header about to be sent."});
     let question = with_header(&header, &["header"]);
-    Operation::post("decideSigned", "Is what was signed what was decided?").takes(question).answers_decision()
+    Operation::post("decideSigned", "Check a signed payment against the decision before it is sent")
+        .takes(question)
+        .answers_decision()
 }
 
 pub(in crate::http) fn probe() -> Operation {
@@ -180,23 +184,23 @@ pub(in crate::http) fn probe() -> Operation {
         "properties": {"terms": terms, "decision": Component::Decision.reference()},
         "required": ["terms", "decision"],
     });
-    Operation::post("probe", "What does an agent demand, and may that be paid?")
+    Operation::post("probe", "Fetch the payment terms of an agent without paying, and decide on them")
         .takes(read_as::<ProbeQuestion>())
         .answers_json(answer, "The seller's terms, and the decision. Nothing was paid.")
         .runs()
 }
 
 pub(in crate::http) fn check_request() -> Operation {
-    Operation::post("checkRequest", "Is a request what the agent's schema demands?")
+    Operation::post("checkRequest", "Check a request against the agent's schema")
         .takes(RequestQuestion::schema())
-        .answers_json(Component::Request.reference(), "What is found, each with its place.")
+        .answers_json(Component::Request.reference(), "The findings, each with its place.")
         .runs()
 }
 
 pub(in crate::http) fn verify_receipt() -> Operation {
-    Operation::post("verifyReceipt", "Does what an agent sent as a receipt hold?")
+    Operation::post("verifyReceipt", "Verify a receipt")
         .takes(ReceiptQuestion::schema())
-        .answers_json(Component::Receipt.reference(), "What is found, check by check.")
+        .answers_json(Component::Receipt.reference(), "The findings, check by check.")
         .answers(StatusCode::OK, "The same, signed.", sign::MEDIA_TYPE, text())
         .runs()
         .refuses(&[Refusal::NotAcceptable])
@@ -205,48 +209,49 @@ pub(in crate::http) fn verify_receipt() -> Operation {
 #[cfg(feature = "mcp")]
 pub(in crate::http) fn mcp() -> Operation {
     let message = || json!({"type": "object", "description": "A message of the Model Context Protocol, in JSON-RPC."});
-    Operation::post("mcp", "The same questions as tools for agents")
+    Operation::post("mcp", "Model Context Protocol: the same operations as tools for agents")
         .takes(message())
         .answers_json(message(), "The answer, or an error.")
-        .answers_bare(StatusCode::ACCEPTED, "A notification was taken.")
-        .answers(StatusCode::BAD_REQUEST, "It is no message.", "application/json", message())
-        .answers(StatusCode::NOT_FOUND, "There is no such method.", "application/json", message())
+        .answers_bare(StatusCode::ACCEPTED, "The notification was accepted.")
+        .answers(StatusCode::BAD_REQUEST, "Not a valid message.", "application/json", message())
+        .answers(StatusCode::NOT_FOUND, "Unknown method.", "application/json", message())
         .refuses(&[Refusal::HostUnexpected, Refusal::NotAcceptable])
 }
 
 pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
     let [system, profile] = lint::PARAMETERS;
-    Operation::post("lint", "Is a card of any system valid by itself?")
+    Operation::post("lint", "Validate a card of any system")
         .query(system, SYSTEM, systems())
         .query(profile, PROFILE, one_of(ids(profiles)))
         .takes(json!({}))
-        .answers_json(card_judgement(), "What is found.")
-        .answers_problem(StatusCode::UNPROCESSABLE_ENTITY, "The card is beyond what is judged.")
+        .answers_json(card_judgement(), "The findings.")
+        .answers_problem(StatusCode::UNPROCESSABLE_ENTITY, "The card exceeds a limit of validation.")
         .runs()
         .refuses(&[Refusal::ProfileUnknown])
 }
 
 pub(in crate::http) fn discover() -> Operation {
     let [url, card_system, system, bind] = discover::PARAMETERS;
-    let url = json!({"name": url, "in": "query", "required": true, "description": "The host.", "schema": text()});
-    Operation::get("discover", "Which cards does a host have?")
+    let url =
+        json!({"name": url, "in": "query", "required": true, "description": "URL of the host.", "schema": text()});
+    Operation::get("discover", "Find and validate the cards of a host")
         .parameter(url)
         .query(card_system, SYSTEM, systems())
-        .query(system, "The system, where the host has many.", text())
-        .query(bind, "Whether names in the card are resolved.", one_of(["true", "false"]))
-        .answers_json(Component::Discovery.reference(), "What is found.")
+        .query(system, "Name of the AgentSystem, if the host serves several.", text())
+        .query(bind, "Whether to resolve the ENS names in the card.", one_of(["true", "false"]))
+        .answers_json(Component::Discovery.reference(), "The findings.")
         .runs()
 }
 
 pub(in crate::http) fn root_card() -> Operation {
-    Operation::get("rootCard", "The agent card of the only AgentSystem that is exposed").answers_generated_card()
+    Operation::get("rootCard", "Agent card of the only exposed Orloj AgentSystem").answers_generated_card()
 }
 
 pub(in crate::http) fn system_card() -> Operation {
     let [namespace] = system_cards::PARAMETERS;
-    Operation::get("systemCard", "The agent card of an AgentSystem")
-        .segment("name", "The AgentSystem.")
-        .query(namespace, "Its namespace.", text())
+    Operation::get("systemCard", "Agent card of an Orloj AgentSystem")
+        .segment("name", "Name of the AgentSystem.")
+        .query(namespace, "Namespace of the AgentSystem.", text())
         .answers_generated_card()
 }
 
@@ -260,45 +265,46 @@ pub(in crate::http) fn keys() -> Operation {
         ("alg", json!({"const": "EdDSA"})),
     ];
     let keys = object([("keys", list(object(members, [])))], []);
-    Operation::get("keys", "The keys that verify what this daemon signs")
+    Operation::get("keys", "Public keys that verify what this daemon signs")
         .answers(StatusCode::OK, "A key set (RFC 7517).", "application/jwk-set+json", keys)
         .tagged()
 }
 
 pub(in crate::http) fn reasons() -> Operation {
     let codes = ["reasons", "refusals"].map(|kind| (kind, list(Component::Reason.reference())));
-    Operation::get("reasons", "Every code")
-        .answers_json(object(codes, []), "The codes of verdicts, and those of refusals.")
+    Operation::get("reasons", "All reason codes")
+        .answers_json(object(codes, []), "Codes of verdicts (`reasons`) and of refused requests (`refusals`).")
 }
 
 pub(in crate::http) fn reason() -> Operation {
-    Operation::get("reason", "What a code means")
-        .segment("code", "The code: the end of a problem's type.")
+    Operation::get("reason", "Meaning of a reason code")
+        .segment("code", "The reason code: the last part of a problem's `type`.")
         .answers_json(Component::Reason.reference(), "Its meaning.")
         .refuses(&[Refusal::RouteUnknown])
 }
 
 pub(in crate::http) fn profiles() -> Operation {
     let known = written_of::<ProfileList<'_>>();
-    Operation::get("profiles", "The rules that a question may choose").answers_json(known, "The profiles.")
+    Operation::get("profiles", "Profiles that a request may select").answers_json(known, "The profiles.")
 }
 
 pub(in crate::http) fn description() -> Operation {
-    Operation::get("openapi", "This description").answers_json(json!({"type": "object"}), "OpenAPI 3.1.")
+    Operation::get("openapi", "OpenAPI description of this daemon")
+        .answers_json(json!({"type": "object"}), "OpenAPI 3.1.")
 }
 
 pub(in crate::http) fn livez() -> Operation {
-    Operation::of_health("livez", "Does the process answer?").answers(StatusCode::OK, "It does.", TEXT, text())
+    Operation::of_health("livez", "Liveness").answers(StatusCode::OK, "The process answers.", TEXT, text())
 }
 
 pub(in crate::http) fn readyz() -> Operation {
-    Operation::of_health("readyz", "Does the daemon take requests?")
-        .answers(StatusCode::OK, "It does; a line for each upstream that is down.", TEXT, text())
+    Operation::of_health("readyz", "Readiness")
+        .answers(StatusCode::OK, "Ready; one line for each upstream that is down.", TEXT, text())
         .refuses(&[Refusal::Draining])
 }
 
 pub(in crate::http) fn metrics() -> Operation {
-    Operation::of_health("metrics", "Counts for Prometheus")
+    Operation::of_health("metrics", "Metrics for Prometheus")
         .answers(StatusCode::OK, "Prometheus text.", TEXT, text())
         .refuses(&[Refusal::RouteUnknown])
 }
@@ -326,11 +332,11 @@ impl Operation {
 }
 
 fn with_name(operation: Operation) -> Operation {
-    operation.segment("name", "The agent's ENS name.")
+    operation.segment("name", "ENS name of the agent.")
 }
 
 fn with_verb(operation: Operation) -> Operation {
-    operation.segment("verb", "What the agent is to do.")
+    operation.segment("verb", "Verb to be called.")
 }
 
 fn with_network(operation: Operation) -> Operation {
