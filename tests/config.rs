@@ -8,106 +8,16 @@ use std::process::{Command, Output, Stdio};
 use clresolve::config::{Config, ConfigError, Layer};
 use serde_json::Value;
 
+#[path = "support/documented_keys.rs"]
+mod documented_keys;
+
+use documented_keys::{Documented, documented, shipped};
+
 /// A key no program has.
 const NO_KEY: &str = "zzz";
 
 /// Options of the world that are not keys of the file.
 const NO_KEYS: [&str; 3] = ["--config", "--no-config", "--sandbox"];
-
-/// A key in `config.prod.toml`.
-#[derive(Debug)]
-struct Documented {
-    /// The table that it stands in, with its brackets; empty at the top.
-    table: String,
-    key: String,
-    /// As written, in TOML.
-    value: String,
-    /// Whether it stands there without a # before it.
-    set: bool,
-    note: Note,
-}
-
-/// What a line `#: --flag, VARIABLE, default VALUE` says, or `none by default` in the last place.
-#[derive(Clone, Debug, Default)]
-struct Note {
-    flag: Option<String>,
-    variable: Option<String>,
-    default: Option<String>,
-    /// Whether it is left out by default, so that the program may tell by other keys.
-    none: bool,
-}
-
-impl Note {
-    fn parse(text: &str) -> Self {
-        let (names, default) = match text.split_once("default ") {
-            Some((names, default)) => (names, Some(default.to_owned())),
-            None => (text, None),
-        };
-        let mut note = Self { default, ..Self::default() };
-        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            match name {
-                "none by default" => note.none = true,
-                flag if flag.starts_with("--") => note.flag = Some(flag.to_owned()),
-                variable if variable.starts_with("CLRESOLVE_") => note.variable = Some(variable.to_owned()),
-                other => panic!("`{other}` is neither a flag nor a variable"),
-            }
-        }
-        note
-    }
-}
-
-impl Documented {
-    fn is_of_a_list(&self) -> bool {
-        self.table.starts_with("[[")
-    }
-
-    fn path(&self) -> String {
-        let table = self.table.trim_matches(['[', ']']);
-        if table.is_empty() { self.key.clone() } else { format!("{table}.{}", self.key) }
-    }
-
-    /// The default, in TOML.
-    fn default(&self) -> &str {
-        match &self.note.default {
-            Some(default) => default,
-            None => {
-                assert!(!self.set, "{} is set, and its default is not told", self.path());
-                &self.value
-            }
-        }
-    }
-}
-
-fn shipped(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
-}
-
-/// The keys in the order of the file. A list of tables (`[[rpc]]`) is also a key by itself, whose note stands before it.
-fn documented() -> Vec<Documented> {
-    let text = std::fs::read_to_string(shipped("config.prod.toml")).expect("the file is there");
-    let (mut keys, mut table, mut note): (Vec<Documented>, _, _) = (Vec::new(), String::new(), Note::default());
-    for line in text.lines() {
-        if let Some(names) = line.strip_prefix("#: ") {
-            note = Note::parse(names);
-            continue;
-        }
-        let (line, set) = line.strip_prefix("# ").map_or((line, true), |rest| (rest, false));
-        let is_word = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
-        if line.starts_with('[') && is_word(line.trim_matches(['[', ']'])) {
-            table = line.to_owned();
-            let key = line.trim_matches(['[', ']']).to_owned();
-            let first = !keys.iter().any(|known| known.table.is_empty() && known.key == key);
-            if line.starts_with("[[") && first {
-                let note = std::mem::take(&mut note);
-                keys.push(Documented { table: String::new(), key, value: "[]".to_owned(), set: false, note });
-            }
-        } else if let Some((key, value)) = line.split_once(" = ").filter(|(key, _)| is_word(key)) {
-            let (key, value, note) = (key.to_owned(), value.to_owned(), std::mem::take(&mut note));
-            keys.push(Documented { table: table.clone(), key, value, set, note });
-        }
-    }
-    keys
-}
 
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
@@ -177,6 +87,10 @@ fn every_key_is_documented_once_and_no_other_is() {
     }
     count.retain(|_, times| *times > 1);
     assert!(count.is_empty(), "documented twice: {count:?}");
+    let explained: BTreeSet<_> = documented.iter().filter(|d| !d.meaning.is_empty()).map(Documented::path).collect();
+    let unexplained: Vec<_> = documented.iter().filter(|d| !explained.contains(&d.path())).collect();
+    assert!(unexplained.is_empty(), "{unexplained:#?}");
+    assert!(documented.iter().all(|d| d.table.is_empty() || d.is_of_a_list() || !d.about_table.is_empty()));
 }
 
 #[test]
