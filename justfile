@@ -71,6 +71,10 @@ fuzz-lock:
 surface:
     SURFACE=write cargo test --test architecture surface
 
+# write docs/reference again, after commands, keys, routes, metrics or codes changed
+reference:
+    REFERENCE=write cargo test --test documents reference_pages
+
 # the tests of the guards below payment clients (all, or: typescript python go rust)
 guards *CLIENTS:
     clients/test.sh {{CLIENTS}}

@@ -13,14 +13,20 @@ use clresolve::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "support/documented_keys.rs"]
+mod documented_keys;
 #[path = "documents/mutants.rs"]
 mod mutants;
 #[path = "documents/named.rs"]
 mod named;
 #[path = "documents/operations.rs"]
 mod operations;
+#[path = "support/orloj.rs"]
+mod orloj;
 #[path = "documents/purchases.rs"]
 mod purchases;
+#[path = "documents/reference.rs"]
+mod reference;
 #[path = "support/serve.rs"]
 mod serve;
 
@@ -93,19 +99,6 @@ const OFFLINE: [&str; 14] = [
     "--version",
 ];
 
-/// The languages of samples, and what checks them.
-const LANGUAGES: [(&str, &str); 9] = [
-    ("console", "the_shell_samples_print_what_the_documents_show"),
-    ("json", "the_data_samples_are_valid"),
-    ("toml", "the_data_samples_are_valid"),
-    ("yaml", "the_yaml_sample_generates_a_card"),
-    ("ts", "the_typescript_sample_opens_for_a_trusted_agent_alone, and purchases.rs"),
-    ("python", "purchases.rs"),
-    ("rust", "purchases.rs with clients/test.sh, and the doctests of docs/embed.md"),
-    ("go", "purchases.rs with clients/test.sh"),
-    ("text", "nothing: a drawing"),
-];
-
 const GOOD: &str = "summarizeagent.eth";
 const BAD: &str = "entry-version.eth";
 const BAD_CODE: &str = "entry-version-noncompliant";
@@ -128,20 +121,9 @@ fn lines_outside_tables_are_short() {
     assert!(long.is_empty(), "{long:#?}");
 }
 
-/// The keys of the configuration, as SECTION.KEY: the file for production explains all of them.
+/// The keys of the configuration, as SECTION.KEY.
 fn configuration_keys() -> BTreeSet<String> {
-    let mut section = String::new();
-    let mut keys = BTreeSet::new();
-    for line in read("deploy/config.prod.toml").lines() {
-        if let Some(name) = line.strip_prefix('[') {
-            section = name.trim_matches(['[', ']']).to_owned();
-        } else if let Some((key, _)) = line.trim_start_matches("# ").split_once(" = ")
-            && key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-        {
-            keys.insert(format!("{section}.{key}"));
-        }
-    }
-    keys
+    documented_keys::documented().iter().map(documented_keys::Documented::path).collect()
 }
 
 #[test]
@@ -215,16 +197,6 @@ fn the_verdict_of_the_readme_is_real() {
     let real: Value = serde_json::from_slice(&shell(&workplace(), command).stdout).expect("JSON");
     if let Some(place) = difference(&shown, &real) {
         panic!("the verdict of the README differs at {place}");
-    }
-}
-
-#[test]
-fn samples_are_in_known_languages() {
-    for file in documents() {
-        for block in blocks(&file) {
-            let known = LANGUAGES.iter().any(|(language, _)| *language == block.language);
-            assert!(known, "{file}:{}: a sample in {:?}", block.line, block.language);
-        }
     }
 }
 
@@ -536,7 +508,7 @@ fn difference(shown: &Value, real: &Value) -> Option<String> {
 /// All documents, by their path from the root.
 fn documents() -> Vec<String> {
     let mut files: Vec<String> = ELSEWHERE.map(str::to_owned).into();
-    for folder in ["docs", "docs/decisions"] {
+    for folder in ["docs", "docs/decisions", "docs/reference"] {
         let entries = fs::read_dir(root().join(folder)).expect("a folder of documents");
         let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
         files.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));

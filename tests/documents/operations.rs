@@ -15,7 +15,7 @@ const COMPOSE: &str = "deploy/compose.yml";
 const UNIT: &str = "deploy/clresolve.service";
 
 /// What `/metrics` says beside the families.
-const MEMORY: &str = "process_resident_memory_bytes";
+pub(super) const MEMORY: &str = "process_resident_memory_bytes";
 
 /// The words in `text` that can be names of metrics.
 fn metrics(text: &str) -> BTreeSet<String> {
