@@ -4,8 +4,8 @@
 //! look the same. Two kinds of text need some of them: ENS names, for which ENSIP-15 decides, and display names, which
 //! may contain emoji and scripts that are written with them.
 
-use icu_properties::props::{ExtendedPictographic, Script};
-use icu_properties::{CodePointMapData, CodePointSetData};
+use icu_properties::CodePointSetData;
+use icu_properties::props::ExtendedPictographic;
 use unicode_general_category::{GeneralCategory, get_general_category};
 
 use crate::name::EnsName;
@@ -75,18 +75,17 @@ const fn is_direction(c: char) -> bool {
 /// Whether `c` is legitimate between these texts. Inspects a bounded number of neighbouring characters.
 fn is_ordinary(before: &str, c: char, after: &str) -> bool {
     let previous = before.chars().next_back();
-    let follows = |script: Script| previous.is_some_and(|previous| script_of(previous) == script);
     match c {
-        ZERO_WIDTH_JOINER => joins_emoji(before, after) || joins_letters(before, after),
-        ZERO_WIDTH_NON_JOINER => joins_letters(before, after),
+        ZERO_WIDTH_JOINER => joins_letters(before, after) || ends_word(before, after) || joins_emoji(before, after),
+        ZERO_WIDTH_NON_JOINER => joins_letters(before, after) || parts_scripts(before, after),
         '\u{fe0e}' | EMOJI_PRESENTATION => match previous {
             Some('0'..='9' | '#' | '*') => after.starts_with(KEYCAP),
             Some(previous) => is_pictograph(previous),
             None => false,
         },
-        '\u{fe00}' if follows(Script::Myanmar) || follows(Script::PhagsPa) => true,
-        '\u{fe00}'..='\u{fe02}' | '\u{e0100}'..='\u{e01ef}' => follows(Script::Han),
-        '\u{180b}'..='\u{180d}' | '\u{180f}' => follows(Script::Mongolian),
+        '\u{fe00}' if previous.is_some_and(|c| is_myanmar(c) || is_phags_pa(c)) => true,
+        '\u{fe00}'..='\u{fe02}' | '\u{e0100}'..='\u{e01ef}' => previous.is_some_and(is_han),
+        '\u{180b}'..='\u{180d}' | '\u{180f}' => previous.is_some_and(is_mongolian),
         '\u{e0020}'..='\u{e007f}' => is_in_flag(before, c, after),
         _ => false,
     }
@@ -103,22 +102,52 @@ fn is_pictograph(c: char) -> bool {
     CodePointSetData::new::<ExtendedPictographic>().contains(c)
 }
 
-/// Most marks on a letter that are skipped to find its script.
+/// Most characters that are searched for the letter that a mark is on.
 const MAX_MARKS: usize = 8;
 
 /// Whether a joiner is between two letters, or their marks, of scripts that are written with joiners.
 fn joins_letters(before: &str, after: &str) -> bool {
-    let is_letter = |c: Option<char>| c.is_some_and(is_letter_or_mark);
-    let script_after = after.chars().next().map(script_of);
-    is_letter(before.chars().next_back())
-        && is_letter(after.chars().next())
-        && base_script(before).is_some_and(is_written_with_joiners)
-        && script_after.is_some_and(|script| script == Script::Inherited || is_written_with_joiners(script))
+    let is_written = |c: char| is_written_with_joiners(c) || is_shared_mark(c);
+    !before.ends_with(is_joiner)
+        && after.chars().next().is_some_and(|c| is_written(c) && is_letter_or_mark(c))
+        && base(before).is_some_and(is_written_with_joiners)
 }
 
-/// The script of the last letter. A mark that several scripts share takes the script of its base letter.
-fn base_script(text: &str) -> Option<Script> {
-    text.chars().rev().take(MAX_MARKS).map(script_of).find(|script| *script != Script::Inherited)
+/// Whether a zero width joiner shapes the end of a word: after a virama, as in an older spelling of a Malayalam chillu
+/// or the Bengali khanda ta, or after the letter heh of an abbreviation such as that of the Hijri era.
+fn ends_word(before: &str, after: &str) -> bool {
+    match before.chars().next_back() {
+        Some('\u{647}') => after.starts_with('.'),
+        Some(c) if is_virama(c) => {
+            after.chars().next().is_none_or(is_space_or_punctuation)
+                && base(before).is_some_and(is_written_with_joiners)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a zero width non-joiner is between a Latin letter or a digit and an Arabic letter, as in Persian affixes.
+fn parts_scripts(before: &str, after: &str) -> bool {
+    let is_arabic_letter = |c: char| is_arabic(c) && get_general_category(c) == GeneralCategory::OtherLetter;
+    let (Some(left), Some(right)) = (before.chars().next_back(), after.chars().next()) else { return false };
+    is_latin_or_digit(left) && is_arabic_letter(right) || is_arabic_letter(left) && is_latin_or_digit(right)
+}
+
+/// The letter at the end of a text, or that the marks and joiners at its end belong to.
+fn base(text: &str) -> Option<char> {
+    for c in text.chars().rev().take(MAX_MARKS) {
+        match get_general_category(c) {
+            GeneralCategory::OtherLetter | GeneralCategory::ModifierLetter => return Some(c),
+            GeneralCategory::NonspacingMark | GeneralCategory::SpacingMark => {}
+            _ if is_joiner(c) => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+const fn is_joiner(c: char) -> bool {
+    matches!(c, ZERO_WIDTH_JOINER | ZERO_WIDTH_NON_JOINER)
 }
 
 fn is_letter_or_mark(c: char) -> bool {
@@ -131,30 +160,106 @@ fn is_letter_or_mark(c: char) -> bool {
     )
 }
 
-fn script_of(c: char) -> Script {
-    CodePointMapData::<Script>::new().get(c)
+fn is_space_or_punctuation(c: char) -> bool {
+    matches!(
+        get_general_category(c),
+        GeneralCategory::SpaceSeparator
+            | GeneralCategory::ConnectorPunctuation
+            | GeneralCategory::DashPunctuation
+            | GeneralCategory::OpenPunctuation
+            | GeneralCategory::ClosePunctuation
+            | GeneralCategory::InitialPunctuation
+            | GeneralCategory::FinalPunctuation
+            | GeneralCategory::OtherPunctuation
+    )
 }
 
-/// Whether the script is cursive, or a descendant of Brahmi with conjuncts (The Unicode Standard, 23.2).
-fn is_written_with_joiners(script: Script) -> bool {
+fn is_latin_or_digit(c: char) -> bool {
+    let is_latin = matches!(c, '\0'..='\u{24f}' | '\u{1e00}'..='\u{1eff}') && c.is_alphabetic();
+    is_latin || get_general_category(c) == GeneralCategory::DecimalNumber
+}
+
+// Scripts are told by their blocks, because the Unicode property costs more to look up, and a name may have a joiner
+// in every second character.
+
+/// Whether the script of `c` is cursive, or a descendant of Brahmi with conjuncts (The Unicode Standard, 23.2).
+const fn is_written_with_joiners(c: char) -> bool {
+    let is_syriac_or_nko = matches!(c, '\u{700}'..='\u{74f}' | '\u{7c0}'..='\u{7ff}' | '\u{860}'..='\u{86f}');
+    // Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil, Telugu, Kannada, Malayalam and Sinhala.
+    let is_indic = matches!(c, '\u{900}'..='\u{dff}' | '\u{a8e0}'..='\u{a8ff}');
+    let is_khmer = matches!(c, '\u{1780}'..='\u{17ff}');
+    let is_balinese_or_javanese = matches!(c, '\u{1b00}'..='\u{1b7f}' | '\u{a980}'..='\u{a9df}');
+    is_arabic(c)
+        || is_syriac_or_nko
+        || is_indic
+        || is_khmer
+        || is_balinese_or_javanese
+        || is_mongolian(c)
+        || is_myanmar(c)
+}
+
+const fn is_arabic(c: char) -> bool {
     matches!(
-        script,
-        Script::Arabic
-            | Script::Bengali
-            | Script::Devanagari
-            | Script::Gujarati
-            | Script::Gurmukhi
-            | Script::Kannada
-            | Script::Khmer
-            | Script::Malayalam
-            | Script::Mongolian
-            | Script::Myanmar
-            | Script::Nko
-            | Script::Oriya
-            | Script::Sinhala
-            | Script::Syriac
-            | Script::Tamil
-            | Script::Telugu
+        c,
+        '\u{600}'..='\u{6ff}'
+            | '\u{750}'..='\u{77f}'
+            | '\u{870}'..='\u{8ff}'
+            | '\u{fb50}'..='\u{fdff}'
+            | '\u{fe70}'..='\u{fefc}'
+    )
+}
+
+const fn is_mongolian(c: char) -> bool {
+    matches!(c, '\u{1800}'..='\u{18af}')
+}
+
+const fn is_myanmar(c: char) -> bool {
+    matches!(c, '\u{1000}'..='\u{109f}' | '\u{a9e0}'..='\u{a9ff}' | '\u{aa60}'..='\u{aa7f}')
+}
+
+const fn is_phags_pa(c: char) -> bool {
+    matches!(c, '\u{a840}'..='\u{a87f}')
+}
+
+const fn is_han(c: char) -> bool {
+    matches!(
+        c,
+        '\u{2e80}'..='\u{2fdf}'
+            | '\u{3005}'
+            | '\u{3007}'
+            | '\u{3021}'..='\u{3029}'
+            | '\u{3038}'..='\u{303b}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}'
+    )
+}
+
+/// Whether `c` is of a block of marks that several scripts share: the combining diacritical and the Vedic ones.
+const fn is_shared_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{1cd0}'..='\u{1cff}')
+}
+
+/// Whether `c` is the virama (Canonical_Combining_Class 9) of a script that is written with joiners.
+const fn is_virama(c: char) -> bool {
+    matches!(
+        c,
+        '\u{94d}'
+            | '\u{9cd}'
+            | '\u{a4d}'
+            | '\u{acd}'
+            | '\u{b4d}'
+            | '\u{bcd}'
+            | '\u{c4d}'
+            | '\u{ccd}'
+            | '\u{d3b}'..='\u{d3c}'
+            | '\u{d4d}'
+            | '\u{dca}'
+            | '\u{1039}'..='\u{103a}'
+            | '\u{17d2}'
+            | '\u{1b44}'
+            | '\u{a9c0}'
     )
 }
 
@@ -251,6 +356,17 @@ mod tests {
             "क्\u{200d}ष",
             "ശ്രീ ന\u{d4d}\u{200d}മ",
             "র\u{200d}\u{9cd}যাম",
+            "അവന\u{d4d}\u{200d}",
+            "അവന\u{d4d}\u{200d} അവ",
+            "উত\u{9cd}\u{200d}",
+            "উত\u{9cd}\u{200d}।",
+            "PDF\u{200c}ها",
+            "غیر\u{200c}HTTP",
+            "۱۲\u{200c}ساله",
+            "12\u{200c}ساله",
+            "۱۴۰۳ ه\u{200d}.ش",
+            "\u{1b13}\u{1b44}\u{200c}\u{1b13}",
+            "\u{a98f}\u{a9c0}\u{200c}\u{a98f}",
             "葛\u{e0100}城",
             "ᠠ\u{180b}",
         ] {
@@ -265,7 +381,28 @@ mod tests {
             "Summarize\u{200d}Agent",
             "Agent\u{200c}",
             "Agente\u{301}\u{200d}\u{301}",
+            "Auf\u{200c}lage",
             "क\u{200d}",
+            "क\u{200d} ख",
+            "क\u{94d}\u{200c} ख",
+            "क\u{94d}\u{200d}\u{200d}",
+            "क\u{94d}\u{200d}a",
+            "क\u{94d}\u{200d}👨",
+            "a\u{94d}\u{200d}",
+            "\u{94d}\u{200d}",
+            "a\u{64b}\u{200d}\u{64b}",
+            "\u{200d}क",
+            "\u{200c}ها",
+            "PDF\u{200d}ها",
+            "PDF\u{200c}\u{200c}ها",
+            "PDF \u{200c}ها",
+            "PDF\u{200c} ها",
+            "PDF\u{200c}\u{64b}",
+            "12\u{200c}34",
+            "به\u{200c} ناو",
+            "ه\u{200d} ش",
+            "ب\u{200d}.ش",
+            "ه\u{200c}.ش",
             "\u{200d}👨",
             "👨\u{200d}a",
             "👨\u{200d}\u{200d}👩",
