@@ -9,7 +9,9 @@ use super::progress::Progress;
 use super::render::Palette;
 use super::world::{self, Reader};
 use crate::clock::SystemClock;
-use crate::resolve::doctor::{BlockSeen, EndpointHealth, Examination, GatewayHealth, GatewayState, examine};
+use crate::resolve::doctor::{
+    BlockSeen, ChainHealth, EndpointHealth, Examination, GatewayHealth, GatewayState, examine,
+};
 use crate::text::Foreign;
 use crate::verdict::{Depth, State};
 
@@ -34,7 +36,8 @@ pub(super) fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
 /// A line for each endpoint and gateway.
 fn short(found: &Examination) -> String {
     let well = |is_well: bool| if is_well { "well" } else { "unwell" };
-    let endpoints = found.endpoints.iter().map(|health| (well(is_well(health)), &health.label));
+    let of_registries = found.registry_chains.iter().flat_map(|chain| &chain.endpoints);
+    let endpoints = found.endpoints.iter().chain(of_registries).map(|health| (well(is_well(health)), &health.label));
     let gateways = found.gateways.iter().map(|health| (well(health.error.is_none() || answers(health)), &health.label));
     endpoints.chain(gateways).map(|(word, label)| format!("{word}  {}\n", Foreign::new(label))).collect()
 }
@@ -48,6 +51,12 @@ fn people(found: &Examination, palette: &Palette) -> String {
         let _ = writeln!(text, "\nFinalized block {}", agreement.number);
         for group in &agreement.groups {
             let _ = writeln!(text, "  {}  {}", group.hash, Foreign::new(&group.endpoints.join(", ")));
+        }
+    }
+    for ChainHealth { chain, endpoints, .. } in &found.registry_chains {
+        let _ = writeln!(text, "\nEndpoints of {chain} (registry of agents)");
+        for health in endpoints {
+            write_endpoint(&mut text, health, palette);
         }
     }
     text.push_str("\nGateways\n");

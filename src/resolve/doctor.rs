@@ -20,7 +20,7 @@ use crate::chain::MAX_AHEAD;
 use crate::check::records::max_header_age;
 use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::Clock;
-use crate::config::{Config, Endpoint, Gateway, GradeDemand, Hedging};
+use crate::config::{ChainId, Config, Endpoint, Gateway, GradeDemand, Hedging, RegistryChain};
 use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
 use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
 use crate::text::excerpt;
@@ -52,10 +52,22 @@ pub struct Examination {
     pub endpoints: Vec<EndpointHealth>,
     /// Which endpoints say the same of one finalized block, the largest group first.
     pub agreement: Option<Agreement>,
+    /// The chains of `[chains]`, whose registries say where agents are paid.
+    pub registry_chains: Vec<ChainHealth>,
     /// The gateways, in the order of the configuration.
     pub gateways: Vec<GatewayHealth>,
     /// What to change; nothing where all is well.
     pub advice: Vec<String>,
+}
+
+/// What the endpoints of another chain answered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ChainHealth {
+    /// The chain.
+    pub chain: String,
+    /// Its RPC endpoints, in the order of the configuration.
+    pub endpoints: Vec<EndpointHealth>,
 }
 
 /// What an RPC endpoint answered.
@@ -150,10 +162,15 @@ pub enum GatewayState {
 pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, SetupError> {
     let egress = setup::egress(config, Arc::new(SystemLookup), setup::Load::Questions)?;
     let limit = config.timeout.min(MAX_REQUEST_TIME);
-    let labelled = config.chain.labelled();
-    let probes: Vec<Probe<'_>> = labelled.iter().map(|e| Probe::new(e, &egress, clock, limit)).collect();
-    let (endpoints, gateways) = tokio::join!(
+    let (names, registries) = ChainRules::all(config);
+    let probes = names.probes(&egress, clock, limit);
+    let registry_health = async |chain: &ChainRules| ChainHealth {
+        chain: format!("eip155:{}", chain.id),
+        endpoints: join_all(chain.probes(&egress, clock, limit).iter().map(Probe::health)).await,
+    };
+    let (endpoints, registry_chains, gateways) = tokio::join!(
         join_all(probes.iter().map(Probe::health)),
+        join_all(registries.iter().map(registry_health)),
         join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, clock, limit))),
     );
     let agreement = agreement(config, &probes, &endpoints).await;
@@ -162,11 +179,129 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
         chain: format!("eip155:{}", config.chain.id),
         endpoints,
         agreement,
+        registry_chains,
         gateways,
         advice: Vec::new(),
     };
     found.advice = advice(config, &found);
     Ok(found)
+}
+
+/// A chain of the configuration, and what its endpoints must do.
+struct ChainRules {
+    id: u64,
+    /// Whether its registry is read, and no names.
+    is_registry: bool,
+    endpoints: Vec<Endpoint>,
+    /// The age that the newest block may have, where there is a bound.
+    max_head_age: Option<Duration>,
+    demand: Option<GradeDemand>,
+}
+
+impl ChainRules {
+    /// The chain of names, and those of registries.
+    fn all(config: &Config) -> (Self, Vec<Self>) {
+        let names = Self {
+            id: config.chain.id,
+            is_registry: false,
+            endpoints: config.chain.labelled(),
+            max_head_age: config.chain.head_age(),
+            demand: config.chain.demand().ok(),
+        };
+        let registry = |(id, chain): (&ChainId, &RegistryChain)| Self {
+            id: id.number(),
+            is_registry: true,
+            endpoints: chain.endpoints.clone(),
+            max_head_age: chain.head_age(*id),
+            demand: chain.demand().ok(),
+        };
+        (names, config.chains.iter().map(registry).collect())
+    }
+
+    fn probes<'e>(&'e self, egress: &'e Egress, clock: &'e dyn Clock, limit: Duration) -> Vec<Probe<'e>> {
+        self.endpoints.iter().map(|endpoint| Probe::new(endpoint, egress, clock, limit)).collect()
+    }
+
+    fn advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
+        let of_endpoints = healths.iter().filter_map(|health| self.of_endpoint(health));
+        of_endpoints.chain(self.of_demand(healths)).chain(self.of_slots()).collect()
+    }
+
+    /// Whether a quorum has a bound on the age of a newest block.
+    fn of_slots(&self) -> Option<String> {
+        let is_quorum = matches!(self.demand, Some(GradeDemand::Quorum(_) | GradeDemand::StateProof(_)));
+        (is_quorum && self.max_head_age.is_none()).then(|| {
+            let table = if self.is_registry { format!(" in [chains.{}]", self.id) } else { String::new() };
+            let unknown =
+                format!("the slot time of chain {} is not known, so endpoints that stand still count", self.id);
+            format!("{unknown}: set max-head-age{table}")
+        })
+    }
+
+    /// The first thing that is wrong with an endpoint.
+    fn of_endpoint(&self, health: &EndpointHealth) -> Option<String> {
+        let label = &health.label;
+        let error = health.error.as_deref().unwrap_or("it gives no answer");
+        if !health.reachable {
+            return Some(format!(
+                "{label} cannot be reached ({error}): correct its URL, or take it out of the endpoints"
+            ));
+        }
+        if health.chain != Some(self.id) {
+            let serves = health.chain.map_or_else(|| "no chain id".to_owned(), |id| format!("chain {id}"));
+            let or = if self.is_registry { "" } else { ", or set chain-id" };
+            return Some(format!("{label} serves {serves}, not chain {}: take it out{or}", self.id));
+        }
+        let Some(finalized) = &health.finalized else {
+            return Some(format!(
+                "{label} has no finalized block ({error}): let it finish its synchronisation, or take it out"
+            ));
+        };
+        if finalized.age_s > max_header_age(self.id).as_secs() {
+            let minutes = finalized.age_s / 60;
+            let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
+            return Some(format!("{behind}: let it finish its synchronisation"));
+        }
+        if let Some(advice) = self.of_head(health) {
+            return Some(advice);
+        }
+        (health.ws == Some(false))
+            .then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
+    }
+
+    /// Whether the newest block of an endpoint counts. Its word about changes does not, where that block is too old or lies in
+    /// the future.
+    fn of_head(&self, health: &EndpointHealth) -> Option<String> {
+        let (most, head) = (self.max_head_age?, health.latest.as_ref()?);
+        let label = &health.label;
+        if head.age_s > i64::try_from(most.as_secs()).unwrap_or(i64::MAX) {
+            let stands = format!("{label} stands still, its newest block {} is {} s old", head.number, head.age_s);
+            return Some(format!("{stands} (max-head-age: {} s): restart it, or take it out", most.as_secs()));
+        }
+        (head.age_s < -MAX_AHEAD_SECONDS).then(|| {
+            let runs =
+                format!("{label} runs ahead, its newest block {} lies {} s in the future", head.number, -head.age_s);
+            format!("{runs}: set the clock of this machine, or take the endpoint out")
+        })
+    }
+
+    /// Whether enough operators answer.
+    fn of_demand(&self, healths: &[EndpointHealth]) -> Option<String> {
+        let needed = match self.demand? {
+            GradeDemand::SingleRpc => 1,
+            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
+        };
+        let usable = self.endpoints.iter().zip(healths);
+        let usable = usable.filter(|(_, health)| {
+            health.chain == Some(self.id) && health.finalized.is_some() && self.of_head(health).is_none()
+        });
+        let operators: BTreeSet<&str> = usable.map(|(endpoint, _)| endpoint.operator.as_str()).collect();
+        (operators.len() < needed).then(|| {
+            let (has, plural) = (operators.len(), if needed == 1 { "" } else { "s" });
+            let with = if self.is_registry { format!("in [chains.{}]", self.id) } else { "with --rpc".to_owned() };
+            format!("endpoints of {needed} operator{plural} are needed, and {has} can be used: name more {with}")
+        })
+    }
 }
 
 /// An endpoint and the door to it.
@@ -335,72 +470,15 @@ fn state_of(fault: &GatewayFault) -> GatewayState {
 }
 
 fn advice(config: &Config, found: &Examination) -> Vec<String> {
-    let mut advice: Vec<String> = found.endpoints.iter().filter_map(|health| of_endpoint(config, health)).collect();
-    advice.extend(of_demand(config, found));
+    let (names, registries) = ChainRules::all(config);
+    let mut advice = names.advice(&found.endpoints);
     advice.extend(of_agreement(found));
     advice.extend(of_clock(found));
+    for (chain, health) in registries.iter().zip(&found.registry_chains) {
+        advice.extend(chain.advice(&health.endpoints));
+    }
     advice.extend(of_gateways(found));
     advice
-}
-
-/// The first thing that is wrong with an endpoint.
-fn of_endpoint(config: &Config, health: &EndpointHealth) -> Option<String> {
-    let label = &health.label;
-    let error = health.error.as_deref().unwrap_or("it gives no answer");
-    if !health.reachable {
-        return Some(format!("{label} cannot be reached ({error}): correct its URL, or take it out of the endpoints"));
-    }
-    if health.chain != Some(config.chain.id) {
-        let serves = health.chain.map_or_else(|| "no chain id".to_owned(), |id| format!("chain {id}"));
-        return Some(format!("{label} serves {serves}, not chain {}: take it out, or set chain-id", config.chain.id));
-    }
-    let Some(finalized) = &health.finalized else {
-        return Some(format!(
-            "{label} has no finalized block ({error}): let it finish its synchronisation, or take it out"
-        ));
-    };
-    if finalized.age_s > max_header_age(config.chain.id).as_secs() {
-        let minutes = finalized.age_s / 60;
-        let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
-        return Some(format!("{behind}: let it finish its synchronisation"));
-    }
-    if let Some(advice) = of_head(config, health) {
-        return Some(advice);
-    }
-    (health.ws == Some(false))
-        .then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
-}
-
-/// Whether the newest block of an endpoint counts. Its word about changes does not, where that block is too old or lies in
-/// the future.
-fn of_head(config: &Config, health: &EndpointHealth) -> Option<String> {
-    let (most, head) = (config.chain.head_age()?, health.latest.as_ref()?);
-    let label = &health.label;
-    if head.age_s > i64::try_from(most.as_secs()).unwrap_or(i64::MAX) {
-        let stands = format!("{label} stands still, its newest block {} is {} s old", head.number, head.age_s);
-        return Some(format!("{stands} (max-head-age: {} s): restart it, or take it out", most.as_secs()));
-    }
-    (head.age_s < -MAX_AHEAD_SECONDS).then(|| {
-        let runs = format!("{label} runs ahead, its newest block {} lies {} s in the future", head.number, -head.age_s);
-        format!("{runs}: set the clock of this machine, or take the endpoint out")
-    })
-}
-
-/// Whether enough operators answer.
-fn of_demand(config: &Config, found: &Examination) -> Option<String> {
-    let needed = match config.chain.demand().ok()? {
-        GradeDemand::SingleRpc => 1,
-        GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
-    };
-    let usable = config.chain.endpoints.iter().zip(&found.endpoints);
-    let usable = usable.filter(|(_, health)| {
-        health.chain == Some(config.chain.id) && health.finalized.is_some() && of_head(config, health).is_none()
-    });
-    let operators: BTreeSet<&str> = usable.map(|(endpoint, _)| endpoint.operator.as_str()).collect();
-    (operators.len() < needed).then(|| {
-        let (has, plural) = (operators.len(), if needed == 1 { "" } else { "s" });
-        format!("endpoints of {needed} operator{plural} are needed, and {has} can be used: name more with --rpc")
-    })
 }
 
 fn of_agreement(found: &Examination) -> Option<String> {
@@ -478,6 +556,7 @@ mod tests {
             chain: "eip155:1".to_owned(),
             endpoints,
             agreement: None,
+            registry_chains: Vec::new(),
             gateways: Vec::new(),
             advice: Vec::new(),
         }
@@ -513,7 +592,7 @@ mod tests {
         let down = EndpointHealth { reachable: false, error: Some("timeout".to_owned()), ..healthy("b") };
         let other_chain = EndpointHealth { chain: Some(5), ..healthy("b") };
         let syncing = EndpointHealth { finalized: None, ..healthy("b") };
-        let behind = EndpointHealth { finalized: block(3600), ..healthy("b") };
+        let behind = EndpointHealth { finalized: block(1561), ..healthy("b") };
         let still = EndpointHealth { latest: block(300), ..healthy("b") };
         let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
         let deaf = EndpointHealth { ws: Some(false), error: Some("ws: HTTP status 404".to_owned()), ..healthy("b") };
@@ -521,7 +600,7 @@ mod tests {
             (down, "b.example cannot be reached (timeout)"),
             (other_chain, "b.example serves chain 5, not chain 1"),
             (syncing, "b.example has no finalized block"),
-            (behind, "its finalized block is 60 minutes old"),
+            (behind, "its finalized block is 26 minutes old"),
             (still, "b.example stands still, its newest block 7 is 300 s old (max-head-age: 60 s)"),
             (ahead, "b.example runs ahead, its newest block 7 lies 20 s in the future"),
             (deaf, "b.example announces no new blocks (ws: HTTP status 404): correct its ws"),
@@ -529,6 +608,44 @@ mod tests {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");
         }
+    }
+
+    #[test]
+    fn endpoints_of_registries_are_judged_by_the_rules_of_their_chain() {
+        let chain = |id| ChainId::new(id).expect("it has a coin type");
+        let endpoints = || ["c", "d"].map(|label| format!("https://{label}.example").parse().expect("one")).to_vec();
+        let mut config = config(&["a", "b"]);
+        config.chains.insert(chain(8453), RegistryChain::new(endpoints()));
+        let advised = |config: &Config, id: u64, health: EndpointHealth| {
+            let health = EndpointHealth { chain: Some(id), ..health };
+            let well = EndpointHealth { chain: Some(id), ..healthy("c") };
+            let mut found = found(vec![healthy("a"), healthy("b")]);
+            let endpoints = vec![well, health];
+            found.registry_chains = vec![ChainHealth { chain: format!("eip155:{id}"), endpoints }];
+            advice(config, &found)
+        };
+        let old = EndpointHealth { finalized: block(2700), ..healthy("d") };
+        assert_eq!(advised(&config, 8453, old), Vec::<String>::new(), "its finality takes longer than mainnet's");
+        let needed = "endpoints of 2 operators are needed, and 1 can be used: name more in [chains.8453]";
+        for (health, expected) in [
+            (
+                EndpointHealth { latest: block(11), ..healthy("d") },
+                "d.example stands still, its newest block 7 is 11 s old (max-head-age: 10 s): restart it, or take it out",
+            ),
+            (
+                EndpointHealth { latest: block(-20), ..healthy("d") },
+                "d.example runs ahead, its newest block 7 lies 20 s in the future: set the clock of this machine, or take the endpoint out",
+            ),
+        ] {
+            assert_eq!(advised(&config, 8453, health), [expected, needed]);
+        }
+
+        config.chains = [(chain(59_144), RegistryChain::new(endpoints()))].into();
+        let still = || EndpointHealth { latest: block(3000), ..healthy("d") };
+        let unbounded = "the slot time of chain 59144 is not known, so endpoints that stand still count: set max-head-age in [chains.59144]";
+        assert_eq!(advised(&config, 59_144, still()), [unbounded]);
+        config.chains.values_mut().for_each(|chain| chain.max_head_age = Some(Duration::from_secs(20)));
+        assert!(advised(&config, 59_144, still())[0].contains("d.example stands still"));
     }
 
     #[test]
