@@ -32,6 +32,8 @@ mod requests;
 #[cfg(unix)]
 #[path = "http/service.rs"]
 mod service;
+#[path = "http/stalled.rs"]
+mod stalled;
 #[path = "http/traces.rs"]
 mod traces;
 #[cfg(unix)]

@@ -48,6 +48,10 @@ pub(super) enum Manner {
     Changing,
     /// It does not answer before it has other manners.
     Holding,
+    /// It has stopped: its newest block is the finalized one.
+    Stalled,
+    /// It states other records in every block.
+    Lying,
 }
 
 /// A world with a clock and a node whose manners can be changed, and a resolver that reads it.
@@ -92,7 +96,7 @@ impl Scene {
 }
 
 /// A node that stands before another one.
-async fn node(upstream: Url, manners: watch::Receiver<Manner>, count: watch::Sender<u64>) -> Url {
+pub(super) async fn node(upstream: Url, manners: watch::Receiver<Manner>, count: watch::Sender<u64>) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
@@ -106,10 +110,17 @@ async fn node(upstream: Url, manners: watch::Receiver<Manner>, count: watch::Sen
                 return Err(StatusCode::SERVICE_UNAVAILABLE);
             }
             let request: Value = serde_json::from_slice(&body).expect("clresolve sends JSON");
+            let body = if manner == Manner::Stalled {
+                request.to_string().replace("\"latest\"", "\"finalized\"").into()
+            } else {
+                body
+            };
             let reply = http.post(upstream).body(body).send().await.expect("the world answers");
             let mut reply: Value = serde_json::from_slice(&reply.bytes().await.expect("in whole")).expect("JSON");
-            if manner == Manner::Changing {
-                change_the_newest(&request, &mut reply);
+            match manner {
+                Manner::Changing => change_records(&request, &mut reply, |block| block == "latest"),
+                Manner::Lying => change_records(&request, &mut reply, |_| true),
+                _ => {}
             }
             Ok(reply.to_string())
         }
@@ -118,14 +129,20 @@ async fn node(upstream: Url, manners: watch::Receiver<Manner>, count: watch::Sen
     url
 }
 
-/// Gives the records at the newest block another scheme of entries.
-fn change_the_newest(request: &Value, reply: &mut Value) {
-    let (Some(requests), Some(replies)) = (request.as_array(), reply.as_array_mut()) else { return };
-    for request in requests.iter().filter(|request| request["params"][1] == "latest") {
+/// Gives the records at some blocks another scheme of entries.
+fn change_records(request: &Value, reply: &mut Value, is_changed: impl Fn(&Value) -> bool) {
+    let requests = request.as_array().map_or_else(|| std::slice::from_ref(request), Vec::as_slice);
+    let replies = match reply {
+        Value::Array(replies) => replies.as_mut_slice(),
+        reply => std::slice::from_mut(reply),
+    };
+    for request in requests.iter().filter(|request| is_changed(&request["params"][1])) {
         let Some(reply) = replies.iter_mut().find(|reply| reply["id"] == request["id"]) else { continue };
         let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
         let text = reply["result"].as_str().unwrap_or_default();
-        reply["result"] = json!(text.replacen(&hex("x402://"), &hex("x403://"), 1));
+        if text.contains(&hex("x402://")) {
+            reply["result"] = json!(text.replacen(&hex("x402://"), &hex("x403://"), 1));
+        }
     }
 }
 
