@@ -209,7 +209,7 @@ pub const FAMILIES: [Family; 39] = [
         name: NOT_CACHED,
         kind: Kind::Counter,
         labels: &["why"],
-        help: "Verdicts not cached: undecided (only the failure is kept), changed (undecided, and the records changed, so the trusted verdict was removed), too-large, overtaken (evicted during the resolution) or invalid-name.",
+        help: "Verdicts not cached: undecided (only the failure is kept), changed (undecided, and the records changed, so the trusted verdict was removed), too-large, overtaken (evicted during the resolution), invalid-name.",
     },
     Family {
         name: HOT_NAMES_IGNORED,
@@ -251,7 +251,7 @@ pub const FAMILIES: [Family; 39] = [
         name: BUS_MESSAGES,
         kind: Kind::Counter,
         labels: &["outcome"],
-        help: "Messages received from other replicas, by outcome.",
+        help: "Events on the eviction bus: joined, broken, or a message by its outcome (own: sent by this daemon).",
     },
     Family {
         name: GATEWAY_LIES,
