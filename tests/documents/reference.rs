@@ -112,7 +112,7 @@ fn cli() -> String {
         let text = help(&words);
         let below = paragraph(&text, "Commands:").unwrap_or_default();
         let below = entries_of(&format!("\n\n\n\n{below}"), |name| name != "help" && name != "Commands:");
-        commands.extend(below.iter().rev().map(|(name, _)| [command.as_slice(), &[name.clone()]].concat()));
+        commands.extend(below.iter().rev().map(|(name, _)| [command.as_slice(), std::slice::from_ref(name)].concat()));
         if !command.is_empty() {
             page += &of_command(&words, &text, below.is_empty(), &known);
         }
