@@ -4,7 +4,6 @@
 //! a run asks the chain, and the [`Content`] that the records name (`sources`).
 
 #[cfg(feature = "cli")]
-#[cfg(feature = "cli")]
 mod audit;
 mod cached;
 mod content;
@@ -72,7 +71,6 @@ use clresolve_payment::terms::Reply as SellerReply;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-#[cfg(feature = "cli")]
 use self::cached::CachedWalker;
 #[cfg(feature = "unstable")]
 pub use self::content::Liars;

@@ -43,12 +43,13 @@ pub fn exposition() -> Option<Exposition> {
 
 impl Exposition {
     /// All series, sorted, in the text format 0.0.4 of Prometheus.
+    #[cfg(any(test, feature = "unstable"))]
     pub fn render(&self) -> String {
         self.render_if(|_| true)
     }
 
-    /// The same without gauges of endpoints that are not in `configured`: after a reload, the last state of an endpoint that
-    /// was removed is no state of the daemon.
+    /// All series, sorted, in the text format 0.0.4 of Prometheus, without gauges of endpoints that are not in `configured`:
+    /// after a reload, the last state of a removed endpoint is no state of the daemon.
     pub fn render_for(&self, configured: &BTreeSet<String>) -> String {
         let gauges = || FAMILIES.iter().filter(|family| family.kind == Kind::Gauge);
         self.render_if(|key| {
