@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -12,6 +14,9 @@ import (
 const (
 	// scheme is an auth scheme that demands a payment.
 	scheme = `(?:payment|l402|lsat)`
+
+	// credentialMember is the member of a body over MCP in which the published clients send credentials.
+	credentialMember = "org.paymentauth/credential"
 
 	// maxChallengesBytes is the length of the longest value of a challenge header that is parsed. A longer one is removed
 	// if it mentions a scheme.
@@ -64,6 +69,21 @@ func isCredential(name, value string) bool {
 		return credential.MatchString(value)
 	}
 	return credentialElsewhere.MatchString(value)
+}
+
+// bodyCarriesCredential reports whether the body of a request carries such a credential. A body without GetBody is a
+// stream, which is not read ahead.
+func bodyCarriesCredential(request *http.Request) (bool, error) {
+	if request.GetBody == nil {
+		return false, nil
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return false, err
+	}
+	defer body.Close()
+	whole, err := io.ReadAll(body)
+	return bytes.Contains(whole, []byte(credentialMember)), err
 }
 
 // removeChallenges removes the payment challenges of other protocols from the headers of a reply.

@@ -85,7 +85,11 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func (t *Transport) guarded(request *http.Request) (*http.Response, error) {
-	if carriesCredentials(request.Header) {
+	inBody, err := bodyCarriesCredential(request)
+	if err != nil {
+		return nil, err
+	}
+	if inBody || carriesCredentials(request.Header) {
 		return nil, &Error{Code: OtherProtocol}
 	}
 	switch payments := paymentsIn(request.Header); len(payments) {

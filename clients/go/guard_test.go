@@ -34,6 +34,7 @@ var cases struct {
 		Text  string
 		Times int
 	}
+	Body string
 }
 
 // payments were made by the TypeScript clients, by the seller that they are for.
@@ -650,6 +651,27 @@ func TestACredentialOfAnotherPaymentProtocolDoesNotLeave(t *testing.T) {
 		if _, _, err := get(guard, one.url, http.Header{other[0]: {other[1]}}); err != nil {
 			t.Errorf("%q: %v", other, err)
 		}
+	}
+}
+
+func TestACredentialOfAnotherPaymentProtocolInABodyDoesNotLeave(t *testing.T) {
+	one, guard := newPurchase("honest"), guarded(t, configured(""))
+	browse(t, guard, one.url)
+	post := func(header http.Header, body string) (*http.Response, error) {
+		request, err := http.NewRequest(http.MethodPost, one.url, strings.NewReader(body))
+		must(err)
+		request.Header = header
+		return guard.RoundTrip(request)
+	}
+	for _, header := range []http.Header{{}, recorded("honest")} {
+		_, err := post(header, cases.Body)
+		refuses(t, err, OtherProtocol)
+	}
+	if arrived := one.arrived(); arrived.Requests != 1 {
+		t.Error(arrived)
+	}
+	if _, err := post(http.Header{}, strings.Replace(cases.Body, "credential", "receipt", 1)); err != nil {
+		t.Error(err)
 	}
 }
 

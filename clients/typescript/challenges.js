@@ -16,6 +16,9 @@ const CHALLENGE_HEADERS = ["www-authenticate", "proxy-authenticate"];
 /** The headers in which the published clients send credentials. */
 const CREDENTIAL_HEADERS = ["authorization", "proxy-authorization", "payment-authorization"];
 
+/** The member of a body over MCP in which they send them. */
+const CREDENTIAL_MEMBER = "org.paymentauth/credential";
+
 /** Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme. */
 const MAX_CHALLENGES_BYTES = 16 * 1024;
 
@@ -53,6 +56,19 @@ export function carriesCredentials(headers) {
  */
 export function isCredential(name, value) {
   return CREDENTIAL_HEADERS.includes(name) ? CREDENTIAL.test(value) : CREDENTIAL_ELSEWHERE.test(value);
+}
+
+/**
+ * Whether the body of a request carries such a credential. It is read whole, from a copy.
+ *
+ * @param {Request} request
+ */
+export async function bodyCarriesCredential(request) {
+  /** @type {Uint8Array[]} */
+  const chunks = [];
+  const copy = new WritableStream({ write: (chunk) => void chunks.push(chunk) });
+  await request.clone().body?.pipeTo(copy, { signal: request.signal });
+  return Buffer.concat(chunks).includes(CREDENTIAL_MEMBER);
 }
 
 /**

@@ -7,7 +7,7 @@
  * seller sent goes to the daemon as it came, without the payment challenges of other protocols. `README.md` has the rules.
  */
 
-import { carriesCredentials, removeChallenges } from "./challenges.js";
+import { bodyCarriesCredential, carriesCredentials, removeChallenges } from "./challenges.js";
 import { Daemon } from "./daemon.js";
 import { GuardError } from "./error.js";
 
@@ -44,7 +44,13 @@ const ELSEWHERE = ["location", "refresh"];
  */
 export function guardFetch(fetch, options) {
   const guard = new Guard(fetch, options);
-  return async (input, init) => await guard.send(new Request(input, { ...init, redirect: "manual" }));
+  return async (input, init) => {
+    const request = new Request(input, { ...init, redirect: "manual" });
+    // A stream is not read ahead.
+    const isStream = init?.body instanceof Object && Symbol.asyncIterator in init.body;
+    if (request.body && !isStream && (await bodyCarriesCredential(request))) throw new GuardError("other-protocol");
+    return await guard.send(request);
+  };
 }
 
 class Guard {

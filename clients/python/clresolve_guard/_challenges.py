@@ -20,6 +20,9 @@ _CHALLENGE_HEADERS = (b"www-authenticate", b"proxy-authenticate")
 # The headers in which the published clients send credentials.
 _CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "payment-authorization")
 
+# The member of a body over MCP in which they send them.
+_CREDENTIAL_MEMBER = b"org.paymentauth/credential"
+
 # Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
 _MAX_CHALLENGES_BYTES = 16 * 1024
 
@@ -53,6 +56,14 @@ def is_credential(name: str, value: str) -> bool:
     """Whether a header is such a credential."""
     form = _CREDENTIAL if name.lower() in _CREDENTIAL_HEADERS else _CREDENTIAL_ELSEWHERE
     return form.search(value) is not None
+
+
+def body_carries_credential(request: httpx.Request) -> bool:
+    """Whether the body of a request carries such a credential. A stream is not read ahead."""
+    try:
+        return _CREDENTIAL_MEMBER in request.content
+    except httpx.RequestNotRead:
+        return False
 
 
 def without_challenges(headers: httpx.Headers) -> httpx.Headers:

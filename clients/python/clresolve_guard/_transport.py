@@ -17,7 +17,7 @@ from typing import Any, cast
 import anyio
 import httpx
 
-from ._challenges import carries_credentials, without_challenges
+from ._challenges import body_carries_credential, carries_credentials, without_challenges
 from ._daemon import Answer, Daemon, Signer
 from ._decision import Entry
 from ._error import Code, GuardError
@@ -178,7 +178,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             await self._async_line.aclose()
 
     def _flow(self, request: httpx.Request) -> _Steps:
-        if carries_credentials(request.headers):
+        if carries_credentials(request.headers) or body_carries_credential(request):
             raise GuardError("other-protocol")
         payments = [value for name, value in request.headers.raw if name.lower() in _PAYMENT_HEADERS]
         if len(payments) > 1:

@@ -297,6 +297,17 @@ class Rules:
         for name, value in CASES["others"]:
             self.case.assertEqual(self.get(guard, purchase.url, {name: value}).status_code, 402)
 
+    def test_a_credential_of_another_payment_protocol_in_a_body_does_not_leave(self) -> None:
+        purchase, guard = world.purchase("honest"), self.guard()
+        self.get(guard, purchase.url)
+        for headers in ({}, {"PAYMENT-SIGNATURE": world.payment()}):
+            [end] = self.send(guard, [httpx.Request("POST", purchase.url, headers=headers, content=CASES["body"])])
+            self.case.assertEqual(getattr(end, "code", end), "other-protocol")
+        self.case.assertEqual(purchase.arrived()["requests"], 1)
+        other = CASES["body"].replace("credential", "receipt")
+        [answer] = self.send(guard, [httpx.Request("POST", purchase.url, content=other)])
+        self.case.assertEqual(answer.status_code, 402)
+
     def test_the_daemon_sees_the_url_every_header_and_the_whole_body(self) -> None:
         purchase, limits = world.purchase("v1-honest"), {"networks": ["eip155:84532"]}
         guard, header = self.guard(limits=limits), world.payment()

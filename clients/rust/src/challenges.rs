@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Request};
 
 /// The auth schemes that demand a payment.
 const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
@@ -18,6 +19,9 @@ const CHALLENGE_HEADERS: [HeaderName; 2] = [WWW_AUTHENTICATE, PROXY_AUTHENTICATE
 const CREDENTIAL_HEADERS: [HeaderName; 3] =
     [AUTHORIZATION, PROXY_AUTHORIZATION, HeaderName::from_static("payment-authorization")];
 
+/// The member of a body over MCP in which they send them.
+const CREDENTIAL_MEMBER: &[u8] = b"org.paymentauth/credential";
+
 /// Shortest credential that is recognized in any other header, in bytes: a seller can name the header in its challenge.
 const CREDENTIAL_BYTES: usize = 32;
 
@@ -27,6 +31,12 @@ const MAX_CHALLENGES_BYTES: usize = 16 * 1024;
 /// Whether a request carries a credential of another payment protocol.
 pub(crate) fn carries_credentials(headers: &HeaderMap) -> bool {
     headers.iter().any(|(name, value)| is_credential(name, value.as_bytes()))
+}
+
+/// Whether the body of a request carries such a credential. A stream is not read ahead.
+pub(crate) fn body_carries_credential(request: &Request) -> bool {
+    let body = request.body().and_then(Body::as_bytes).unwrap_or_default();
+    body.windows(CREDENTIAL_MEMBER.len()).any(|text| text == CREDENTIAL_MEMBER)
 }
 
 fn is_credential(name: &HeaderName, value: &[u8]) -> bool {

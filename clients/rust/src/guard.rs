@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::challenges::{carries_credentials, remove_challenges};
+use crate::challenges::{body_carries_credential, carries_credentials, remove_challenges};
 use crate::paid::{Hook, Leaving, Paid, latin1};
 use crate::refusal::{Refusal, Why};
 use crate::waiting::{Decision, Waiting};
@@ -128,7 +128,7 @@ impl<D: Decides> Guard<D> {
     }
 
     async fn send(&self, request: Request) -> reqwest_middleware::Result<Response> {
-        if carries_credentials(request.headers()) {
+        if carries_credentials(request.headers()) || body_carries_credential(&request) {
             return Err(Refusal::of_kind(Why::OtherProtocol).into());
         }
         match payments_in(&request).as_slice() {

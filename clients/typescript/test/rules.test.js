@@ -409,6 +409,23 @@ test("a credential of another payment protocol does not leave", async () => {
   for (const [name, value] of shared.others) await guarded(url, { headers: { [name]: value } });
 });
 
+test("a credential of another payment protocol in a body does not leave", async () => {
+  const { url, arrived } = world.purchase("honest");
+  const guarded = world.guard();
+  await guarded(url);
+  for (const body of [shared.body, Buffer.from(shared.body), new Blob([shared.body])]) {
+    for (const headers of [{}, paying().headers]) {
+      const init = { method: "POST", headers, body };
+      await assert.rejects(guarded(url, init), refused("other-protocol"));
+      await assert.rejects(guarded(new Request(url, init)), refused("other-protocol"));
+    }
+  }
+  assert.equal((await arrived()).requests, 1);
+  const echo = guardFetch(async (request) => new Response(await request.text()), world.options());
+  const other = shared.body.replace("credential", "receipt");
+  assert.equal(await (await echo(url, { method: "POST", body: other })).text(), other);
+});
+
 test("the daemon sees the URL that answered, every header and the whole body", async () => {
   const { url, asked } = world.purchase("v1-honest");
   const guarded = world.guard("", { limits: { networks: ["eip155:84532"] } });

@@ -79,6 +79,7 @@ under_each! {
     replies_carry_no_challenge_of_another_payment_protocol,
     a_402_with_another_protocols_demand_alone_is_refused,
     a_credential_of_another_payment_protocol_does_not_leave,
+    a_credential_of_another_payment_protocol_in_a_body_does_not_leave,
 }
 
 async fn get(client: &ClientWithMiddleware, url: &str, headers: &[(&str, &str)]) -> Result<Response, Refusal> {
@@ -356,6 +357,20 @@ async fn a_credential_of_another_payment_protocol_does_not_leave(world: World) {
     for (name, value) in pairs("others") {
         get(&client, &purchase.url, &[(&name, &value)]).await.expect("terms");
     }
+}
+
+async fn a_credential_of_another_payment_protocol_in_a_body_does_not_leave(world: World) {
+    let cases: Value = serde_json::from_str(include_str!("../../../testing/challenges.json")).expect("the cases");
+    let body = cases["body"].as_str().expect("a body").to_owned();
+    let purchase = world.purchase("honest", "1");
+    let (client, payment) = (guarded(&purchase).await, world.payment(json!({})));
+    browse(&client, &purchase).await;
+    for (name, value) in [("accept", "*/*"), ("PAYMENT-SIGNATURE", payment.as_str())] {
+        let end = client.post(&purchase.url).header(name, value).body(body.clone()).send().await;
+        assert_refused(end.map_err(|error| Refusal::of(&error).cloned().expect("a refusal")), Why::OtherProtocol, &[]);
+    }
+    assert_eq!(purchase.arrived().await.requests, 1);
+    client.post(&purchase.url).body(body.replace("credential", "receipt")).send().await.expect("terms");
 }
 
 #[tokio::test]
