@@ -206,7 +206,7 @@ fn the_verdict_of_the_readme_is_real() {
 fn only_the_listed_samples_do_not_run() {
     let mut found = Vec::new();
     for file in documents() {
-        for block in blocks(&file).into_iter().filter(|block| block.note == "norun") {
+        for block in blocks(&file).into_iter().filter(|block| block.note == "elsewhere") {
             let first = block.text.lines().next().and_then(|line| line.strip_prefix("$ ")).unwrap_or_default();
             found.push((file.clone(), first.to_owned()));
         }
@@ -363,7 +363,7 @@ fn run_samples(file: &str) -> Vec<String> {
 /// The commands of a document that run.
 fn steps(file: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    for block in blocks(file).into_iter().filter(|block| block.language == "console" && block.note != "norun") {
+    for block in blocks(file).into_iter().filter(|block| block.language == "console" && block.note != "elsewhere") {
         let first = steps.len();
         let mut lines = block.text.lines().enumerate();
         while let Some((number, line)) = lines.next() {
