@@ -43,8 +43,6 @@ internal! {
     memory,
     #[cfg(feature = "cli")]
     plan,
-    #[cfg(feature = "cli")]
-    report,
     resolve,
     #[cfg(feature = "redis")]
     shared,

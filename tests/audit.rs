@@ -11,11 +11,11 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use clresolve::cid::ContentId;
 use clresolve::config::Config;
-use clresolve::report::governance_log::{Form, GovernanceLog, LogRow};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, GatewayManners, Sandbox, World};
+use clresolve_audit::governance_log::{Form, GovernanceLog, LogRow};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -38,8 +38,8 @@ use super::uri;
 use super::world::{Reader, World, WorldFiles};
 use crate::chain::GradeDemand;
 use crate::config::Config;
-use crate::report::{AuditCounts, Demands, Ending, ListOfNames, Scope};
 use crate::verdict::{Depth, Pinned, canonical_digest};
+use clresolve_audit::{AuditCounts, Demands, Ending, ListOfNames, Scope};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {

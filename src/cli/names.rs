@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail};
 use super::input::STDIN;
 use crate::digest::{Digest, Digester};
 use crate::reason::Code;
-use crate::report::kept_input;
-use crate::report::list_digest::{self, ListDigester, identity};
+use clresolve_audit::kept_input;
+use clresolve_audit::list_digest::{self, ListDigester, identity};
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;

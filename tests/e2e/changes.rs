@@ -6,7 +6,7 @@ use std::path::Path;
 
 use alloy_primitives::{Address, U256, address, keccak256};
 use alloy_sol_types::{SolCall as _, sol};
-use clresolve::report::governance_log::{GovernanceLog, LogRow};
+use clresolve_audit::governance_log::{GovernanceLog, LogRow};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

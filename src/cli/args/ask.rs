@@ -15,8 +15,8 @@ use crate::cli::expect::ExpectArgs;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
 use crate::name::EnsName;
-use crate::report::difference::Kind;
 use crate::system::CardSystem;
+use clresolve_audit::difference::Kind;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct VerifyArgs {

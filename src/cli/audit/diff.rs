@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use crate::cli::args::AuditDiffArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
-use crate::report::Difference;
-use crate::report::difference::{Change, Comparison, Kind};
 use crate::text::Foreign;
+use clresolve_audit::Difference;
+use clresolve_audit::difference::{Change, Comparison, Kind};
 
 /// What stands where there is nothing.
 const NOTHING: &str = "nothing";

@@ -9,9 +9,9 @@ use anyhow::{Context as _, anyhow, ensure};
 use super::rows::Spool;
 use crate::cli::args::EarlierReportsArgs;
 use crate::cli::input::shown;
-use crate::report::difference::{Kind, check_worlds};
-use crate::report::history::MAX_EARLIER_REPORTS;
-use crate::report::{Difference, Ending, Past, PastCounts, PublishedSchema, Scope};
+use clresolve_audit::difference::{Kind, check_worlds};
+use clresolve_audit::history::MAX_EARLIER_REPORTS;
+use clresolve_audit::{Difference, Ending, Past, PastCounts, PublishedSchema, Scope};
 
 /// What earlier audits found.
 pub(super) struct History {

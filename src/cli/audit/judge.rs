@@ -16,10 +16,10 @@ use crate::cli::progress::Progress;
 use crate::config::Config;
 use crate::digest::Digest;
 use crate::reason::{Code, Effect, Step};
-use crate::report::list_digest::ListDigester;
-use crate::report::{AuditCounts, Ending, Past, Presence, Row};
 use crate::resolve::{Question, Resolver};
 use crate::verdict::Resolution;
+use clresolve_audit::list_digest::ListDigester;
+use clresolve_audit::{AuditCounts, Ending, Past, Presence, Row};
 
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {

@@ -15,17 +15,16 @@ use crate::cli::input::{self, STDIN};
 use crate::cli::names::{Distinct, Line};
 use crate::digest::Digest;
 use crate::reason::Code;
-use crate::report;
-use crate::report::list_digest::identity;
 use crate::resolve::REGISTRY_LIMIT;
 use crate::resolve::Resolver;
 use crate::text::{Foreign, excerpt, without_secrets};
 use crate::uri;
+use clresolve_audit::list_digest::identity;
 
 /// A registry that is audited.
 pub(super) struct Registry {
     /// What the report says of it; nothing where it could not be read.
-    pub(super) about: Option<report::Registry>,
+    pub(super) about: Option<clresolve_audit::Registry>,
     /// Its entries as lines of a list. One that could not be read is such a line itself.
     entries: Vec<Line>,
     /// The first entry of each name.
@@ -76,7 +75,7 @@ impl Registry {
                 numbers.entry(identity(name)).or_insert(*line);
             }
         }
-        let about = report::Registry {
+        let about = clresolve_audit::Registry {
             manifest: location.shown(),
             digest: Digest::of(bytes).to_string(),
             proven: matches!(location, Location::Ipfs(_)),

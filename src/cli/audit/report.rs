@@ -7,8 +7,8 @@ use super::rows::Spool;
 use crate::cli::args::ReportFormat;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Unwritable};
-use crate::report::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope};
 use crate::text::Foreign;
+use clresolve_audit::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope};
 
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
 pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {

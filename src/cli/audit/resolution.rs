@@ -9,9 +9,9 @@ use crate::cli::args::AuditResolutionArgs;
 use crate::cli::exit::Exit;
 use crate::cli::input;
 use crate::cli::output::{Output, Results};
-use crate::report::governance_log::{Form, GovernanceLog, MAX_LOG_BYTES, MalformedRow};
-use crate::report::log_check::{LogCheck, Missing, NamedRow};
 use crate::text::Foreign;
+use clresolve_audit::governance_log::{Form, GovernanceLog, MAX_LOG_BYTES, MalformedRow};
+use clresolve_audit::log_check::{LogCheck, Missing, NamedRow};
 
 pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
     let read = [("--log", Some(&*args.log)), ("--since", args.since.as_deref()), ("the report", Some(&*args.report))];

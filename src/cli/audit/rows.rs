@@ -15,8 +15,8 @@ use crate::cli::input::{STDIN, shown};
 use crate::cli::new_file::beside;
 use crate::cli::output::Unwritable;
 use crate::digest::{Digest, Digester};
-use crate::report::{AuditCounts, Ending, Row, Rows, Scope};
 use crate::verdict::Tool;
+use clresolve_audit::{AuditCounts, Ending, Row, Rows, Scope};
 
 /// The schema identifier of a journal.
 const SCHEMA: &str = "clresolve.audit-journal/1";
@@ -333,8 +333,8 @@ fn pin_beside(journal: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::chain::GradeDemand;
-    use crate::report::{Demands, Registry};
     use crate::verdict::{Depth, Pinned};
+    use clresolve_audit::{Demands, Registry};
 
     fn row(line: u64) -> Row {
         Row::unreadable(line, "a\u{202e}b", None, "not UTF-8")

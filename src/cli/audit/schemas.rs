@@ -19,9 +19,9 @@ use crate::evidence::BoundSchema;
 use crate::manifest::Verb;
 use crate::profile::Profile;
 use crate::reason::Reason;
-use crate::report::PublishedSchema;
 use crate::text::Foreign;
 use crate::verdict::State;
+use clresolve_audit::PublishedSchema;
 
 /// Schemas that are fetched at the same time: all of a layer come from one host and a few gateways.
 const AT_ONCE: usize = 4;

@@ -10,11 +10,11 @@ use crate::cli::args::{AuditSignArgs, AuditVerifyArgs};
 use crate::cli::exit::Exit;
 use crate::cli::input;
 use crate::cli::output::{Output, Results};
-use crate::report::{Past, PastError};
 use crate::sign::{
     MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_report, verify_report,
 };
 use crate::text::Foreign;
+use clresolve_audit::{Past, PastError};
 
 /// Longest end of a line behind a signature, in bytes.
 const LINE_END: usize = 2;

@@ -5,8 +5,8 @@ use tokio::sync::mpsc;
 use super::registry::Registry;
 use crate::cli::names::{Line, List, NamesError, Reader};
 use crate::digest::Digest;
-use crate::report::list_digest::ListDigester;
-use crate::report::{Listing, Presence};
+use clresolve_audit::list_digest::ListDigester;
+use clresolve_audit::{Listing, Presence};
 
 /// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
 const READ_AHEAD: usize = 64;

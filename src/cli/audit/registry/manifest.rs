@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::card::json::{self, kind};
 use crate::card::{JsonError, Limits, locate, pointer};
 use crate::cli::names::{Line, MAX_LINE_BYTES};
-use crate::report::list_digest::identity;
 use crate::resolve::REGISTRY_LIMIT;
+use clresolve_audit::list_digest::identity;
 
 /// What a manifest may use up. A published entry has eleven values on three levels; these are for twice as many entries as
 /// [`REGISTRY_LIMIT`] has room for, on as many levels as a card may have.

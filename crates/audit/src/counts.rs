@@ -1,0 +1,144 @@
+//! The counts over all rows.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::registry::RegistryCounts;
+use super::row::Row;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Effect};
+use clresolve_core::state::State;
+
+/// Most names that the report shows as examples of one reason. The rows hold all.
+pub(super) const EXAMPLES_PER_REASON: usize = 5;
+
+/// Most sets of findings by which the report groups names. A registry has a handful, by the same mistake in many cards.
+/// Further names are not grouped.
+pub(super) const MAX_KINDS_OF_FINDINGS: usize = 256;
+
+/// Most names that are listed beside shared findings. The table of names has all.
+pub(super) const NAMES_PER_FINDING: usize = 40;
+
+/// The counts over all rows. Its size does not grow with their number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditCounts {
+    /// Names with a row.
+    pub names: u64,
+    /// Lines, and entries of the registry, that list a name again.
+    pub listed_again: u64,
+    /// Those that are trusted.
+    pub trusted: u64,
+    /// Those that are untrusted.
+    pub untrusted: u64,
+    /// Those that could not be decided.
+    pub indeterminate: u64,
+    /// Those with two sources that differ.
+    pub drifting: u64,
+    /// What a registry and the chain say of them.
+    pub registry: RegistryCounts,
+    /// Those that would be trusted under another profile, by its identifier.
+    pub near_misses: BTreeMap<String, u64>,
+    /// The lowest and the highest block that was read.
+    pub blocks: Option<(u64, u64)>,
+    /// The times of the first and the last block.
+    pub checked: Option<(Timestamp, Timestamp)>,
+    groups: BTreeMap<(Effect, Code), Group>,
+    pub(super) alike: BTreeMap<Digest, Alike>,
+}
+
+/// Names whose findings differ only in values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// The line of the first of them.
+    pub line: u64,
+    /// Their number.
+    pub names: u64,
+    /// Those after the first, at most [`NAMES_PER_FINDING`].
+    pub others: Vec<String>,
+}
+
+/// The names that share a reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Group {
+    /// The code.
+    pub code: Code,
+    /// The effect on the state.
+    pub effect: Effect,
+    /// The number of names with this reason.
+    pub names: u64,
+    /// The first of them, at most [`EXAMPLES_PER_REASON`].
+    pub examples: Vec<String>,
+}
+
+impl AuditCounts {
+    /// Counts a row.
+    pub fn add(&mut self, row: &Row) {
+        self.names += 1;
+        match row.state {
+            State::Trusted => self.trusted += 1,
+            State::Untrusted => self.untrusted += 1,
+            State::Indeterminate => self.indeterminate += 1,
+        }
+        self.drifting += u64::from(row.drift.differs());
+        if let Some(listing) = row.registry {
+            self.registry.add(listing);
+        }
+        for profile in &row.near_misses {
+            *self.near_misses.entry(profile.clone()).or_default() += 1;
+        }
+        if let Some(block) = row.block {
+            let (first, last) = self.blocks.unwrap_or((block, block));
+            self.blocks = Some((first.min(block), last.max(block)));
+        }
+        if let Some(at) = row.checked_at.as_ref().and_then(|at| at.parse::<Timestamp>().ok()) {
+            let (first, last) = self.checked.unwrap_or((at, at));
+            self.checked = Some((first.min(at), last.max(at)));
+        }
+        for effect in [Effect::Fail, Effect::Unknown, Effect::Warn] {
+            for code in row.codes(effect) {
+                self.group(effect, code).count(row.name());
+            }
+        }
+        if let Some(kind) = row.kind_of_findings() {
+            self.count_alike(kind, row);
+        }
+    }
+
+    fn count_alike(&mut self, kind: Digest, row: &Row) {
+        if let Some(alike) = self.alike.get_mut(&kind) {
+            alike.names += 1;
+            if alike.others.len() < NAMES_PER_FINDING {
+                alike.others.push(row.name().to_owned());
+            }
+        } else if self.alike.len() < MAX_KINDS_OF_FINDINGS {
+            self.alike.insert(kind, Alike { line: row.line, names: 1, others: Vec::new() });
+        }
+    }
+
+    /// The names whose findings are like those of a row that was counted.
+    pub fn alike(&self, row: &Row) -> Option<&Alike> {
+        self.alike.get(&row.kind_of_findings()?)
+    }
+
+    fn group(&mut self, effect: Effect, code: Code) -> &mut Group {
+        self.groups.entry((effect, code)).or_insert_with(|| Group { code, effect, names: 0, examples: Vec::new() })
+    }
+
+    /// The names by reason: by effect, then the most frequent first.
+    pub fn groups(&self) -> Vec<&Group> {
+        let mut groups: Vec<&Group> = self.groups.values().collect();
+        groups.sort_by_key(|group| (group.effect, std::cmp::Reverse(group.names), group.code.slug()));
+        groups
+    }
+}
+
+impl Group {
+    fn count(&mut self, name: &str) {
+        self.names += 1;
+        if self.examples.len() < EXAMPLES_PER_REASON {
+            self.examples.push(name.to_owned());
+        }
+    }
+}

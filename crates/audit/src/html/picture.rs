@@ -1,0 +1,275 @@
+//! The pictures of the page: inline SVG. Widths and places are per cent, so that text and strokes keep their size on a
+//! phone. Each picture says in words what it shows, and no state is told by its colour alone.
+
+use std::fmt::Write as _;
+
+use jiff::ToSpan as _;
+use jiff::tz::TimeZone;
+
+use crate::history::PastCounts;
+use crate::overview::Expiries;
+use crate::page::day;
+
+/// The whole width, in hundredths of a per cent.
+const WHOLE: u64 = 10_000;
+
+/// The least width of a part that is not empty: what exists is seen.
+const LEAST: u64 = 60;
+
+/// From this width on, a part of a bar has room for its sign.
+const ROOM_FOR_SIGN: u64 = 350;
+
+/// Height of the columns of a chart, in pixels.
+const COLUMN: u64 = 120;
+
+/// Height of a line of text in a chart, in pixels.
+const LINE: u64 = 22;
+
+/// From this height on, a part of a column has room for its number, in pixels.
+const ROOM_FOR_NUMBER: u64 = 16;
+
+/// Most reports whose columns have room for numbers and days on a phone.
+pub(super) const MAX_LABELLED: usize = 8;
+
+/// The states, as classes of the style sheet, with their words and signs.
+pub(super) const STATES: [(&str, &str, &str); 3] =
+    [("good", "trusted", "✓"), ("bad", "untrusted", "✗"), ("open", "indeterminate", "?")];
+
+/// `text` as a place or a width.
+fn percent(hundredths: u64) -> String {
+    format!("{}.{:02}%", hundredths / 100, hundredths % 100)
+}
+
+/// The widths of parts that fill a bar. The largest part gives what the smallest need to be seen.
+fn widths<const N: usize>(parts: [u64; N]) -> [u64; N] {
+    let sum: u128 = parts.iter().copied().map(u128::from).sum();
+    if sum == 0 {
+        return [0; N];
+    }
+    let width = |part: u64| match u64::try_from(u128::from(part) * u128::from(WHOLE) / sum) {
+        Ok(width) if part > 0 => width.max(LEAST),
+        _ => 0,
+    };
+    let mut widths = parts.map(width);
+    let others: u64 = widths.iter().sum();
+    if let Some(largest) = widths.iter_mut().max() {
+        *largest = (*largest + WHOLE).saturating_sub(others);
+    }
+    widths
+}
+
+/// The numbers of the states, in words.
+pub(super) fn states_in_words(states: [u64; 3]) -> String {
+    let words = states.iter().zip(STATES).map(|(count, (_, word, _))| format!("{count} {word}"));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A bar of the states, with its signs.
+pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> String {
+    let mut svg = format!(
+        "<svg class=\"bar\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" width=\"100%\" height=\"100%\">\
+         <title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{}</desc>",
+        states_in_words(states)
+    );
+    let mut at = 0;
+    for (width, (class, _, sign)) in widths(states).into_iter().zip(STATES) {
+        if width == 0 {
+            continue;
+        }
+        let _ =
+            write!(svg, "<rect class=\"{class}\" x=\"{}\" width=\"{}\" height=\"100%\"/>", percent(at), percent(width));
+        if width >= ROOM_FOR_SIGN {
+            let _ = write!(svg, "<text x=\"{}\" y=\"50%\">{sign}</text>", percent(at + width / 2));
+        }
+        at += width;
+    }
+    svg + "</svg>"
+}
+
+/// A bar of parts beside which their numbers stand: it is no picture of its own.
+pub(super) fn small_bar(parts: [u64; 3]) -> String {
+    let mut svg = "<svg class=\"small bar\" aria-hidden=\"true\" width=\"100%\" height=\"10\">".to_owned();
+    let mut at = 0;
+    for (width, (class, _, _)) in widths(parts).into_iter().zip(STATES) {
+        if width > 0 {
+            let (x, width) = (percent(at), percent(width));
+            let _ = write!(svg, "<rect class=\"{class}\" x=\"{x}\" width=\"{width}\" height=\"10\"/>");
+        }
+        at += width;
+    }
+    svg + "</svg>"
+}
+
+/// A bar as long as `part` of `whole`, beside which its number stands.
+pub(super) fn length(class: &str, part: u64, whole: u64) -> String {
+    let [width, _] = widths([part.min(whole), whole.saturating_sub(part)]);
+    let width = percent(width);
+    format!(
+        "<svg class=\"small\" aria-hidden=\"true\" width=\"100%\" height=\"10\">\
+         <rect class=\"{class}\" width=\"{width}\" height=\"10\" rx=\"2\"/></svg>"
+    )
+}
+
+/// The states over time: a column for each report beside a scale, with its numbers and its day where there is room.
+pub(super) fn states_over_time(reports: &[PastCounts]) -> String {
+    let title = format!("States in {} reports, the latest on the right", reports.len());
+    let mut svg = chart("times", &title, &reports.iter().map(report_in_words).collect::<Vec<_>>().join("; "));
+    let most = reports.iter().map(|report| report.states().iter().sum::<u64>()).max().unwrap_or(1).max(1);
+    let is_labelled = reports.len() <= MAX_LABELLED;
+    for (number, report) in (0..).zip(reports) {
+        let middle = place(number * 2 + 1, reports.len() * 2);
+        let mut top = COLUMN;
+        for (names, (class, _, _)) in report.states().into_iter().zip(STATES) {
+            let height = scaled(names, most);
+            top = top.saturating_sub(height);
+            column(&mut svg, class, number, reports.len(), top, height);
+            if is_labelled && height >= ROOM_FOR_NUMBER {
+                let _ = write!(svg, "<text class=\"in\" x=\"{middle}\" y=\"{}\">{names}</text>", top + height / 2);
+            }
+        }
+        if let Some(at) = report.checked.filter(|_| is_labelled) {
+            let [day, year] = [at.strftime("%-d %b"), at.strftime("%Y")];
+            label(&mut svg, &middle, &day.to_string(), &year.to_string());
+        }
+    }
+    format!(
+        "<div class=\"plot\"><p class=\"scale\" aria-hidden=\"true\"><span>{most}</span><span>0</span></p>{svg}</g></svg></div>"
+    )
+}
+
+/// Two lines below a column.
+fn label(svg: &mut String, middle: &str, first: &str, second: &str) {
+    for (line, text) in [(1, first), (2, second)] {
+        let _ = write!(svg, "<text x=\"{middle}\" y=\"{}\">{text}</text>", COLUMN + line * 16);
+    }
+}
+
+/// The states of a report, in words.
+fn report_in_words(report: &PastCounts) -> String {
+    let date = report.checked.map_or_else(|| "no date".to_owned(), day);
+    format!("{date}: {}", states_in_words(report.states()))
+}
+
+/// The expiries by month.
+pub(super) fn expiries(expiries: &Expiries) -> String {
+    let bins = expiry_bins(expiries);
+    let known = bins.iter().filter(|bin| bin.names > 0);
+    let words: Vec<_> =
+        known.map(|bin| format!("{}: {}", [&*bin.month, &*bin.year].join(" ").trim_end(), bin.names)).collect();
+    let mut svg = chart("expiry", "Names by the month of their expiry", &words.join(", "));
+    let most = bins.iter().map(|bin| bin.names).max().unwrap_or(1).max(1);
+    for (number, Bin { month, year, names }) in (0..).zip(&bins) {
+        let height = scaled(*names, most);
+        let class = match number {
+            0 => "bad",
+            1..=3 => "open",
+            _ => "plain",
+        };
+        column(&mut svg, class, number, bins.len(), COLUMN - height, height);
+        let middle = place(number * 2 + 1, bins.len() * 2);
+        // A year stands below the first of its months.
+        let begins = number == 1 || month == "Jan";
+        label(&mut svg, &middle, month, if begins { year } else { "" });
+        if *names > 0 {
+            let _ =
+                write!(svg, "<text class=\"count\" x=\"{middle}\" dy=\"-6\" y=\"{}\">{names}</text>", COLUMN - height);
+        }
+    }
+    svg + "</g></svg>"
+}
+
+/// A column of the timeline; what has expired and what comes later has no year.
+struct Bin {
+    month: String,
+    year: String,
+    names: u64,
+}
+
+/// The columns of the timeline: what has expired, the months, and what comes later.
+fn expiry_bins(expiries: &Expiries) -> Vec<Bin> {
+    let bin = |month: &str, year: &str, names| Bin { month: month.to_owned(), year: year.to_owned(), names };
+    let mut month = expiries.from.to_zoned(TimeZone::UTC).date().first_of_month();
+    let mut bins = vec![bin("past", "", expiries.expired)];
+    for names in expiries.months {
+        bins.push(bin(&month.strftime("%b").to_string(), &month.strftime("%Y").to_string(), names));
+        month = month.saturating_add(1.month());
+    }
+    bins.push(bin("later", "", expiries.later));
+    bins
+}
+
+/// Begins a chart of columns, with room for a line of text above and two below them.
+fn chart(id: &str, title: &str, words: &str) -> String {
+    format!(
+        "<svg class=\"chart\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" width=\"100%\" height=\"{}\">\
+         <title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{words}</desc>\
+         <g transform=\"translate(0 {LINE})\"><line x2=\"100%\" y1=\"{COLUMN}\" y2=\"{COLUMN}\"/>",
+        COLUMN + 3 * LINE - 6,
+    )
+}
+
+fn column(svg: &mut String, class: &str, number: usize, of: usize, top: u64, height: u64) {
+    if height > 0 {
+        let (x, width) = (place(number * 8 + 1, of * 8), place(6, of * 8));
+        let _ = write!(svg, "<rect class=\"{class}\" x=\"{x}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"/>");
+    }
+}
+
+/// `part` of `whole`, as a place.
+fn place(part: usize, whole: usize) -> String {
+    let hundredths = part.saturating_mul(WHOLE as usize) / whole.max(1);
+    percent(u64::try_from(hundredths).unwrap_or(WHOLE))
+}
+
+/// The height of a column; what exists is seen.
+fn scaled(names: u64, most: u64) -> u64 {
+    let height = u64::try_from(u128::from(names) * u128::from(COLUMN) / u128::from(most)).unwrap_or(COLUMN);
+    if names == 0 { 0 } else { height.max(2) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_fill_the_bar_and_none_is_too_small_to_see() {
+        assert_eq!(widths([1, 1, 2]), [2_500, 2_500, 5_000]);
+        assert_eq!(widths([10_000, 1, 0]), [WHOLE - LEAST, LEAST, 0]);
+        assert_eq!(widths([0, 0, 0]), [0, 0, 0]);
+        for parts in [[1, 1, 1], [u64::MAX, u64::MAX, 1], [7, 0, 9_999_999]] {
+            assert_eq!(widths(parts).iter().sum::<u64>(), WHOLE, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_bar_says_its_numbers_and_has_a_sign_beside_each_colour() {
+        let bar = states_bar("now", "States now", [50, 74, 1]);
+        assert!(bar.contains("role=\"img\" aria-labelledby=\"now-title now-desc\""), "{bar}");
+        assert!(
+            bar.contains(">States now</title>") && bar.contains(">50 trusted, 74 untrusted, 1 indeterminate</desc>")
+        );
+        assert!(bar.contains("<rect class=\"bad\" x=\"40.00%\" width=\"59.20%\""), "{bar}");
+        assert!(bar.contains(">✓</text>") && bar.contains(">✗</text>") && !bar.contains(">?</text>"), "{bar}");
+        let document = roxmltree::Document::parse(&bar).expect("XML");
+        let rects = document.descendants().filter(|node| node.has_tag_name("rect")).count();
+        assert_eq!(rects, 3);
+    }
+
+    #[test]
+    fn columns_are_as_high_as_their_share() {
+        let report = |trusted, untrusted| PastCounts { trusted, untrusted, ..PastCounts::default() };
+        let chart = states_over_time(&[report(10, 0), report(5, 5), report(9, 1)]);
+        let document = roxmltree::Document::parse(&chart).expect("XML");
+        let heights: Vec<_> = document
+            .descendants()
+            .filter(|node| node.has_tag_name("rect"))
+            .filter_map(|node| node.attribute("height"))
+            .collect();
+        assert_eq!(heights, ["120", "60", "60", "108", "12"]);
+        let texts: Vec<_> =
+            document.descendants().filter(|node| node.has_tag_name("text")).filter_map(|node| node.text()).collect();
+        assert_eq!(texts, ["10", "5", "5", "9"], "the last is too low for its number");
+        assert!(chart.contains("<span>10</span><span>0</span>"), "the scale: {chart}");
+        assert!(chart.contains("no date: 10 trusted, 0 untrusted, 0 indeterminate"), "{chart}");
+    }
+}

@@ -1,0 +1,143 @@
+//! The report for programs: `schemas/audit.schema.json`. A row stands on a line of its own.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::past::{DIGEST_LINE, END};
+use super::registry::Finding;
+use super::words::fixer;
+use super::{Draft, Report, Rows, SCHEMA, page};
+use clresolve_core::digest::Digester;
+use clresolve_core::text::inert_json;
+use clresolve_verdict::verdict::Tool;
+
+pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    let mut digesting = Digesting { out, written: Digester::default() };
+    write_lines(report, rows, &mut digesting)?;
+    let Digesting { out, written } = digesting;
+    writeln!(out, "{DIGEST_LINE}{}", line(&written.digest())?)?;
+    out.write_all(END)
+}
+
+/// All lines but those of the digest over them.
+fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{{\n\"schema\": {},", line(&SCHEMA)?)?;
+    writeln!(out, "\"tool\": {},", line(&Tool::default())?)?;
+    writeln!(out, "\"complete\": {},", report.ending.warning().is_none())?;
+    writeln!(out, "\"warning\": {},", line(&report.ending.warning())?)?;
+    writeln!(out, "\"scope\": {},", line(&report.scope)?)?;
+    writeln!(out, "\"list\": {},", line(&report.list)?)?;
+    writeln!(out, "\"flags\": {},", line(&report.flags)?)?;
+    writeln!(out, "\"counts\": {},", line(&counts(report))?)?;
+    writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;
+    writeln!(out, "\"schema_layers\": {},", line(&report.schema_layers)?)?;
+    let mut list = List::start(out, "rows")?;
+    rows.each(&mut |row| list.push(row))?;
+    list.end(",")?;
+    let mut list = List::start(out, "resolution")?;
+    rows.each(&mut |row| match Draft::of(report, row) {
+        Some(draft) => list.push(&draft),
+        None => Ok(()),
+    })?;
+    list.end(",")?;
+    completeness(report, rows, out)?;
+    writeln!(out, "\"since\": {},", line(&report.since)?)
+}
+
+/// Where registry and chain do not agree; null where no registry is audited.
+fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    if report.scope.registry.is_none() {
+        return writeln!(out, "\"registry\": null,");
+    }
+    let counts = &report.counts.registry;
+    writeln!(out, "\"registry\": {{\n\"agreeing\": {},", counts.agreeing())?;
+    for finding in Finding::ALL {
+        writeln!(out, "{}: {},", line(&finding.member())?, counts.of(finding))?;
+    }
+    let mut list = List::start(out, "findings")?;
+    page::each_finding(rows, &mut |finding, row| {
+        let entry = row.registry.and_then(|listing| listing.entry);
+        list.push(&json!({"name": row.name(), "finding": finding, "entry": entry}))
+    })?;
+    list.end("\n},")
+}
+
+/// Digests what it hands on.
+struct Digesting<'a> {
+    out: &'a mut dyn Write,
+    written: Digester,
+}
+
+impl Write for Digesting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.out.write(bytes)?;
+        self.written.update(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+fn counts(report: &Report) -> Value {
+    let counts = &report.counts;
+    json!({
+        "names": counts.names,
+        "listed_again": counts.listed_again,
+        "trusted": counts.trusted,
+        "untrusted": counts.untrusted,
+        "indeterminate": counts.indeterminate,
+        "drifting": counts.drifting,
+        "near_misses": counts.near_misses,
+        "blocks": counts.blocks.map(|(first, last)| json!({"first": first, "last": last})),
+        "checked": counts.checked.map(|(first, last)| json!({"first": first, "last": last})),
+    })
+}
+
+fn groups(report: &Report) -> Vec<Value> {
+    let groups = report.counts.groups();
+    let group = |group: &super::Group| {
+        let entry = group.code.entry();
+        json!({
+            "code": group.code,
+            "effect": group.effect,
+            "requirement": Some(entry.requirement).filter(|r| !r.is_empty()),
+            "fixer": fixer(group.code),
+            "title": entry.title,
+            "names": group.names,
+            "examples": group.examples,
+        })
+    };
+    groups.into_iter().map(group).collect()
+}
+
+/// An array, an element on a line.
+pub(super) struct List<'a> {
+    out: &'a mut dyn Write,
+    empty: bool,
+}
+
+impl<'a> List<'a> {
+    pub(super) fn start(out: &'a mut dyn Write, name: &str) -> io::Result<Self> {
+        write!(out, "\"{name}\": [")?;
+        Ok(Self { out, empty: true })
+    }
+
+    pub(super) fn push(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let separator = if std::mem::take(&mut self.empty) { "\n" } else { ",\n" };
+        write!(self.out, "{separator}{}", line(value)?)
+    }
+
+    pub(super) fn end(self, after: &str) -> io::Result<()> {
+        let before = if self.empty { "" } else { "\n" };
+        writeln!(self.out, "{before}]{after}")
+    }
+}
+
+/// JSON without a character that acts on the reader.
+pub(super) fn line(value: &impl Serialize) -> io::Result<String> {
+    Ok(inert_json(&serde_json::to_string(value)?))
+}

@@ -1,0 +1,135 @@
+//! What an audit keeps of a name beside its verdict, so that a later audit sees what changed.
+
+use serde::{Deserialize, Serialize};
+
+use super::Drift;
+use super::on_chain::{Fact, OnChain, take};
+use clresolve_core::digest::Digest;
+use clresolve_core::state::State;
+use clresolve_core::text::excerpt;
+use clresolve_verdict::evidence::edition::Edition;
+use clresolve_verdict::verdict::Verdict;
+
+/// What is known of a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Known {
+    /// What a later audit holds the card against; of a trusted name alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edition: Option<Edition>,
+    /// The card that the CID proves, trusted or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proven: Option<SeenCard>,
+    /// The card that its URL served, trusted or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served: Option<SeenCard>,
+    /// The digest of all records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records: Option<String>,
+    /// Its place on the chain; absent where that was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_chain: Option<OnChain>,
+}
+
+/// A card that was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenCard {
+    /// Of its bytes.
+    pub sha256: Digest,
+    /// Its `version`, where the verdict is on these bytes.
+    pub version: Option<String>,
+}
+
+/// What a row took over from an earlier audit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The state that was decided last, if any was.
+    pub state: Option<Decided>,
+    /// The members of the row that are of then, such as `proven`, or `on_chain.holder` where the rest of `on_chain` is of now.
+    pub members: Vec<String>,
+}
+
+impl Carried {
+    /// Whether a fact about the name on the chain is of then.
+    pub(super) fn has(&self, fact: Fact) -> bool {
+        let member = match fact {
+            Fact::Holder => "on_chain.holder",
+            Fact::Expiry => "on_chain.expiry",
+            Fact::Records => "records",
+        };
+        self.members.iter().any(|taken| taken == "on_chain" || taken == member)
+    }
+}
+
+/// A state that was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decided {
+    /// [`State::Trusted`]
+    Trusted,
+    /// [`State::Untrusted`]
+    Untrusted,
+}
+
+impl Decided {
+    /// The state, if it was decided.
+    pub const fn of(state: State) -> Option<Self> {
+        match state {
+            State::Trusted => Some(Self::Trusted),
+            State::Untrusted => Some(Self::Untrusted),
+            State::Indeterminate => None,
+        }
+    }
+}
+
+impl Known {
+    /// What a verdict shows, whose sources were compared; all but the edition, which takes the card itself.
+    pub fn of(verdict: &Verdict, drift: &Drift) -> Self {
+        let judged = verdict.identity.as_ref();
+        let seen = |sha256: Digest| {
+            let judged = judged.filter(|identity| identity.card.sha256 == sha256.hex());
+            SeenCard { sha256, version: judged.and_then(|identity| identity.version.as_deref()).map(excerpt) }
+        };
+        Self {
+            edition: None,
+            proven: drift.proven.map(seen),
+            served: drift.served.map(seen),
+            records: verdict.anchor.as_ref().and_then(|anchor| anchor.records_digest.clone()),
+            on_chain: OnChain::of(verdict),
+        }
+    }
+
+    /// Takes over what is missing; the names of it. Where the chain proves that there is no record, there is no card either,
+    /// and nothing is missing. The edition is kept all the same: it is what the next trusted card is held against.
+    pub fn complete_from(&mut self, earlier: &Self) -> Vec<String> {
+        let may_have_card = !self.on_chain.as_ref().is_some_and(OnChain::has_no_records);
+        let taken = [
+            ("edition", take(&mut self.edition, &earlier.edition)),
+            ("proven", may_have_card && take(&mut self.proven, &earlier.proven)),
+            ("served", may_have_card && take(&mut self.served, &earlier.served)),
+            ("records", may_have_card && take(&mut self.records, &earlier.records)),
+        ];
+        let taken = taken.into_iter().filter(|(_, taken)| *taken).map(|(member, _)| member);
+        taken.chain(self.chain_from(earlier)).map(str::to_owned).collect()
+    }
+
+    /// The digest of the records, if they were read. The inner `None` means that the name has no records.
+    pub(super) fn read_records(&self) -> Option<Option<&str>> {
+        let absent = || self.on_chain.as_ref().is_some_and(OnChain::has_no_records).then_some(None);
+        self.records.as_deref().map(Some).or_else(absent)
+    }
+
+    /// Takes over the place on the chain, or of it what could not be read; the members of it.
+    fn chain_from(&mut self, earlier: &Self) -> Vec<&'static str> {
+        match (&mut self.on_chain, &earlier.on_chain) {
+            (Some(now), Some(earlier)) => now.complete_from(earlier),
+            (now, earlier) => {
+                if take(now, earlier) {
+                    vec!["on_chain"]
+                } else {
+                    Vec::new()
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! The report in Markdown (GFM), short enough to paste into an issue: a summary, then the details folded. All foreign text
+//! stands in code spans.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use super::cause::Cause;
+use super::duty::{AWAITED, duties, is_due};
+use super::governance_log::Form;
+use super::overview::Overview;
+use super::owners::Owner;
+use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
+use super::row::AS_OF_BEFORE;
+use super::words::{does, effect, role_in_words, slugs};
+use super::{Draft, Drift, Group, Report, Row, Rows, opening, page};
+use clresolve_core::reason::{Effect, Fixer};
+use clresolve_core::text::Foreign;
+
+/// Most characters of an issue at GitHub. The report counts bytes, which are never fewer.
+pub(super) const MAX_ISSUE_BYTES: usize = 65_536;
+
+/// The share of each section, which leaves [`MAX_ISSUE_BYTES`] a rest for headings and what was left out.
+const SUMMARY: usize = 6_000;
+const CHANGES: usize = 7_000;
+const REGISTRY: usize = 4_000;
+const REASONS: usize = 9_000;
+const LAYERS: usize = 1_500;
+const FINDINGS: usize = 11_500;
+const NAMES: usize = 11_000;
+const RECORDS: usize = 4_000;
+const DRAFTS: usize = 6_000;
+const _: () = assert!(
+    SUMMARY + CHANGES + REGISTRY + REASONS + LAYERS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES
+);
+
+pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    let overview = Overview::of(report, rows)?;
+    writeln!(out, "# Audit of {}", title(report))?;
+    summary(report, &overview).write(out)?;
+    changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
+    completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
+    layers(report).map_or(Ok(()), |found| found.fold("Schema layers", out))?;
+    reasons(report).fold("Reasons", out)?;
+    findings(report, rows)?.fold("Findings", out)?;
+    names(rows)?.fold("Names", out)?;
+    records(rows)?.fold("Text records to set", out)?;
+    drafts(report, rows)?.fold("Draft rows for RESOLUTION.md", out)
+}
+
+/// What was audited, by which rules, where and when.
+fn title(report: &Report) -> String {
+    let circumstances = circumstances(report);
+    let parts = std::iter::once(subject(report)).chain(circumstances);
+    parts.map(|part| line(&part)).collect::<Vec<_>>().join(", ")
+}
+
+/// Most of a section's share that the block of one name takes, so that no publisher leaves out the others.
+const PARTS: usize = 4;
+
+/// Room, in bytes, for naming what was left out of a section.
+const NAMED: usize = 300;
+
+/// A section: blocks up to its share of bytes, and which are left out.
+struct Section {
+    text: String,
+    share: usize,
+    /// What is written before the first block.
+    head: String,
+    left_out: u64,
+    /// The first of those that are left out.
+    named: Vec<String>,
+}
+
+impl Section {
+    const fn new(share: usize, head: String) -> Self {
+        Self { text: String::new(), share, head, left_out: 0, named: Vec::new() }
+    }
+
+    /// Adds a block of the report's own.
+    fn push(&mut self, block: &str) {
+        if self.room() < block.len() {
+            self.left_out += 1;
+        } else {
+            self.text.push_str(block);
+        }
+    }
+
+    /// Adds the block about `name`, which is Markdown. One that does not fit is named, and others are added after it.
+    fn push_of(&mut self, name: &str, block: &str) {
+        if block.len() <= self.room().min(self.share / PARTS) {
+            self.text.push_str(block);
+            return;
+        }
+        self.left_out += 1;
+        let named: usize = self.named.iter().map(|name| name.len() + 2).sum();
+        if named + name.len() <= NAMED {
+            self.named.push(name.to_owned());
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.share.saturating_sub(NAMED + self.head.len() + self.text.len())
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        match (self.text.is_empty(), self.left_out) {
+            (true, 0) => writeln!(out, "\nNone.")?,
+            (true, _) => {}
+            (false, _) => write!(out, "{}{}", self.head, self.text)?,
+        }
+        if self.left_out > 0 {
+            let such =
+                if self.named.is_empty() { String::new() } else { format!(", such as {}", self.named.join(", ")) };
+            let left_out = self.left_out;
+            writeln!(out, "\n{left_out} more are left out here{such}. The forms `html`, `json` and `csv` have more.")?;
+        }
+        Ok(())
+    }
+
+    fn fold(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "\n<details><summary>{title}</summary>")?;
+        self.write(out)?;
+        writeln!(out, "\n</details>")
+    }
+}
+
+fn summary(report: &Report, overview: &Overview) -> Section {
+    let mut section = Section::new(SUMMARY, String::new());
+    section.push(&format!("\n**{}.**\n\n", headline(report, overview)));
+    for told in opening::lines(report, overview) {
+        section.push(&format!("- **{}**{}\n", told.label, line(&told.pieces)));
+    }
+    if let Some(warning) = report.ending.warning() {
+        section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
+    }
+    if let Some(counts) = report.completeness() {
+        section.push(&format!("\n{counts}\n"));
+    }
+    if let Some(said) = report.layers() {
+        section.push(&format!("\n{said}\n"));
+    }
+    section.push(&counts(report));
+    section.push(&actors(overview));
+    section.push(&owners(overview));
+    let mut facts = "\n| | |\n|---|---|\n".to_owned();
+    for (what, value) in report.facts() {
+        let _ = writeln!(facts, "| {what} | {} |", Foreign::new(&value).markdown());
+    }
+    section.push(&facts);
+    section
+}
+
+/// The states now, and in the report before.
+fn counts(report: &Report) -> String {
+    let counts = &report.counts;
+    let before = report.before.map(|before| before.states());
+    let (head, rule) = if before.is_some() { (" before |", "--:|") } else { ("", "") };
+    let mut text = format!("\n| | count |{head}\n|---|--:|{rule}\n");
+    let cell = |names: u64| before.map_or_else(String::new, |_| format!(" {names} |"));
+    let [trusted, untrusted, indeterminate] = before.unwrap_or_default();
+    let rows = [
+        ("names", counts.names, cell(trusted + untrusted + indeterminate)),
+        ("trusted", counts.trusted, cell(trusted)),
+        ("untrusted", counts.untrusted, cell(untrusted)),
+        ("indeterminate", counts.indeterminate, cell(indeterminate)),
+    ];
+    for (what, names, before) in rows {
+        let _ = writeln!(text, "| {what} | {names} |{before}");
+    }
+    text
+}
+
+/// Who has to act, on how much, and mostly why.
+fn actors(overview: &Overview) -> String {
+    let mut text = "\n| has to act | names | because of |\n|---|--:|---|\n".to_owned();
+    for (actor, due) in AWAITED.into_iter().zip(overview.due) {
+        let why = because_of(&overview.causes_of(actor));
+        let who = match actor {
+            Fixer::Nobody if due == 0 => continue,
+            Fixer::Nobody => "**nobody**: it passes with time".to_owned(),
+            _ => format!("**{}**, who {}", role_in_words(actor), does(actor)),
+        };
+        let _ = writeln!(text, "| {who} | {due} | {why} |");
+    }
+    if overview.shared > 0 {
+        let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);
+    }
+    text
+}
+
+/// Whose names the publishers have to do something about.
+fn owners(overview: &Overview) -> String {
+    const MOST: usize = 5;
+    let most = overview.owners.most();
+    if most.is_empty() {
+        return String::new();
+    }
+    let mut text = "\n| publishers by owner | names | because of |\n|---|--:|---|\n".to_owned();
+    for (owner, owned) in most.iter().take(MOST) {
+        let _ = writeln!(text, "| {} | {} | {} |", owned_by(owner), owned.names, because_of(&owned.causes()));
+    }
+    let more = most.len().saturating_sub(MOST);
+    if more > 0 {
+        let _ = writeln!(text, "\n{more} more owners have fewer names each.");
+    }
+    if overview.owners.carried > 0 {
+        let names = page::names(overview.owners.carried);
+        let _ = writeln!(text, "\nOf {names} the owner stands here {AS_OF_BEFORE}: it could not be read now.");
+    }
+    text
+}
+
+/// What is wrong with names, and with how many; what is rare is counted together.
+fn because_of(causes: &[(Cause, u64)]) -> String {
+    const MOST: usize = 4;
+    let mut why: Vec<_> =
+        causes.iter().take(MOST).map(|(cause, names)| format!("{names}: {}", cause.in_words())).collect();
+    let others: u64 = causes.iter().skip(MOST).map(|(_, names)| names).sum();
+    if others > 0 {
+        why.push(format!("{others}: other causes"));
+    }
+    why.join("; ")
+}
+
+fn owned_by(owner: &Owner) -> String {
+    match owner {
+        Owner::Account(account) => code(account),
+        Owner::Nobody | Owner::Unread => owner.in_words().to_owned(),
+    }
+}
+
+fn changes(report: &Report) -> Option<Section> {
+    let difference = report.since.as_ref()?;
+    let mut head = String::new();
+    for warning in difference.warnings() {
+        let _ = writeln!(head, "\n{warning}");
+    }
+    let mut section = Section::new(CHANGES, head + &table(&["name", "change", "before", "after"]));
+    for change in &difference.changes {
+        let value = |value: &Option<String>| value.as_deref().map_or_else(String::new, code);
+        let (before, after) = (value(&change.before), value(&change.after));
+        let name = code(&change.name);
+        section.push_of(&name, &format!("| {name} | {} | {before} | {after} |\n", change.kind));
+    }
+    Some(section)
+}
+
+/// Where registry and chain do not agree.
+fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
+    if report.scope.registry.is_none() {
+        return Ok(None);
+    }
+    let mut section = Section::new(REGISTRY, table(&["name", "is"]));
+    page::each_finding(rows, &mut |finding, row| {
+        let name = code(row.name());
+        section.push_of(&name, &format!("| {name} | {} |\n", finding.in_words()));
+        Ok(())
+    })?;
+    Ok(Some(section))
+}
+
+/// What is wrong with the published schemas of the layers.
+fn layers(report: &Report) -> Option<Section> {
+    report.schema_layers.as_ref()?;
+    let mut section = Section::new(LAYERS, table(&["schema", "stands", "because of"]));
+    for schema in report.schemas_with_findings() {
+        let (key, codes) = (code(&schema.key()), slugs(&schema.codes(), ", "));
+        section.push_of(&key, &format!("| {key} | {} | {codes} |\n", schema.standing()));
+    }
+    Some(section)
+}
+
+fn reasons(report: &Report) -> Section {
+    let heads = ["code", "names", "effect", "rule", "fixed by", "meaning", "examples"];
+    let mut section = Section::new(REASONS, table(&heads));
+    report.counts.groups().into_iter().for_each(|group| section.push_of(group.code.slug(), &reason(group)));
+    section
+}
+
+fn reason(group: &Group) -> String {
+    let entry = group.code.entry();
+    format!(
+        "| **{}** | {} | {} | {} | {} | {} | {} |\n",
+        group.code,
+        group.names,
+        effect(group.effect),
+        entry.requirement,
+        role_in_words(group.code.entry().fixer),
+        entry.title,
+        line(&some_names(&group.examples, group.names))
+    )
+}
+
+/// The findings of each name; names whose findings are alike share them.
+fn findings(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
+    let mut section = Section::new(FINDINGS, String::new());
+    rows.each(&mut |row| {
+        let alike = report.counts.alike(row);
+        if row.has_findings() && alike.is_none_or(|alike| alike.line == row.line) {
+            section.push_of(&code(row.name()), &finding(report, row));
+        }
+        Ok(())
+    })?;
+    Ok(section)
+}
+
+fn finding(report: &Report, row: &Row) -> String {
+    let alike = report.counts.alike(row);
+    let others = alike.map_or(0, |alike| alike.names - 1);
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    let mut text = format!("\n### {}{more}: {}\n", code(row.name()), row.state);
+    if let Some(alike) = alike.filter(|_| others > 0) {
+        let _ = writeln!(text, "\n{}", line(&same_findings(&alike.others, others)));
+    }
+    if row.normalized.as_deref() != Some(&row.input) {
+        let _ = writeln!(text, "\nTyped as {} in {}.", code(&row.input), row.place());
+    }
+    text.push('\n');
+    points(row, &|_| true).iter().chain(&digests(&row.drift)).for_each(|point| text.push_str(&bullet(point)));
+    if row.more_reasons > 0 {
+        let _ = writeln!(text, "- and {} more", row.more_reasons);
+    }
+    for actor in AWAITED.into_iter().filter(|actor| is_due(*actor, row)) {
+        for duty in duties(actor, report, row) {
+            let run = duty.line.as_deref().map_or_else(String::new, |line| format!(" {}", code(line)));
+            let _ = writeln!(text, "- **{}:** {}{run}", role_in_words(actor), duty.what);
+        }
+    }
+    if !row.near_misses.is_empty() {
+        let _ = writeln!(text, "\nTrusted by the rules {}.", line(&listed(&row.near_misses)));
+    }
+    text
+}
+
+fn bullet(point: &Point<'_>) -> String {
+    let mut text = format!("- {}\n", line(&point.head));
+    for below in &point.lines {
+        let _ = writeln!(text, "  - {}", line(below));
+    }
+    text
+}
+
+fn names(rows: &dyn Rows) -> io::Result<Section> {
+    let legend = "\n✓ the two agree, ✗ they differ, – one of them was not asked or did not answer.\n";
+    let marks = ":-:|".repeat(Drift::PAIRS.len());
+    let head = format!("{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n", Drift::PAIRS.join(" | "));
+    let mut section = Section::new(NAMES, head);
+    rows.each(&mut |row| {
+        let marks: String = row.drift.agreements().iter().map(|agreement| format!(" {} |", agreement.mark())).collect();
+        let codes = [Effect::Fail, Effect::Unknown].map(|effect| row.codes(effect)).concat();
+        let name = code(row.name());
+        section.push_of(&name, &format!("| {name} | {} |{marks} {} |\n", row.state, slugs(&codes, ", ")));
+        Ok(())
+    })?;
+    Ok(section)
+}
+
+fn records(rows: &dyn Rows) -> io::Result<Section> {
+    let why = "\nThe card under the name's CID proves these values. Nothing that a host served is proposed.\n";
+    let mut section = Section::new(RECORDS, why.to_owned() + &table(&["name", "record", "value"]));
+    rows.each(&mut |row| {
+        for record in &row.txt {
+            let name = code(row.name());
+            section.push_of(&name, &format!("| {name} | {} | {} |\n", code(&record.key), code(&record.value)));
+        }
+        Ok(())
+    })?;
+    Ok(section)
+}
+
+fn drafts(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
+    let mut section = Section::new(DRAFTS, format!("\n{}", Form::Published.head()));
+    rows.each(&mut |row| {
+        if let Some(draft) = Draft::of(report, row) {
+            section.push_of(&code(row.name()), &format!("{}\n", draft.markdown(Form::Published)));
+        }
+        Ok(())
+    })?;
+    Ok(section)
+}
+
+/// The head of a table.
+fn table(heads: &[&str]) -> String {
+    format!("\n| {} |\n{}|\n", heads.join(" | "), "|---".repeat(heads.len()))
+}
+
+fn line(pieces: &[Piece<'_>]) -> String {
+    pieces.iter().map(piece).collect()
+}
+
+fn piece(piece: &Piece<'_>) -> String {
+    match piece {
+        Piece::Plain(text) => text.to_string(),
+        Piece::Foreign(text) => code(text),
+        Piece::Code(code, _) => format!("**{code}**"),
+    }
+}
+
+/// Text of others as code.
+fn code(text: &str) -> String {
+    Foreign::new(text).markdown().to_string()
+}

@@ -1,0 +1,236 @@
+//! What the report's pictures show, gathered in one pass over the rows. Its size does not grow with their number.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::cause::Cause;
+use super::duty::{ACTORS, AWAITED, is_due};
+use super::on_chain::Fact;
+use super::owners::Owners;
+use super::{Agreement, Drift, Report, Row, Rows};
+use clresolve_core::reason::{Code, Effect, Fixer, Reason, Step};
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::Status;
+
+/// Months that the timeline of expiries shows one by one: names are registered for a year at least.
+pub(super) const MONTHS: usize = 12;
+
+/// Days before its expiry from which a name is listed: the grace period of `.eth` after it is as long.
+pub(super) const NOTICE_DAYS: i64 = 90;
+
+/// Most names that are listed by their expiry. The timeline counts all.
+const MAX_EXPIRIES_LISTED: usize = 20;
+
+/// Most names that the page's table has: a browser on a phone scrolls, filters and sorts them without delay.
+pub(super) const MAX_NAMES_SHOWN: usize = 2_000;
+
+/// The states, those that need attention first.
+pub(super) const ORDER: [State; 3] = [State::Untrusted, State::Indeterminate, State::Trusted];
+
+/// The checks that are counted: both depths, then the pairs of sources.
+pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
+    "identity checks",
+    "schema checks",
+    Drift::PAIRS[0],
+    Drift::PAIRS[1],
+    Drift::PAIRS[2],
+    Drift::PAIRS[3],
+    Drift::PAIRS[4],
+    Drift::PAIRS[5],
+];
+
+/// Counts over all rows.
+#[derive(Debug, Default)]
+pub(super) struct Overview {
+    /// Names that wait for each of [`AWAITED`].
+    pub(super) due: [u64; AWAITED.len()],
+    /// Names that several of them have to do something about.
+    pub(super) shared: u64,
+    /// Why, with the number of names.
+    pub(super) causes: [BTreeMap<Cause, u64>; AWAITED.len()],
+    /// Whose names the publishers have to do something about.
+    pub(super) owners: Owners,
+    /// The first lines of the list in each state of [`ORDER`].
+    first_lines: [Vec<u64>; ORDER.len()],
+    /// The names that would be trusted by other rules, by profile.
+    pub(super) near_misses: BTreeMap<String, NearMisses>,
+    /// For each of [`CHECKS`] the names where it holds, where it does not, and where it is open.
+    pub(super) checks: [[u64; 3]; CHECKS.len()],
+    /// When names expire; absent where the report has no date.
+    pub(super) expiries: Option<Expiries>,
+}
+
+/// Names that would be trusted by other rules.
+#[derive(Debug, Default)]
+pub(super) struct NearMisses {
+    /// Their number.
+    pub(super) names: u64,
+    /// What keeps them from it by the rules of the report, with the number of names.
+    pub(super) codes: BTreeMap<(Effect, Code), u64>,
+}
+
+/// When names expire, seen from the date of the report.
+#[derive(Debug)]
+pub(super) struct Expiries {
+    /// The date of the report.
+    pub(super) from: Timestamp,
+    /// Names that have expired.
+    pub(super) expired: u64,
+    /// Names that expire in the month of the report and in those after it.
+    pub(super) months: [u64; MONTHS],
+    /// Names that expire later.
+    pub(super) later: u64,
+    /// The soonest of those that have expired or soon will: expiry, line, name, and what stands beside an expiry that is of
+    /// the report before.
+    pub(super) soonest: BTreeSet<(Timestamp, u64, String, &'static str)>,
+    /// How many others have or soon will.
+    pub(super) over: u64,
+}
+
+impl Overview {
+    /// Gathers the counts of a report.
+    pub(super) fn of(report: &Report, rows: &dyn Rows) -> io::Result<Self> {
+        let mut overview =
+            Self { expiries: report.counts.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
+        rows.each(&mut |row| {
+            overview.add(row);
+            Ok(())
+        })?;
+        Ok(overview)
+    }
+
+    /// The lines of the list that the page's table has.
+    pub(super) fn lines_shown(&self) -> BTreeSet<u64> {
+        self.first_lines.iter().flatten().copied().take(MAX_NAMES_SHOWN).collect()
+    }
+
+    /// Why an actor has to act, the most frequent first.
+    pub(super) fn causes_of(&self, actor: Fixer) -> Vec<(Cause, u64)> {
+        let of_actor = AWAITED.iter().zip(&self.causes).filter(|(of, _)| **of == actor);
+        let mut causes: Vec<_> =
+            of_actor.flat_map(|(_, causes)| causes.iter().map(|(cause, names)| (*cause, *names))).collect();
+        causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
+        causes
+    }
+
+    /// Who has to act on the most names, and on how many; `None` where nobody has to.
+    pub(super) fn most_due(&self) -> Option<(Fixer, u64)> {
+        let most = ACTORS.into_iter().zip(self.due).rev().max_by_key(|(_, due)| *due);
+        most.filter(|(_, due)| *due > 0)
+    }
+
+    /// Names that need nothing but time, and others that need it too.
+    pub(super) fn waiting(&self) -> u64 {
+        AWAITED.into_iter().zip(self.due).filter(|(who, _)| *who == Fixer::Nobody).map(|(_, names)| names).sum()
+    }
+
+    fn add(&mut self, row: &Row) {
+        for profile in &row.near_misses {
+            self.near_misses.entry(profile.clone()).or_default().add(row);
+        }
+        for ((count, causes), actor) in self.due.iter_mut().zip(&mut self.causes).zip(AWAITED) {
+            if let Some(cause) = Cause::of(actor, row) {
+                *count += 1;
+                *causes.entry(cause).or_default() += 1;
+            }
+        }
+        self.shared += u64::from(ACTORS.into_iter().filter(|actor| is_due(*actor, row)).count() > 1);
+        if is_due(Fixer::Publisher, row) {
+            self.owners.add(row);
+        }
+        for (lines, state) in self.first_lines.iter_mut().zip(ORDER) {
+            if row.state == state && lines.len() < MAX_NAMES_SHOWN {
+                lines.push(row.line);
+            }
+        }
+        let depths = [identity_checks(row), schema_checks(row)].map(Agreement::from);
+        for (counts, agreement) in self.checks.iter_mut().zip(depths.into_iter().chain(row.drift.agreements())) {
+            counts[agreement as usize] += 1;
+        }
+        let expiry = row.known.on_chain.as_ref().and_then(|chain| chain.expiry.as_deref()?.parse().ok());
+        if let (Some(expiries), Some(expiry)) = (&mut self.expiries, expiry) {
+            expiries.add(expiry, row);
+        }
+    }
+}
+
+impl NearMisses {
+    fn add(&mut self, row: &Row) {
+        self.names += 1;
+        for effect in [Effect::Fail, Effect::Unknown] {
+            for code in row.codes(effect) {
+                *self.codes.entry((effect, code)).or_default() += 1;
+            }
+        }
+    }
+}
+
+impl Expiries {
+    const fn from(from: Timestamp) -> Self {
+        Self { from, expired: 0, months: [0; MONTHS], later: 0, soonest: BTreeSet::new(), over: 0 }
+    }
+
+    /// Names whose expiry is known.
+    pub(super) fn known(&self) -> u64 {
+        self.expired + self.later + self.months.iter().sum::<u64>()
+    }
+
+    fn add(&mut self, expiry: Timestamp, row: &Row) {
+        if expiry <= self.from {
+            self.expired += 1;
+        } else if let Some(names) = self.months.get_mut(months_between(self.from, expiry)) {
+            *names += 1;
+        } else {
+            self.later += 1;
+        }
+        if days_between(self.from, expiry) <= NOTICE_DAYS {
+            self.soonest.insert((expiry, row.line, row.name().to_owned(), row.as_of(Fact::Expiry)));
+        }
+        if self.soonest.len() > MAX_EXPIRIES_LISTED {
+            self.soonest.pop_last();
+            self.over += 1;
+        }
+    }
+}
+
+/// Whole days from one time to another; negative where it is earlier.
+pub(super) fn days_between(from: Timestamp, to: Timestamp) -> i64 {
+    const DAY: i64 = 24 * 60 * 60;
+    to.as_second().saturating_sub(from.as_second()).div_euclid(DAY)
+}
+
+/// The number of months from the month of `from` to that of a later time.
+fn months_between(from: Timestamp, to: Timestamp) -> usize {
+    let month = |at: Timestamp| {
+        let date = at.to_zoned(TimeZone::UTC).date();
+        i32::from(date.year()) * 12 + i32::from(date.month())
+    };
+    usize::try_from(month(to) - month(from)).unwrap_or(0)
+}
+
+/// What the checks of depth `identity` say of a name.
+pub(super) fn identity_checks(row: &Row) -> Status {
+    let found = status(row, |reason| reason.step != Step::Schemas);
+    // What was cut off could be a check of this depth.
+    if found == Status::Pass && row.more_reasons > 0 { Status::Unknown } else { found }
+}
+
+/// What the checks that depth `schemas` adds say of a name; skipped at depth `identity`, and where no card was found.
+pub(super) fn schema_checks(row: &Row) -> Status {
+    match (status(row, |reason| reason.step == Step::Schemas), row.drift.schemas_manifest) {
+        (Status::Pass, Agreement::Open) => Status::Skip,
+        (Status::Pass, Agreement::Differ) => Status::Fail,
+        (found, _) => found,
+    }
+}
+
+fn status(row: &Row, of_depth: impl Fn(&Reason) -> bool) -> Status {
+    let has = |effect| row.reasons.iter().any(|reason| reason.effect == effect && of_depth(reason));
+    if has(Effect::Fail) {
+        return Status::Fail;
+    }
+    if has(Effect::Unknown) { Status::Unknown } else { Status::Pass }
+}

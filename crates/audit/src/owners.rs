@@ -1,0 +1,125 @@
+//! Whose names the publishers have to do something about. Its size does not grow with the number of names.
+
+use std::collections::BTreeMap;
+
+use super::Row;
+use super::cause::Cause;
+use super::on_chain::Fact;
+use clresolve_core::reason::Fixer;
+
+/// Most owners that are told apart. A registry has a handful.
+const MAX_OWNERS: usize = 256;
+
+/// Most names that are listed beside an owner. The table of names has all.
+pub(super) const NAMES_PER_OWNER: usize = 12;
+
+/// Who owns a name, by what the chain said.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Owner {
+    /// This account.
+    Account(String),
+    /// Nobody.
+    Nobody,
+    /// The chain was not asked, or did not tell.
+    Unread,
+}
+
+impl Owner {
+    /// The owner of a row's name.
+    pub(super) fn of(row: &Row) -> Self {
+        match row.known.on_chain.as_ref().and_then(|chain| chain.read(Fact::Holder)) {
+            Some(Some(account)) => Self::Account(account.to_owned()),
+            Some(None) => Self::Nobody,
+            None => Self::Unread,
+        }
+    }
+
+    /// What stands where there is no account.
+    pub(super) fn in_words(&self) -> &str {
+        match self {
+            Self::Account(account) => account,
+            Self::Nobody => "nobody owns it",
+            Self::Unread => "the owner could not be read",
+        }
+    }
+}
+
+/// The names of one owner.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Owned {
+    /// Their number.
+    pub(super) names: u64,
+    /// What is wrong with them, with the number of names. Each name has one cause, so that they add up.
+    causes: BTreeMap<Cause, u64>,
+    /// The first of them, at most [`NAMES_PER_OWNER`].
+    pub(super) first: Vec<OwnedName>,
+}
+
+impl Owned {
+    /// What is wrong with the names, the most frequent first.
+    pub(super) fn causes(&self) -> Vec<(Cause, u64)> {
+        let mut causes: Vec<_> = self.causes.iter().map(|(cause, names)| (*cause, *names)).collect();
+        causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
+        causes
+    }
+}
+
+/// A name of an owner.
+#[derive(Clone, Debug)]
+pub(super) struct OwnedName {
+    /// Its line of the list.
+    pub(super) line: u64,
+    /// The name.
+    pub(super) name: String,
+    /// Its anchor in the page.
+    pub(super) anchor: String,
+    /// What stands beside it where the owner is of the report before.
+    pub(super) as_of: &'static str,
+}
+
+/// The names by owner.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Owners {
+    owned: BTreeMap<Owner, Owned>,
+    /// Names of further owners.
+    pub(super) over: u64,
+    /// Names whose owner is of the report before.
+    pub(super) carried: u64,
+}
+
+impl Owners {
+    pub(super) fn add(&mut self, row: &Row) {
+        self.carried += u64::from(!row.as_of(Fact::Holder).is_empty());
+        let owner = Owner::of(row);
+        if self.owned.len() >= MAX_OWNERS && !self.owned.contains_key(&owner) {
+            self.over += 1;
+            return;
+        }
+        let owned = self.owned.entry(owner).or_default();
+        owned.names += 1;
+        if let Some(cause) = Cause::of(Fixer::Publisher, row) {
+            *owned.causes.entry(cause).or_default() += 1;
+        }
+        if owned.first.len() < NAMES_PER_OWNER {
+            owned.first.push(OwnedName {
+                line: row.line,
+                name: row.name().to_owned(),
+                anchor: row.anchor(),
+                as_of: row.as_of(Fact::Holder),
+            });
+        }
+    }
+
+    /// The number of accounts, if each name has one.
+    pub(super) fn accounts(&self) -> Option<usize> {
+        let is_known = self.over == 0 && self.owned.keys().all(|owner| matches!(owner, Owner::Account(_)));
+        (is_known && !self.owned.is_empty()).then_some(self.owned.len())
+    }
+
+    /// The owners, that of the most names first.
+    pub(super) fn most(&self) -> Vec<(&Owner, &Owned)> {
+        let mut most: Vec<_> = self.owned.iter().collect();
+        most.sort_by_key(|(_, owned)| std::cmp::Reverse(owned.names));
+        most
+    }
+}

@@ -1,0 +1,357 @@
+//! A report that was written earlier, read again: whole and unchanged, or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
+
+use jiff::Timestamp;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::known::{Carried, Decided, Known};
+use super::layers::PublishedSchema;
+use super::list_digest;
+use super::row::{MAX_REASONS_PER_ROW, MEMBERS, Row, Rows, is_of_registry};
+use super::scope::{SCHEMA, Scope};
+use clresolve_core::digest::{Digest, Digester};
+use clresolve_core::reason::{self, Code, Effect, Step};
+use clresolve_core::state::State;
+use clresolve_core::text::{Foreign, excerpt};
+use clresolve_verdict::check::edition;
+use clresolve_verdict::evidence::edition::Edition;
+
+/// Longest report that is read, in bytes: that of some hundred thousand names.
+const MAX_REPORT_BYTES: u64 = 1 << 30;
+
+/// How the line with the digest of a report begins. No line of a row begins so.
+pub(super) const DIGEST_LINE: &str = "\"digest\": ";
+
+/// What stands behind that line.
+pub(super) const END: &[u8] = b"}\n";
+
+/// A report, as far as a later one is compared with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The question and the rules.
+    pub scope: Scope,
+    /// Whether every name of the list has its row.
+    pub complete: bool,
+    /// What is known of each name. Of a name that stands there twice the first row counts.
+    pub names: BTreeMap<String, PastName>,
+    /// The times of the first and the last block; of a report that was read.
+    pub checked: Option<(Timestamp, Timestamp)>,
+    /// The digest of its lines, by which it is known; of a report that was read.
+    pub digest: Option<Digest>,
+    /// How many rows it has.
+    pub rows: u64,
+    /// How many of them are trusted, untrusted and indeterminate.
+    pub states: [u64; 3],
+    /// The published schemas of the rules' layers, where they were looked at.
+    pub schema_layers: Option<Vec<PublishedSchema>>,
+}
+
+/// A name in an earlier report.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct PastName {
+    normalized: Option<String>,
+    input: String,
+    input_digest: Option<Digest>,
+    /// The state.
+    pub state: State,
+    reasons: Vec<PastReason>,
+    /// What the report keeps of it beside the verdict.
+    #[serde(flatten)]
+    pub known: Known,
+    carried: Option<Carried>,
+    checked_at: Option<String>,
+    unchanged_since: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct PastReason {
+    code: Code,
+    effect: Effect,
+}
+
+/// Why a report is not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PastError {
+    /// It cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+    /// It ends before its digest does, or it was formatted anew.
+    #[error("was cut or formatted anew: it does not end with the line \"digest\". Take the file as audit wrote it")]
+    Cut,
+    /// Something stands behind its digest.
+    #[error("was changed: something stands behind its digest. Take the file as audit wrote it")]
+    Continued,
+    /// It is not what was written.
+    #[error("was changed: its digest is {written}, that of its lines {counted}. Take the file as audit wrote it")]
+    Changed {
+        /// The digest that stands in it.
+        written: String,
+        /// The digest of what is in it.
+        counted: Digest,
+    },
+    /// It is no report.
+    #[error("is not the report of an audit in its JSON form: {0}")]
+    Other(#[from] serde_json::Error),
+    /// It is of another schema.
+    #[error("is of the schema {0:?}, not {SCHEMA}")]
+    Schema(String),
+}
+
+impl Past {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// [`PastError`]
+    pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
+        let digest = check_digest(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
+        check_members(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
+        let document: Document<Vec<PastName>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+        let mut past = Self {
+            checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
+            digest: Some(digest),
+            schema_layers: document.schema_layers,
+            ..Self::empty(document.scope, document.complete)
+        };
+        document.rows.into_iter().for_each(|row| past.add(row));
+        Ok(past)
+    }
+
+    /// A report that is being written.
+    ///
+    /// # Errors
+    /// If a row cannot be read.
+    pub fn of(scope: &Scope, complete: bool, rows: &dyn Rows) -> io::Result<Self> {
+        let mut past = Self::empty(scope.clone(), complete);
+        rows.each(&mut |row| {
+            past.add(row.into());
+            Ok(())
+        })?;
+        Ok(past)
+    }
+
+    const fn empty(scope: Scope, complete: bool) -> Self {
+        Self {
+            scope,
+            complete,
+            names: BTreeMap::new(),
+            checked: None,
+            digest: None,
+            rows: 0,
+            states: [0; 3],
+            schema_layers: None,
+        }
+    }
+
+    fn add(&mut self, name: PastName) {
+        self.rows += 1;
+        self.states[name.state as usize] += 1;
+        // The row of a registry that gave no names is that of nobody: it is neither added nor removed.
+        if !name.reasons.iter().any(|reason| is_of_registry(reason.code)) {
+            self.names.entry(name.key()).or_insert(name);
+        }
+    }
+}
+
+impl From<&Row> for PastName {
+    fn from(row: &Row) -> Self {
+        Self {
+            normalized: row.normalized.clone(),
+            input: row.input.clone(),
+            input_digest: row.input_digest,
+            state: row.state,
+            reasons: row.reasons.iter().map(|reason| PastReason { code: reason.code, effect: reason.effect }).collect(),
+            known: row.known.clone(),
+            carried: row.carried.clone(),
+            checked_at: row.checked_at.clone(),
+            unchanged_since: row.unchanged_since.clone(),
+        }
+    }
+}
+
+impl Row {
+    /// Holds the row against that of its name in the report of an earlier audit, where it names anybody.
+    pub fn follow_in(&mut self, earlier: &Past) {
+        if let Some(before) = earlier.names.get(&self.key()).filter(|_| !self.is_unreadable()) {
+            self.follow(before);
+        }
+    }
+
+    /// Holds the row against that of an earlier audit, and takes over from it what this one could not read or decide.
+    pub fn follow(&mut self, earlier: &PastName) {
+        if let Some(before) = &earlier.known.edition {
+            self.hold_against(before);
+        }
+        let members = self.known.complete_from(&earlier.known);
+        let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
+        let is_same = self.known == earlier.known && state.or_else(|| Decided::of(self.state)) == earlier.decided();
+        self.carried = (state.is_some() || !members.is_empty()).then_some(Carried { state, members });
+        self.unchanged_since = if is_same { earlier.known_since() } else { None };
+    }
+
+    /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).
+    fn hold_against(&mut self, before: &Edition) {
+        let Some(now) = &self.known.edition else { return };
+        for reason in edition::since(before, now) {
+            if self.reasons.iter().any(|known| known.code == reason.code) {
+                continue;
+            }
+            if self.reasons.len() < MAX_REASONS_PER_ROW {
+                self.reasons.push(reason);
+            } else {
+                self.more_reasons += 1;
+            }
+        }
+        reason::sort(&mut self.reasons);
+    }
+}
+
+impl PastName {
+    /// What it is known by: [`Row::key`].
+    fn key(&self) -> String {
+        self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
+    }
+
+    /// The time since which this was known of it.
+    fn known_since(&self) -> Option<String> {
+        self.unchanged_since.as_ref().or(self.checked_at.as_ref()).cloned()
+    }
+
+    /// The state that was decided last: by this audit, or by the last one before it that could.
+    pub fn decided(&self) -> Option<Decided> {
+        Decided::of(self.state).or_else(|| self.carried.as_ref()?.state)
+    }
+
+    /// The codes of its findings, each once, by slug. What came of comparing with an earlier card is no state of the name:
+    /// it ends with the next comparison, although nothing changes.
+    pub fn codes(&self) -> Vec<Code> {
+        self.codes_where(|reason| reason.code.entry().step != Step::Continuity)
+    }
+
+    /// The codes that make it untrusted, each once, by slug.
+    pub fn failures(&self) -> Vec<Code> {
+        self.codes_where(|reason| reason.effect == Effect::Fail)
+    }
+
+    fn codes_where(&self, is_wanted: impl Fn(&PastReason) -> bool) -> Vec<Code> {
+        let mut codes: Vec<Code> =
+            self.reasons.iter().filter(|reason| is_wanted(reason)).map(|reason| reason.code).collect();
+        codes.sort_unstable_by_key(|code| code.slug());
+        codes.dedup();
+        codes
+    }
+}
+
+/// A report. A member that it does not have, or that stands there twice, is refused.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document<R> {
+    schema: String,
+    #[serde(rename = "tool")]
+    _tool: IgnoredAny,
+    complete: bool,
+    #[serde(rename = "warning")]
+    _warning: IgnoredAny,
+    scope: Scope,
+    #[serde(rename = "list", default)]
+    _list: IgnoredAny,
+    #[serde(rename = "flags", default)]
+    _flags: IgnoredAny,
+    counts: Counts,
+    #[serde(default)]
+    schema_layers: Option<Vec<PublishedSchema>>,
+    #[serde(rename = "reasons")]
+    _reasons: IgnoredAny,
+    rows: R,
+    #[serde(rename = "resolution")]
+    _resolution: IgnoredAny,
+    #[serde(rename = "registry")]
+    _registry: IgnoredAny,
+    #[serde(rename = "since")]
+    _since: IgnoredAny,
+    #[serde(rename = "digest")]
+    _digest: IgnoredAny,
+}
+
+/// Checks the members of a report and of its rows, which are not kept.
+fn check_members(report: impl BufRead) -> Result<(), PastError> {
+    let document: Document<Vec<RowMembers>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+    if document.schema == SCHEMA { Ok(()) } else { Err(PastError::Schema(document.schema)) }
+}
+
+/// A row that has the members of one, each once at most. It takes no memory, and its values are not looked at.
+struct RowMembers;
+
+impl<'de> Deserialize<'de> for RowMembers {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self)
+    }
+}
+
+impl<'de> Visitor<'de> for RowMembers {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a row")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut row: A) -> Result<Self, A::Error> {
+        let mut seen = BTreeSet::new();
+        while let Some(member) = row.next_key::<String>()? {
+            let Some(known) = MEMBERS.iter().find(|known| **known == member) else {
+                return Err(A::Error::custom(format_args!("unknown field `{}` of a row", Foreign::new(&member))));
+            };
+            if !seen.insert(*known) {
+                return Err(A::Error::duplicate_field(known));
+            }
+            row.next_value::<IgnoredAny>()?;
+        }
+        Ok(self)
+    }
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    checked: Option<Checked>,
+}
+
+#[derive(Deserialize)]
+struct Checked {
+    first: Timestamp,
+    last: Timestamp,
+}
+
+/// Compares the lines with the digest below them, and gives it. Behind the digest stands the end of the report alone.
+fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
+    let mut report = report.take(MAX_REPORT_BYTES);
+    let (mut lines, mut line) = (Digester::default(), Vec::new());
+    let digest_line = loop {
+        line.clear();
+        if report.read_until(b'\n', &mut line)? == 0 {
+            return Err(PastError::Cut);
+        }
+        if let Some(digest) = line.strip_prefix(DIGEST_LINE.as_bytes()) {
+            break digest;
+        }
+        lines.update(&line);
+    };
+    let counted = lines.digest();
+    let Some(written) = digest_line.strip_suffix(b"\n") else { return Err(PastError::Cut) };
+    if written != format!("\"{counted}\"").as_bytes() && !clresolve_core::mutant!("changed-reports") {
+        let written = excerpt(&String::from_utf8_lossy(written));
+        return Err(PastError::Changed { written, counted });
+    }
+    let mut end = Vec::new();
+    report.take(END.len() as u64 + 1).read_to_end(&mut end)?;
+    match end {
+        end if end == END || clresolve_core::mutant!("reports-go-on-behind-their-digest") => Ok(counted),
+        end if END.starts_with(&end) => Err(PastError::Cut),
+        _ => Err(PastError::Continued),
+    }
+}

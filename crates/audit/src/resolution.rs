@@ -1,0 +1,124 @@
+//! Drafts of rows for a governance log (`RESOLUTION.md`) about untrusted names.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::duty::{host_is_at_fault, is_askers_slip};
+use super::governance_log::{Action, DRAFT, Form, LogKind, NOTHING};
+use super::words::rules;
+use super::{MAX_NAME_BYTES, Report, Row};
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+
+/// One row of the log, in either of its forms. A person decides; this is a draft.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Draft {
+    /// The day of the block that was read.
+    pub date: String,
+    /// The name.
+    pub subject: String,
+    /// What it records; of a report always an incident.
+    pub kind: LogKind,
+    /// What was done; the plain form does not say it.
+    pub action: Action,
+    /// The proposed decision, in Markdown.
+    pub decision: String,
+    /// The reasons, in Markdown.
+    pub reason: String,
+}
+
+impl Draft {
+    /// The draft for an untrusted name; none for any other, for a line that names nobody, and where no block was read that
+    /// could date it.
+    pub fn of(report: &Report, row: &Row) -> Option<Self> {
+        if row.state != State::Untrusted || row.is_unreadable() {
+            return None;
+        }
+        Some(Self {
+            date: day(report, row)?,
+            subject: row.key(),
+            kind: LogKind::Incident,
+            action: Action::of([Effect::Fail, Effect::Warn].into_iter().flat_map(|effect| row.codes(effect))),
+            decision: decision(row),
+            reason: reason(report, row),
+        })
+    }
+
+    /// The row as a line of Markdown, without its end. Nobody has approved it.
+    pub fn markdown(&self, form: Form) -> String {
+        let subject = Foreign::new(&self.subject).at_most(2 * MAX_NAME_BYTES).markdown();
+        let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
+        let [date, decision, reason] = [&self.date, &self.decision, &self.reason].map(|text| cell(text));
+        match form {
+            Form::Published => {
+                let (action, mark) = (self.action.as_str(), self.kind.mark());
+                format!("| {date} | {subject} | {action} | {mark}{reason} | {decision} | {NOTHING} |")
+            }
+            Form::Plain => format!("| {date} | {subject} | {} | {decision} | {reason} |", self.kind.as_str()),
+        }
+    }
+}
+
+impl Action {
+    /// What was done to a name that is listed still, and has these codes.
+    pub(super) fn of(codes: impl IntoIterator<Item = Code>) -> Self {
+        let ends = |code| matches!(code, Code::StatusDeprecated | Code::StatusWithdrawn | Code::StatusRevoked);
+        if codes.into_iter().any(ends) { Self::Deprecated } else { Self::Updated }
+    }
+}
+
+/// The day of the row's block, or of the last one of the report.
+fn day(report: &Report, row: &Row) -> Option<String> {
+    let last = || report.counts.checked.map(|(_, last)| last.to_string());
+    Some(row.checked_at.clone().or_else(last)?.chars().take(10).collect())
+}
+
+fn decision(row: &Row) -> String {
+    let failing = row.codes(Effect::Fail);
+    if is_askers_slip(&failing) {
+        return format!("{DRAFT} take the name off the list, or correct its spelling");
+    }
+    let mut duties: Vec<String> =
+        row.txt.iter().map(|line| format!("set {}", Foreign::new(&line.to_string()).markdown())).collect();
+    if host_is_at_fault(row) {
+        duties.push("restored the released bytes at the card's URL".to_owned());
+    }
+    let settled = |reason: &Reason| {
+        let by_record = row.txt.iter().any(|line| reason.place.as_ref() == Some(&line.key));
+        let by_bytes = matches!(reason.code, Code::ChecksumMismatch | Code::CidMismatch);
+        by_record || (by_bytes && !duties.is_empty())
+    };
+    let mut failures = row.reasons.iter().filter(|reason| reason.effect == Effect::Fail);
+    if duties.is_empty() {
+        duties.push("corrected what it published".to_owned());
+    } else if row.more_reasons > 0 || !failures.all(settled) {
+        duties.push("corrected the rest".to_owned());
+    }
+    format!("{DRAFT} not to be called or paid until its publisher has {}", duties.join(" and "))
+}
+
+fn reason(report: &Report, row: &Row) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for code in row.codes(Effect::Fail) {
+        let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == Effect::Fail);
+        let rules = rules(having);
+        if rules.is_empty() {
+            parts.push(code.to_string());
+        } else {
+            parts.push(format!("{code} ({})", Foreign::new(&rules.join(", "))));
+        }
+    }
+    let mut text = format!("{}; {}", parts.join(", "), Foreign::new(&report.scope.profile.id).markdown());
+    if let Some(block) = row.block {
+        let _ = write!(text, ", block {block}");
+    }
+    for profile in &row.near_misses {
+        let _ = write!(text, ", trusted under {}", Foreign::new(profile).markdown());
+    }
+    if let Some(conclusion) = &row.conclusion {
+        let _ = write!(text, ", conclusion {}", Foreign::new(conclusion));
+    }
+    text
+}

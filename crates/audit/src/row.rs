@@ -1,0 +1,278 @@
+//! The part of a verdict that the report keeps.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::drift::{self, Drift, TxtLine};
+use super::known::{Carried, Known};
+use super::list_digest;
+use super::on_chain::Fact;
+use super::registry::Listing;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::state::State;
+use clresolve_core::text::{clipped, is_unsafe};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::evidence::edition::Edition;
+use clresolve_verdict::verdict::Verdict;
+
+/// Most reasons of one verdict that the report keeps. An honest card has a handful of defects. A hostile one can have
+/// hundreds, and its verdict still holds all of them.
+pub(super) const MAX_REASONS_PER_ROW: usize = 64;
+
+/// Longest name of a row, in bytes: longer than any name that can be resolved, so that no valid name is cut.
+pub const MAX_NAME_BYTES: usize = 512;
+
+/// The members of a row in the JSON form, those of [`Known`] too.
+pub(super) const MEMBERS: [&str; 22] = [
+    "line",
+    "input",
+    "input_digest",
+    "normalized",
+    "state",
+    "summary",
+    "reasons",
+    "more_reasons",
+    "drift",
+    "txt",
+    "near_misses",
+    "block",
+    "checked_at",
+    "conclusion",
+    "edition",
+    "proven",
+    "served",
+    "records",
+    "on_chain",
+    "carried",
+    "unchanged_since",
+    "registry",
+];
+
+/// The part of a verdict that the report keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The line of the list, from 1. Where only the registry has the name, the number of its entry after the lines of the
+    /// list.
+    pub line: u64,
+    /// The name as it is written there, or its start.
+    pub input: String,
+    /// The digest of what is written there, where `input` is not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_digest: Option<Digest>,
+    /// Its normal form; absent if it has none.
+    pub normalized: Option<String>,
+    /// The state.
+    pub state: State,
+    /// One plain sentence.
+    pub summary: String,
+    /// The reasons of the verdict, at most [`MAX_REASONS_PER_ROW`].
+    pub reasons: Vec<Reason>,
+    /// How many more the verdict has.
+    pub more_reasons: usize,
+    /// Which of record, host, IPFS and manifest agree.
+    pub drift: Drift,
+    /// The text records to set, if the CID proves their values.
+    pub txt: Vec<TxtLine>,
+    /// Other profiles under which the same evidence is trusted.
+    pub near_misses: Vec<String>,
+    /// The block at which the records were read.
+    pub block: Option<u64>,
+    /// The time of that block, RFC 3339.
+    pub checked_at: Option<String>,
+    /// `conclusion` of the verdict; absent if the line could not be read as a name.
+    pub conclusion: Option<String>,
+    /// What a later audit is compared with.
+    #[serde(flatten)]
+    pub known: Known,
+    /// What of it is of an earlier audit, because this one could not read or decide it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
+    /// Since when no audit saw a change: the time of the block of the first audit that knew what this one knows. Each audit
+    /// from there on was given the report of the one before (`--since`). RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged_since: Option<String>,
+    /// What registry and chain say of it, where a registry is audited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<Listing>,
+}
+
+impl Row {
+    /// The row of the verdict on the name at `line`.
+    pub fn of(line: u64, verdict: &Verdict) -> Self {
+        let drift = Drift::of(verdict);
+        let (input, input_digest) = kept_input(&verdict.name.input);
+        Self {
+            line,
+            input,
+            input_digest,
+            known: Known::of(verdict, &drift),
+            carried: None,
+            unchanged_since: None,
+            registry: None,
+            normalized: verdict.name.normalized.clone(),
+            state: verdict.state,
+            summary: verdict.summary.clone(),
+            reasons: verdict.reasons.iter().take(MAX_REASONS_PER_ROW).cloned().collect(),
+            more_reasons: verdict.reasons.len().saturating_sub(MAX_REASONS_PER_ROW),
+            drift,
+            txt: drift::fixing_lines(verdict),
+            near_misses: verdict.profile.near_misses.iter().map(|miss| miss.profile.clone()).collect(),
+            block: verdict.anchor.as_ref().map(|anchor| anchor.block.number),
+            checked_at: verdict.anchor.as_ref().map(|anchor| anchor.block.timestamp.clone()),
+            conclusion: Some(verdict.conclusion.clone()),
+        }
+    }
+
+    /// The row with the proven card, where there is one.
+    #[must_use]
+    pub fn with_card(mut self, bytes: Option<&[u8]>) -> Self {
+        let card = bytes.and_then(|bytes| Some((Card::parse(bytes).ok()?, Digest::of(bytes))));
+        self.known.edition = card.map(|(card, digest)| Edition::of(&card, digest));
+        self
+    }
+
+    /// The row of a line that cannot be read as a name: `start` is the part to show, `whole` the digest of all where that is
+    /// more, `why` the cause.
+    pub fn unreadable(line: u64, start: &str, whole: Option<Digest>, why: &str) -> Self {
+        Self {
+            line,
+            input: clipped(start, MAX_NAME_BYTES),
+            input_digest: whole,
+            normalized: None,
+            state: State::Untrusted,
+            summary: format!("This is not an ENS name: {why}."),
+            reasons: vec![Reason::new(Code::NameInvalid).observed(why)],
+            more_reasons: 0,
+            drift: Drift::default(),
+            txt: Vec::new(),
+            near_misses: Vec::new(),
+            block: None,
+            checked_at: None,
+            conclusion: None,
+            known: Known::default(),
+            carried: None,
+            unchanged_since: None,
+            registry: None,
+        }
+    }
+
+    /// The row of a registry that gives no names, in the place of these: `start` is the part of its location to show, `whole`
+    /// the digest of all where that is more, `code` what is wrong with it and `why` the cause.
+    pub fn of_registry(line: u64, start: &str, whole: Option<Digest>, code: Code, why: &str) -> Self {
+        let reason = Reason::new(code).observed(why);
+        let is_contradicted = reason.effect == Effect::Fail;
+        Self {
+            state: if is_contradicted { State::Untrusted } else { State::Indeterminate },
+            summary: format!("The registry cannot be read: {why}."),
+            reasons: vec![reason],
+            ..Self::unreadable(line, start, whole, why)
+        }
+    }
+
+    /// What is wrong with the registry whose row this is; none of the row of a name.
+    pub(super) fn registry_fault(&self) -> Option<Code> {
+        self.reasons.iter().map(|reason| reason.code).find(|code| is_of_registry(*code))
+    }
+
+    /// The name to show: its normal form, or what was typed.
+    pub fn name(&self) -> &str {
+        self.normalized.as_deref().unwrap_or(&self.input)
+    }
+
+    /// Whether the line could not be read as a name, or as what may be meant for one.
+    pub const fn is_unreadable(&self) -> bool {
+        self.conclusion.is_none()
+    }
+
+    /// What the row is known by in other reports.
+    pub fn key(&self) -> String {
+        self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
+    }
+
+    /// What stands beside a fact on the chain that is of the report before; nothing beside one of this audit.
+    pub(super) fn as_of(&self, fact: Fact) -> &'static str {
+        let is_carried = self.carried.as_ref().is_some_and(|carried| carried.has(fact));
+        if is_carried { AS_OF_BEFORE } else { "" }
+    }
+
+    /// The entry of the registry that alone has the name.
+    pub(super) fn entry(&self) -> Option<u64> {
+        self.registry.filter(|listing| !listing.in_list)?.entry
+    }
+
+    /// Where the name stands, in words.
+    pub(super) fn place(&self) -> String {
+        match (self.registry_fault(), self.entry()) {
+            (Some(_), _) => "--registry".to_owned(),
+            (None, Some(entry)) => format!("entry {entry} of the registry"),
+            (None, None) => format!("line {}", self.line),
+        }
+    }
+
+    /// Its anchor in the page: its name where that can be one, so that it is the same in every report; else its line, since
+    /// several lines that are no names may begin alike. There is nothing to escape in it.
+    pub(super) fn anchor(&self) -> String {
+        let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
+        match &self.normalized {
+            Some(name) if name.len() <= MAX_NAME_BYTES && name.chars().all(fits) => format!("name-{name}"),
+            _ => format!("line-{}", self.line),
+        }
+    }
+
+    /// The codes of an effect, each once.
+    pub fn codes(&self, effect: Effect) -> Vec<Code> {
+        let mut codes = Vec::new();
+        for reason in self.reasons.iter().filter(|reason| reason.effect == effect) {
+            if !codes.contains(&reason.code) {
+                codes.push(reason.code);
+            }
+        }
+        codes
+    }
+
+    /// Whether the report has more to say about the name than the row of the table.
+    pub(super) fn has_findings(&self) -> bool {
+        self.state != State::Trusted || self.drift.differs()
+    }
+
+    /// A digest that names share if their findings differ only in values. A line that is not a name has none.
+    pub(super) fn kind_of_findings(&self) -> Option<Digest> {
+        self.normalized.as_ref().filter(|_| self.has_findings())?;
+        let findings: Vec<_> = self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
+        let kind = (self.state, findings, self.more_reasons, self.drift.agreements(), &self.near_misses);
+        Some(Digest::of(format!("{kind:?}").as_bytes()))
+    }
+}
+
+/// What stands beside what this audit could not read and took over.
+pub(super) const AS_OF_BEFORE: &str = "as of the report before";
+
+/// Whether a code says that a registry gives no names.
+pub(super) const fn is_of_registry(code: Code) -> bool {
+    matches!(code, Code::RegistryUnreachable | Code::RegistryMalformed)
+}
+
+/// The start of a text that a row keeps, and where that is not all, the digest of all.
+pub fn kept_input(text: &str) -> (String, Option<Digest>) {
+    let start = clipped(text, MAX_NAME_BYTES);
+    let whole = (start != text).then(|| Digest::of(text.as_bytes()));
+    (start, whole)
+}
+
+/// The rows of a report, in the order of the list. They can be read several times.
+pub trait Rows {
+    /// Passes each row to `see`.
+    ///
+    /// # Errors
+    /// If a row cannot be read, or the error of `see`.
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()>;
+}
+
+impl Rows for [Row] {
+    fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
+        self.iter().try_for_each(see)
+    }
+}

@@ -1,0 +1,80 @@
+//! The report in SARIF 2.1.0 (OASIS), for code hosts: a result for each finding, at the name's line of the list.
+
+use std::io::{self, Write};
+
+use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
+use serde_json::{Value, json};
+
+use super::json::{List, line};
+use super::{Report, Row, Rows};
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Reason};
+
+/// Names a finding by name, code, place and its number among the same, so that a later audit's log has it again.
+const FINGERPRINT: &str = "clresolve/finding/v1";
+
+pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
+    let rules = rules(report);
+    writeln!(out, "{{\n\"$schema\": {},\n\"version\": {},", line(&SCHEMA)?, line(&VERSION)?)?;
+    writeln!(out, "\"runs\": [{{\n\"tool\": {},", line(&tool(rules.iter().copied()))?)?;
+    writeln!(out, "\"invocations\": [{}],", line(&invocation(report))?)?;
+    writeln!(out, "\"properties\": {},", line(&report.scope)?)?;
+    let mut list = List::start(out, "results")?;
+    rows.each(&mut |row| (0..row.reasons.len()).try_for_each(|index| list.push(&result(report, &rules, row, index))))?;
+    list.end("\n}]\n}")
+}
+
+/// The codes that occur, each once.
+fn rules(report: &Report) -> Vec<Code> {
+    let mut rules: Vec<Code> = report.counts.groups().into_iter().map(|group| group.code).collect();
+    rules.sort_unstable_by_key(|code| code.slug());
+    rules.dedup();
+    rules
+}
+
+fn invocation(report: &Report) -> Value {
+    let warning = report.ending.warning();
+    let notice = |level: &str, text: &str| json!({"level": level, "message": message(text, None, None)});
+    let cut = warning.iter().map(|warning| notice("error", warning));
+    let notices: Vec<Value> = cut.collect();
+    json!({"executionSuccessful": warning.is_none(), "toolExecutionNotifications": notices})
+}
+
+/// The reason of a row at `index`.
+fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
+    let reason = &row.reasons[index];
+    let sentence = format!("{}: {}", row.name(), reason.message);
+    let mut location = json!({"logicalLocations": [{"fullyQualifiedName": row.name(), "kind": "resource"}]});
+    if let Some(physical) = physical(report, row) {
+        location["physicalLocation"] = physical;
+    }
+    json!({
+        "ruleId": reason.code.slug(),
+        "ruleIndex": rules.iter().position(|code| *code == reason.code),
+        "level": level(reason.effect),
+        "message": message(&sentence, reason.expected.as_deref(), reason.observed.as_deref()),
+        "locations": [location],
+        "partialFingerprints": {FINGERPRINT: fingerprint(row, index)},
+        "properties": {"more_reasons": row.more_reasons},
+    })
+}
+
+/// The file that has the name. Of an entry of a registry the line is not known, and no file of ours has a registry.
+fn physical(report: &Report, row: &Row) -> Option<Value> {
+    if row.registry_fault().is_some() {
+        return None;
+    }
+    if row.entry().is_some() {
+        let registry = report.scope.registry.as_ref()?;
+        return Some(json!({"artifactLocation": {"uri": registry.manifest}}));
+    }
+    let list = report.list.file.as_ref()?;
+    Some(json!({"artifactLocation": {"uri": list}, "region": {"startLine": row.line}}))
+}
+
+fn fingerprint(row: &Row, index: usize) -> String {
+    let Reason { code, place, .. } = &row.reasons[index];
+    let same = row.reasons[..index].iter().filter(|other| other.code == *code && other.place == *place).count();
+    let finding = [row.name(), code.slug(), place.as_deref().unwrap_or_default(), &same.to_string()].join("\0");
+    Digest::of(finding.as_bytes()).hex()
+}

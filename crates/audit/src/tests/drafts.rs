@@ -1,0 +1,40 @@
+//! The rows that are drafted for the governance log.
+
+use super::*;
+use crate::governance_log::{Action, Form};
+
+#[test]
+fn a_draft_says_who_has_to_do_what() {
+    let fixing = draft(&wrong_checksum());
+    let why = format!("checksum-mismatch (CL-50); `agent-cards/1.0.0`, block 7, conclusion {}", trusted().conclusion);
+    let what = format!(
+        "draft: not to be called or paid until its publisher has set `cl.checksum.agentcard={}`",
+        digest("card")
+    );
+    let published = format!("| 2026-11-20 | `a.eth` | Updated | incident: {why} | {what} | — |");
+    assert_eq!(fixing.markdown(Form::Published), published);
+    assert_eq!(fixing.markdown(Form::Plain), format!("| 2026-11-20 | `a.eth` | incident | {what} | {why} |"));
+    let ended = failing([Reason::new(Code::StatusRevoked)]);
+    assert_eq!(draft(&ended).action, Action::Deprecated);
+    assert!(draft(&changed_host()).decision.ends_with("has restored the released bytes at the card's URL"));
+    let mut both = wrong_checksum();
+    both.reasons.push(Reason::new(Code::SchemaTxtMismatch).at("cl.verb"));
+    assert!(draft(&both).decision.ends_with("` and corrected the rest"));
+    let defect = failing([Reason::new(Code::EntryMalformed)]);
+    assert!(draft(&defect).decision.ends_with("has corrected what it published"));
+    let unregistered = failing([Reason::new(Code::NameUnregistered)]);
+    assert_eq!(draft(&unregistered).decision, "draft: take the name off the list, or correct its spelling");
+}
+
+#[test]
+fn what_names_nobody_or_has_no_date_drafts_no_incident() {
+    let rows = [Row::unreadable(1, "0x00", None, "it is the hash of a name that nobody has spelt")];
+    let invalid = Row { checked_at: None, block: None, ..Row::of(2, &failing([Reason::new(Code::NameInvalid)])) };
+    let of = |rows: &[Row]| {
+        rows.iter().filter_map(|row| Draft::of(&report(rows, Ending::Complete), row)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&rows), []);
+    assert_eq!(of(std::slice::from_ref(&invalid)), []);
+    let dated = of(&[rows[0].clone(), invalid, Row::of(3, &trusted())]);
+    assert_eq!(dated.iter().map(|draft| &*draft.date).collect::<Vec<_>>(), ["2026-11-20"], "the day of the run");
+}

@@ -1,0 +1,497 @@
+//! The forms for people: the page that a board reads, and Markdown.
+
+use super::*;
+
+/// What stands in `text` between two others.
+fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    text.split_once(start).and_then(|(_, rest)| rest.split_once(end)).map_or("", |(inside, _)| inside)
+}
+
+#[test]
+fn the_page_runs_its_own_script_alone() {
+    use base64::Engine as _;
+    let text = written(Format::Html, &[hostile()], Ending::Complete);
+    let policy = between(&text, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
+    assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe-inline"), "{policy}");
+    for (kind, start, end) in [("script", "<script>", "</script>"), ("style", "<style>", "</style>")] {
+        let digest = Digest::of(between(&text, start, end).as_bytes());
+        let hash = base64::engine::general_purpose::STANDARD.encode(digest.as_bytes());
+        assert!(policy.contains(&format!("{kind}-src 'sha256-{hash}'")), "{kind}: {policy}");
+    }
+}
+
+#[test]
+fn every_link_of_the_page_leads_somewhere_and_no_anchor_stands_twice() {
+    let mut undecided = trusted();
+    (undecided.state, undecided.reasons) = (State::Indeterminate, vec![Reason::new(Code::CidUnproven)]);
+    undecided.name.normalized = Some("b.eth".to_owned());
+    let rows = [hostile(), Row::of(2, &changed_host()), misrouted(4), misrouted(5), Row::of(6, &undecided)];
+    let text = written(Format::Html, &rows, Ending::Complete);
+    let ids: Vec<&str> = text.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let known: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(known.len(), ids.len(), "{ids:?}");
+    for target in text.split(" href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(known.contains(target), "{target}");
+    }
+    for anchor in ["name-a.eth", "line-3", "code-cid-mismatch", "act-publisher", "findings-4"] {
+        assert!(known.contains(anchor), "{anchor}: {ids:?}");
+    }
+    assert!(!known.contains("findings-5"), "n5.eth shares the findings of n4.eth");
+}
+
+#[test]
+fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
+    use clresolve_core::reason::Fixer;
+    use duty::{duties, is_due};
+    let rows = [Row::of(1, &wrong_checksum()), Row::of(2, &changed_host()), misrouted(3)];
+    let whole = report(&rows, Ending::Complete);
+    let told = |actor, row: &Row| -> Vec<(String, Option<String>)> {
+        duties(actor, &whole, row).into_iter().map(|duty| (duty.what, duty.line)).collect()
+    };
+    let check = Some("clresolve verify --profile agent-cards/1.0.0 --depth schemas a.eth".to_owned());
+    let record = Some(format!("cl.checksum.agentcard={}", digest("card")));
+    assert_eq!(
+        told(Fixer::Publisher, &rows[0]),
+        [("Set this text record:".to_owned(), record), ("Then check:".to_owned(), check.clone())]
+    );
+    assert_eq!(
+        told(Fixer::Publisher, &rows[1]),
+        [("Restore the released bytes at the card's URL.".to_owned(), None), ("Then check:".to_owned(), check)]
+    );
+    assert_eq!(told(Fixer::Publisher, &rows[2])[0].0, "Correct what the findings name, then check:");
+    let mut unregistered = Row::of(4, &failing([Reason::new(Code::NameUnregistered)]));
+    assert_eq!(told(Fixer::Asker, &unregistered)[0].0, "Take line 4 off the list, or correct its spelling.");
+    let mut pending = trusted();
+    (pending.state, pending.reasons) = (State::Indeterminate, vec![Reason::new(Code::RecordPending)]);
+    let pending = Row::of(6, &pending);
+    assert!(told(Fixer::Nobody, &pending)[0].0.starts_with("Wait until the newer block is final"));
+    assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &pending)) && is_due(Fixer::Nobody, &pending));
+    let page = written_as(&report(std::slice::from_ref(&pending), Ending::Complete), Format::Html, &[pending]);
+    assert!(
+        page.contains("nobody. What 1 name lacks passes with time.") && page.contains("id=\"act-nobody\""),
+        "{page}"
+    );
+    assert!(page.contains("Nobody has to act") && !page.contains("id=\"act-asker\""), "{page}");
+    let mut unproven = trusted();
+    (unproven.state, unproven.reasons) = (State::Indeterminate, vec![Reason::new(Code::CidUnproven)]);
+    let unproven = Row::of(7, &unproven);
+    assert!(
+        told(Fixer::Publisher, &unproven)[0].0.starts_with("Pin the content"),
+        "{:?}",
+        told(Fixer::Publisher, &unproven)
+    );
+    assert_eq!(cause::Cause::of(Fixer::Publisher, &unproven), Some(cause::Cause::Ipfs));
+    assert!(is_due(Fixer::Asker, &unregistered) && !is_due(Fixer::Publisher, &unregistered));
+    let mut run = |name: &str, flags: &[&str]| {
+        unregistered.normalized = Some(name.to_owned());
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let asked = Report { flags, ..report(&[], Ending::Complete) };
+        duties(Fixer::Operator, &asked, &unregistered).into_iter().find_map(|duty| duty.line)
+    };
+    let rules = "--profile agent-cards/1.0.0 --depth schemas";
+    for (name, ends) in [("größe.eth", "'größe.eth'"), ("$HOME.eth", "'$HOME.eth'"), ("-x.eth", "-- -x.eth")] {
+        assert_eq!(run(name, &[]), Some(format!("clresolve trace {rules} {ends}")));
+    }
+    let flags = ["--config", "it's here; rm", "--chain-id", "31337"];
+    let quoted = r#"--config 'it'"'"'s here; rm' --chain-id 31337"#;
+    assert_eq!(run("a.eth", &flags), Some(format!("clresolve trace {quoted} {rules} a.eth")));
+    assert_eq!(run("a\u{200d}b.eth", &[]), None, "what is escaped where it is shown is no command");
+    let trusted = Row::of(5, &trusted());
+    assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &trusted)));
+}
+
+#[test]
+fn both_depths_are_told_apart() {
+    use overview::{identity_checks, schema_checks};
+    let both = |verdict: &Verdict| {
+        let row = Row::of(1, verdict);
+        (identity_checks(&row), schema_checks(&row))
+    };
+    assert_eq!(both(&trusted()), (Status::Pass, Status::Pass));
+    assert_eq!(both(&failing([Reason::new(Code::PublishedVersionMutated)])), (Status::Pass, Status::Fail));
+    assert_eq!(both(&wrong_checksum()), (Status::Fail, Status::Pass));
+    let mut shallow = trusted();
+    shallow.steps.iter_mut().filter(|step| step.step == Step::Schemas).for_each(|step| step.status = Status::Skip);
+    assert_eq!(both(&shallow), (Status::Pass, Status::Skip));
+    let mut cut = Row::of(1, &failing([Reason::new(Code::PublishedVersionMutated)]));
+    cut.more_reasons = 1;
+    assert_eq!(identity_checks(&cut), Status::Unknown, "what was cut off may be of this depth");
+}
+
+#[test]
+fn both_depths_stand_in_table_and_article() {
+    let mut mutated = Row::of(2, &failing([Reason::new(Code::PublishedVersionMutated)]));
+    mutated.normalized = Some("b.eth".to_owned());
+    let page = written(Format::Html, &[Row::of(1, &wrong_checksum()), mutated], Ending::Complete);
+    let marks = |name: &str| {
+        let row = between(&page, &format!("<tr id=\"name-{name}\""), "</tr>");
+        ["identity", "schemas"].map(|depth| {
+            let cell = between(row, &format!("<td class=\"mark\" data-label=\"{depth}\">"), "</td>");
+            between(cell, "aria-label=\"", "\"")
+        })
+    };
+    assert_eq!(marks("a.eth"), ["differ", "agree"]);
+    assert_eq!(marks("b.eth"), ["agree", "differ"]);
+    let depths = |line: u64| {
+        let article = between(&page, &format!("<article id=\"findings-{line}\""), "</article>");
+        between(article, "<p class=\"depths\">", "</p>")
+    };
+    let (hold, fail) = ("<span class=\"agree\">✓ hold</span>", "<span class=\"differ\">✗ fail</span>");
+    assert_eq!(depths(1), format!("identity checks {fail} · schema checks {hold}"));
+    assert_eq!(depths(2), format!("identity checks {hold} · schema checks {fail}"));
+}
+
+/// What changes no state stands behind what fails, under who can end it.
+#[test]
+fn warnings_stand_beside_failures_with_who_ends_them() {
+    let mut broken = misrouted(1);
+    broken.reasons.push(Reason::new(Code::StatusDeprecated));
+    let page = written(Format::Html, &[broken, Row::of(2, &trusted())], Ending::Complete);
+    let under = |actor: &str| between(&page, &format!("<section id=\"act-{actor}\">"), "</section>");
+    let warned = |actor: &str| between(under(actor), "<h4>Warnings</h4>", "</ul>");
+    let publisher = warned("publisher");
+    assert!(publisher.contains("href=\"#code-status-deprecated\"") && !publisher.contains("single-rpc"), "{publisher}");
+    assert!(publisher.contains(" (1 name): <code>n1.eth</code></li>"), "{publisher}");
+    let (failures, _) = under("publisher").split_once("<h4>Warnings</h4>").expect("warnings");
+    assert!(failures.contains("<article id=\"findings-1\""), "{failures}");
+    let operator = warned("operator");
+    assert!(
+        operator.contains("href=\"#code-single-rpc\"") && operator.contains("<code>a.eth</code></li>"),
+        "{operator}"
+    );
+    assert!(!under("operator").contains("<article"), "nothing fails there: {}", under("operator"));
+}
+
+#[test]
+fn expiries_are_counted_by_month_and_the_soonest_listed() {
+    let expiring = |line: u64, expiry: &str| {
+        let mut row = read_as(&json!({"expiry": expiry}));
+        (row.line, row.normalized) = (line, Some(format!("n{line}.eth")));
+        row.checked_at = Some("2026-11-20T10:10:00Z".to_owned());
+        row
+    };
+    let mut rows = vec![
+        expiring(1, "2026-11-20T10:10:00Z"),
+        expiring(2, "2026-11-30T00:00:00Z"),
+        expiring(3, "2027-10-31T23:59:59Z"),
+        expiring(4, "2027-11-01T00:00:00Z"),
+        expiring(5, "not readable"),
+    ];
+    rows.extend((6..60).map(|line| expiring(line, "2027-01-15T00:00:00Z")));
+    let whole = report(&rows, Ending::Complete);
+    let overview = overview::Overview::of(&whole, &Listed(&rows)).expect("rows in memory");
+    let expiries = overview.expiries.expect("the report has a date");
+    assert_eq!((expiries.expired, expiries.later, expiries.known()), (1, 1, 58));
+    assert_eq!((expiries.months[0], expiries.months[2], expiries.months[11]), (1, 54, 1));
+    let soonest: Vec<&str> = expiries.soonest.iter().map(|(_, _, name, _)| name.as_str()).collect();
+    assert_eq!((soonest.len(), &soonest[..3]), (20, &["n1.eth", "n2.eth", "n6.eth"][..]));
+    let page = written(Format::Html, &rows, Ending::Complete);
+    assert!(page.contains("past: 1, Nov 2026: 1, Jan 2027: 54, Oct 2027: 1, later: 1</desc>"), "{page}");
+    assert!(page.contains("<td data-label=\"in\">has expired</td>") && page.contains(">9 days</td>"), "{page}");
+    let over = "<p class=\"soft\">36 more names that have expired, or will within 90 days, are left out.";
+    assert!(page.contains(over), "{page}");
+    rows[0].known.on_chain.as_mut().expect("it was read").holder = Some("0xaa".to_owned());
+    let table = written(Format::Csv, &rows, Ending::Complete);
+    assert!(table.lines().next().expect("a head").ends_with(",owner,expiry,carried"), "{table}");
+    assert!(table.lines().nth(1).expect("a row").ends_with(",\"0xaa\",\"2026-11-20T10:10:00Z\",\"\""), "{table}");
+}
+
+#[test]
+fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
+    let rows: Vec<Row> = (1..=2_010)
+        .map(|line| {
+            let mut row = misrouted(line);
+            row.reasons = (0..3)
+                .map(|_| Reason::new(Code::VerbUnknown).at(HOSTILE.repeat(9)).fix("\u{202e}".repeat(400)))
+                .collect();
+            row.reasons[0] = row.reasons[0].clone().at(line.to_string());
+            row.txt = vec![TxtLine { key: "cl.entry".to_owned(), value: "x".repeat(300) }];
+            row
+        })
+        .collect();
+    let text = written(Format::Markdown, &rows, Ending::Interrupted);
+    assert!(text.len() <= markdown::MAX_ISSUE_BYTES, "{}", text.len());
+    assert_eq!(
+        text.matches(" more are left out here, such as `n").count(),
+        4,
+        "names, findings, records and drafts: {text}"
+    );
+    assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
+    let page = written(Format::Html, &rows, Ending::Interrupted);
+    assert!(page.contains("10 more names are left out. The JSON form has all."));
+    assert_eq!(page.matches("<tr id=").count() - page.matches("<tr id=\"code-").count(), 2_000);
+}
+
+/// What one publisher writes leaves room for what the report says of the others.
+#[test]
+fn findings_that_do_not_fit_are_named_and_leave_out_no_others() {
+    let mut loud = misrouted(1);
+    loud.reasons =
+        (0..64).map(|at| Reason::new(Code::VerbUnknown).at(format!("/{at}")).fix("\u{202e}".repeat(400))).collect();
+    let rows = [loud, misrouted(2), misrouted(3)];
+    let text = written(Format::Markdown, &rows, Ending::Complete);
+    assert!(!text.contains("### `n1.eth`") && text.contains("### `n2.eth` and 1 more: untrusted"), "{text}");
+    assert!(text.contains("1 more are left out here, such as `n1.eth`. "), "{text}");
+}
+
+#[test]
+fn earlier_reports_are_counted_and_drawn() {
+    let rows = [Row::of(1, &trusted()), misrouted(2), hostile()];
+    let past = Past::of(&report(&rows, Ending::Complete).scope, true, &Listed(&rows)).expect("rows in memory");
+    let at = |day: &str, counts: PastCounts| PastCounts {
+        checked: Some(format!("{day}T10:00:00Z").parse().expect("a time")),
+        ..counts
+    };
+    let counts = PastCounts::of(&past);
+    assert_eq!(counts.states(), [1, 2, 0]);
+    let mut whole = report(&rows, Ending::Complete);
+    whole.before = Some(at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts }));
+    whole.earlier =
+        vec![at("2026-09-01", counts), at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts })];
+    let written = |format| {
+        let mut out = Vec::new();
+        whole.write(format, &Listed(&rows), &mut out).expect("a vector takes all");
+        String::from_utf8(out).expect("a report is UTF-8")
+    };
+    let page = written(Format::Html);
+    assert!(page.contains("2026-09-01: 1 trusted, 2 untrusted, 0 indeterminate; 2026-10-01: 1 trusted, 1 untrusted, 3 indeterminate; 2026-11-20: "), "{page}");
+    for step in ["trusted <span class=\"step\">as before</span>", "+1 since then", "−3 since then"] {
+        assert!(page.contains(step), "{step}: {page}");
+    }
+    assert!(written(Format::Markdown).contains("| untrusted | 2 | 1 |\n"), "{}", written(Format::Markdown));
+    assert_eq!(page, written(Format::Html), "the same evidence, the same bytes");
+}
+
+#[test]
+fn a_report_that_lacks_names_never_reads_as_if_all_were_trusted() {
+    let rows = [Row::of(1, &trusted())];
+    for form in [Format::Html, Format::Markdown] {
+        assert!(written(form, &rows, Ending::Complete).contains("1 of 1 name is trusted"));
+        let cut = written(form, &rows, Ending::Interrupted);
+        assert!(cut.contains("Incomplete: 1 of 1 name is trusted so far"), "{cut}");
+        assert!(!cut.contains("Nothing is wrong") && !cut.contains("Nobody has to act."), "{cut}");
+    }
+}
+
+#[test]
+fn the_title_names_registry_rules_block_and_day_without_a_list_too() {
+    let rows = [Row::of(1, &trusted()), misrouted(2)];
+    let mut whole = report(&rows, Ending::Complete);
+    whole.list.file = None;
+    whole.scope.registry = Some(Registry {
+        manifest: "https://registry.example/manifest.json".to_owned(),
+        digest: digest("manifest"),
+        proven: false,
+        entries: 2,
+    });
+    let page = written_as(&whole, Format::Html, &rows);
+    let title = "Audit of the registry https://registry.example/manifest.json, by the rules agent-cards/1.0.0, block 7, \
+                 2026-11-20: 1 of 2 names is not trusted. Publishers must act on 1 name, because the card's x402 entry \
+                 breaks the rules";
+    assert_eq!(between(&page, "<title>", "</title>"), title);
+    let text = written_as(&whole, Format::Markdown, &rows);
+    let title = "# Audit of the registry `https://registry.example/manifest.json`, by the rules `agent-cards/1.0.0`, \
+                 block 7, 2026-11-20\n";
+    assert!(text.starts_with(title), "{text}");
+    let headline = "**1 of 2 names is not trusted. Publishers must act on 1 name, because the card's x402 entry breaks the \
+                    rules.**";
+    assert!(text.contains(headline), "{text}");
+}
+
+/// A name that fails, and whose gateways gave nothing: publisher and operator have to act.
+fn failing_and_unread(line: u64) -> Row {
+    let mut row = misrouted(line);
+    row.reasons.push(Reason::new(Code::RpcDisagree));
+    row
+}
+
+#[test]
+fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
+    let codes = [
+        Code::TxtMissing,
+        Code::CardNotJson,
+        Code::SourceOversize,
+        Code::ChecksumMismatch,
+        Code::VerbUnknown,
+        Code::SchemaUriNotCanonical,
+    ];
+    let mut rows: Vec<Row> =
+        (1..).zip(codes).map(|(line, code)| Row::of(line, &failing([Reason::new(code)]))).collect();
+    rows.push(failing_and_unread(7));
+    let whole = report(&rows, Ending::Complete);
+    let overview = overview::Overview::of(&whole, &Listed(&rows)).expect("rows in memory");
+    for (actor, due) in duty::ACTORS.into_iter().zip(overview.due) {
+        assert_eq!(overview.causes_of(actor).iter().map(|(_, names)| names).sum::<u64>(), due, "{actor:?}");
+    }
+    assert_eq!((overview.due, overview.shared), ([7, 1, 0, 0], 1));
+    let page = written_as(&whole, Format::Html, &rows);
+    assert!(page.contains("1 of the names needs more than one of them, and is counted with each."), "{page}");
+    let card = between(&page, "<h3>Publishers", "</ul>");
+    assert_eq!(card.matches("<li>").count(), 5, "{card}");
+    assert!(card.contains("<li><a href=\"#cause-publisher-card\">Other causes</a>"), "the first of them: {card}");
+    assert!(page.contains("<h4 id=\"cause-publisher-card\">"), "{page}");
+    let text = written_as(&whole, Format::Markdown, &rows);
+    assert!(text.contains("\nNames that need more than one of them are counted with each: 1.\n"), "{text}");
+}
+
+/// A name that fails, and who holds it.
+fn held(line: u64, holder: Value) -> Row {
+    let mut verdict = failing([Reason::new(Code::VerbUnknown)]);
+    see(&mut verdict, Step::Records, json!({"answer": "records", "holder": holder}));
+    let name = format!("n{line}.eth");
+    verdict.name = Name { input: name.clone(), normalized: Some(name), node: None };
+    Row::of(line, &verdict)
+}
+
+#[test]
+fn names_that_publishers_must_act_on_are_grouped_by_owner() {
+    let mut rows = vec![held(1, json!("0xaa")), held(2, json!("0xbb")), held(3, json!("0xbb"))];
+    let whole = report(&rows, Ending::Complete);
+    let page = written_as(&whole, Format::Html, &rows);
+    assert!(
+        page.contains(
+            "<h1>3 of 3 names are not trusted. 2 owners must act on 3 names, because the card \
+                    says what the manifest does not allow.</h1>"
+        ),
+        "{page}"
+    );
+    assert_eq!(whose(&page), [("Owned by <code>0xbb</code>", "2"), ("Owned by <code>0xaa</code>", "1")]);
+    let owners = between(&page, "id=\"owners-table\"", "</table>");
+    let of_most = owners.find("<code>0xbb</code>").expect("an owner");
+    assert!(of_most < owners.find("<code>0xaa</code>").expect("another"), "{owners}");
+    assert!(owners.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>, <a href=\"#name-n3.eth\">"), "{owners}");
+    let text = written_as(&whole, Format::Markdown, &rows);
+    let why = "The card says what the manifest does not allow";
+    assert!(text.contains(&format!("|---|--:|---|\n| `0xbb` | 2 | 2: {why} |\n| `0xaa` | 1 | 1: {why} |\n")), "{text}");
+    assert!(owners.contains(&format!("2: <a href=\"#cause-publisher-manifest\">{why}</a>")), "{owners}");
+    assert!(page.contains("<h4 id=\"cause-publisher-manifest\">"), "{page}");
+    let mixed = report(&[misrouted(1), held(2, json!("0xaa")), held(3, Value::Null)], Ending::Complete);
+    let counted = |rows: &[Row]| overview::Overview::of(&mixed, &Listed(rows)).expect("rows in memory").owners;
+    let mut twice = held(4, json!("0xaa"));
+    twice.reasons = vec![Reason::new(Code::TxtMissing), Reason::new(Code::VerbUnknown)];
+    let owners = counted(&[held(1, json!("0xaa")), twice, held(3, json!("0xaa"))]);
+    let causes = owners.most()[0].1.causes();
+    assert_eq!(causes, [(cause::Cause::Manifest, 2), (cause::Cause::Records, 1)], "each name has one");
+
+    rows.push(held(4, Value::Null));
+    rows.push(misrouted(5));
+    let whole = report(&rows, Ending::Complete);
+    let page = written_as(&whole, Format::Html, &rows);
+    assert!(
+        page.contains("Publishers must act on 5 names, on 4 because the card says"),
+        "whose names two of them are is not known: {page}"
+    );
+    assert!(page.contains(">nobody owns it</td>") && page.contains(">the owner could not be read</td>"), "{page}");
+    assert_eq!(whose(&page), [("Owned by <code>0xbb</code>", "2"), ("Other owners, or none known", "3")]);
+}
+
+/// Who owns the names on which publishers must act, as the card at the top says it.
+fn whose(page: &str) -> Vec<(&str, &str)> {
+    let list = between(page, "<ul class=\"lengths whose\">", "</ul>");
+    let row = |row| (between(row, "<a href=\"#owners\">", "</a>"), between(row, "<b>", "</b>"));
+    list.lines().filter(|line| line.starts_with("<li>")).map(row).collect()
+}
+
+#[test]
+fn the_card_of_the_publishers_says_who_owns_how_many_names() {
+    let of = |rows: &[Row]| written(Format::Html, rows, Ending::Complete);
+    let (aa, bb) = (json!("0xaa"), json!("0xbb"));
+    let mut rows = vec![held(1, aa.clone()), held(2, aa.clone()), held(3, aa)];
+    let of_most = ("Owned by <code>0xaa</code>", "3");
+    assert_eq!(whose(&of(&rows)), [of_most]);
+    rows.push(misrouted(4));
+    assert_eq!(whose(&of(&rows)), [of_most, ("The owner could not be read", "1")]);
+    rows[3] = held(4, Value::Null);
+    assert_eq!(whose(&of(&rows)), [of_most, ("Nobody owns it", "1")]);
+    rows[3] = held(4, bb);
+    rows.push(held(5, json!("0xcc")));
+    assert_eq!(whose(&of(&rows)), [of_most, ("Owned by 2 others", "2")]);
+    assert!(whose(&of(&[Row::of(1, &trusted())])).is_empty());
+}
+
+#[test]
+fn owners_and_their_names_are_told_apart_up_to_a_bound() {
+    let of_others = (1..=300).map(|line| held(line, json!(format!("0x{line:040x}"))));
+    let of_one = (301..=320).map(|line| held(line, json!(format!("0x{:040x}", 1))));
+    let rows: Vec<Row> = of_others.chain(of_one).collect();
+    let page = written(Format::Html, &rows, Ending::Complete);
+    let of_most = format!("Owned by <code>0x{:040x}</code>", 1);
+    assert_eq!(whose(&page), [(of_most.as_str(), "21"), ("Other owners, or none known", "299")]);
+    let owners = between(&page, "id=\"owners-table\"", "</section>");
+    assert_eq!(owners.matches("class=\"account\"").count(), 256, "{owners}");
+    assert!(owners.contains("44 more names, of further owners, are left out."), "{owners}");
+    let first = between(owners, "<tbody>", "</tr>");
+    assert!(first.matches("<a href=\"#name-").count() == 12 && first.contains("and 9 more"), "{first}");
+    assert!(
+        page.contains("Publishers must act on 320 names, because the card says"),
+        "whose names 44 of them are is not counted"
+    );
+}
+
+#[test]
+fn the_bars_of_all_causes_have_one_scale() {
+    let operator = Row::of(9, &failing([Reason::new(Code::RpcDisagree)]));
+    let page = written(Format::Html, &[misrouted(1), misrouted(2), operator], Ending::Complete);
+    let bars = between(&page, "<ul class=\"actors\">", "</section>").split("<rect class=\"bad\" width=\"").skip(1);
+    let widths: Vec<&str> = bars.filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(widths, ["100.00%", "50.00%"]);
+}
+
+#[test]
+fn what_broke_leads_to_its_row_beside_the_reason_and_who_acts() {
+    let [before, after] = [row_of(State::Trusted, "card", "0xaa"), row_of(State::Untrusted, "card", "0xaa")];
+    let past = |row: &Row| {
+        let rows = std::slice::from_ref(row);
+        Past::of(&report(rows, Ending::Complete).scope, true, &Listed(rows)).expect("rows in memory")
+    };
+    let rows = [after];
+    let mut whole = report(&rows, Ending::Complete);
+    whole.since = Some(Difference::between(&past(&before), &past(&rows[0])).expect("one world"));
+    let page = written_as(&whole, Format::Html, &rows);
+    let change = between(&page, "id=\"states-changed\"", "</table>");
+    for part in [
+        "<a href=\"#name-a.eth\"><code>a.eth</code></a>",
+        "newly-broken",
+        "href=\"#code-verb-unknown\"",
+        ">publisher</td>",
+    ] {
+        assert!(change.contains(part), "{part}: {change}");
+    }
+}
+
+#[test]
+fn names_beyond_the_table_are_no_links() {
+    let mut rows: Vec<Row> = (1..=2_001).map(misrouted).collect();
+    for row in &mut rows {
+        row.txt = vec![TxtLine { key: "cl.entry".to_owned(), value: "x".to_owned() }];
+    }
+    // Those that are trusted come last in the table, whatever their line.
+    rows[0].state = State::Trusted;
+    let page = written(Format::Html, &rows, Ending::Complete);
+    let records = between(&page, "id=\"records-table\"", "</table>");
+    assert!(records.contains("<td class=\"subject\" data-label=\"name\"><code>n1.eth</code></td>"), "{records}");
+    assert!(
+        records.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>") && !page.contains("id=\"name-n1.eth\"")
+    );
+}
+
+#[test]
+fn the_age_of_what_a_name_has_stands_beside_its_state() {
+    let mut row = misrouted(1);
+    let row_of = |page: &str| between(page, "<tr id=\"name-n1.eth\"", "</tr>").to_owned();
+    assert!(!row_of(&written(Format::Html, std::slice::from_ref(&row), Ending::Complete)).contains("unchanged"));
+    row.unchanged_since = Some("2026-11-01T12:00:00Z".to_owned());
+    let aged = row_of(&written(Format::Html, &[row], Ending::Complete));
+    assert!(aged.contains("<small class=\"soft\">unchanged since 2026-11-01</small></td>"), "{aged}");
+}
+
+#[test]
+fn what_was_audited_is_text_in_the_title_too() {
+    let rows = [misrouted(1)];
+    let mut whole = report(&rows, Ending::Complete);
+    whole.list.file = Some("</title><script>\u{202e}.txt".to_owned());
+    let page = written_as(&whole, Format::Html, &rows);
+    let title = between(&page, "<title>", "<style>");
+    assert!(title.starts_with("Audit of &lt;/title&gt;&lt;script&gt;") && !page.contains('\u{202e}'), "{title}");
+    assert_eq!(page.matches("<script>").count(), 1, "{page}");
+}
