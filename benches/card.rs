@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clresolve::card::Card;
-use clresolve::check::{self, Policy};
-use clresolve::digest::Digest;
-use clresolve::profile::{DEFAULT, Profile, Profiles};
 use clresolve::{State, Verdict};
+use clresolve_core::digest::Digest;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::{self, Policy};
+use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use clresolve_verdict::sample::evidence;
 use jiff::Timestamp;
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clresolve::State;
-use clresolve::lint::lint;
-use clresolve::profile::{DEFAULT, Profile};
-use clresolve::system::{CardSystem, Rules};
+use clresolve_cards::lint::lint;
+use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_verdict::profile::{DEFAULT, Profile};
 use serde_json::{Value, json};
 
 use support::{GOOD, Good, Row, median, median_ratio};

@@ -9,15 +9,14 @@ use std::hint::black_box;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve::State;
-use clresolve::card::Limits;
-use clresolve::card::Side;
-use clresolve::card::json::parse;
-use clresolve::digest::Digest;
-use clresolve::payment::settlement::Purchase;
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::PublicKey;
-use clresolve::verdict::receipt::ReceiptQuestion;
-use clresolve::verdict::receipt::question::Request;
+use clresolve_core::digest::Digest;
+use clresolve_core::json::{Limits, parse};
+use clresolve_payment::settlement::Purchase;
+use clresolve_receipt::ReceiptQuestion;
+use clresolve_receipt::question::Request;
+use clresolve_verdict::card::Side;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed, timed_in, undisturbed};
 

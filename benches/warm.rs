@@ -4,8 +4,8 @@ mod support;
 
 use std::hint::black_box;
 
-use clresolve::verdict::Served;
 use clresolve::{Question, Resolution, State};
+use clresolve_verdict::verdict::Served;
 use moka::future::Cache;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed_in, undisturbed};

@@ -30,32 +30,34 @@ use std::time::Duration;
 #[cfg(feature = "redis")]
 use alloy_primitives::Address;
 use bytes::Bytes;
+use clresolve_core::freshness::*;
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_verdict::published::Published;
+use clresolve_verdict::trust::{Resolution, Stale};
+use clresolve_verdict::verdict::Verdict;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::{SignedDuration, Timestamp};
 use metrics::Counter;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 
+pub(crate) use self::changes::{Changes, EndpointId, Unread};
 pub use self::content::ContentCache;
 pub use self::contradiction::OnChange;
 #[cfg(feature = "daemon")]
 use self::contradiction::says_the_same;
 use self::contradiction::{shows_change, shows_other_records};
 use self::evicted::{Evicted, Mark, PermittedUpTo};
+#[cfg(feature = "daemon")]
+pub(crate) use self::feed::{Event, Feed, Follower};
 pub use self::key::CacheKey;
+#[cfg(feature = "daemon")]
+pub(crate) use self::operate::{Held, PoolSize, PoolSizes};
 pub use self::proven::ProvenContent;
 use crate::config::CacheConfig;
 use crate::cpu_share::{self, Work};
-use crate::name::EnsName;
 use crate::telemetry::{self, Eviction, NotCached, Pool};
-use crate::verdict::{Published, Resolution, Stale, State, Verdict};
-use clresolve_core::freshness::*;
-
-pub(crate) use self::changes::{Changes, EndpointId, Unread};
-#[cfg(feature = "daemon")]
-pub(crate) use self::feed::{Event, Feed, Follower};
-#[cfg(feature = "daemon")]
-pub(crate) use self::operate::{Held, PoolSize, PoolSizes};
 
 /// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
 /// own.

@@ -86,7 +86,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::text;
+use clresolve_core::text;
 
 /// Runs one command line, the program's own name first, and gives the code to end with.
 ///

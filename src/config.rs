@@ -9,12 +9,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
+use clresolve_core::payment::Coins;
+pub use clresolve_core::reading::{BlockSelector, Grade, GradeDemand};
+use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
+use clresolve_verdict::verdict::Depth;
 
 pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
-use crate::verdict::Depth;
-use clresolve_core::payment::Coins;
-pub use clresolve_core::reading::{BlockSelector, Grade, GradeDemand};
 
 mod admin;
 mod chains;
@@ -76,8 +77,6 @@ pub use sign::{SignConfig, SignLayer};
 pub use telemetry::{TelemetryConfig, TelemetryLayer};
 use value::FilePath;
 pub use value::{ProofDemand, parse_address, parse_duration, parse_issuer, parse_profile, parse_quorum};
-
-use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
 
 /// The profile in force unless another is chosen: the letter of the specification.
 pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";

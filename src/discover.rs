@@ -1,6 +1,6 @@
 //! Discovery: which cards a host serves at the paths of the card systems, and what their rules find in each.
 //!
-//! A host is asked for the well-known paths of every card system ([`DiscoveryRules`](crate::system::DiscoveryRules))
+//! A host is asked for the well-known paths of every card system ([`DiscoveryRules`](clresolve_cards::system::DiscoveryRules))
 //! through the foreign door: https only, no credentials, few re-checked redirects, 256 KiB each. Plain http is for a host
 //! whose origin the operator named ([`Target::parse_plain`]). [`lint`](crate::lint) judges what is served. URLs in a card are not contacted. The result is not a verdict on a name: a card that only a
 //! host serves is that host's claim. On demand the names in CommandLayer cards are resolved. [`Discovery::ens_bound`]
@@ -14,6 +14,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clresolve_cards::discovery::{Document, DocumentKind};
+use clresolve_cards::lint::Report;
+use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
+use clresolve_core::text::excerpt;
+use clresolve_verdict::profile::Profile;
+use clresolve_verdict::verdict::Tool;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -24,16 +32,9 @@ use self::target::CandidateUrl;
 pub use self::target::TargetError;
 pub use self::target::{SystemName, Target};
 use crate::cpu_pool::CpuPool;
-use crate::digest::Digest;
 use crate::fetch::https::Body;
 use crate::fetch::{Cause, FetchError};
-use crate::lint::Report;
-use crate::profile::Profile;
-use crate::reason::{Code, Reason};
 use crate::resolve::{self, Resolver};
-use crate::system::{CardSystem, Rules};
-use crate::text::excerpt;
-use crate::verdict::{State, Tool};
 
 /// `schema` of a discovery.
 pub const SCHEMA: &str = "clresolve.discovery/1";

@@ -94,33 +94,3 @@ pub use clresolve_verdict::profile::{Profile, Profiles};
 pub use config::Config;
 pub use resolve::{ExportError, Question, Resolver, SetupError};
 pub use verdict::{Depth, Resolution, State, Trusted, Verdict};
-
-/// The crates below, under the names that this crate's modules have for them.
-#[allow(unreachable_pub, unused_imports, reason = "open under `unstable`; few features use few of them")]
-mod below {
-    #[cfg(feature = "cards")]
-    pub use clresolve_cards::{convert, generate, ledger, lint, project, signature, system};
-    pub use clresolve_core::{address, digest, name, records, text, uri};
-    pub use clresolve_ipfs as cid;
-    pub use clresolve_verdict::{build, check, evidence, manifest, profile, schema};
-
-    /// The Agent-Card as a document.
-    pub mod card {
-        pub use clresolve_core::json::{self, JsonError, Limits, locate, pointer};
-        pub use clresolve_verdict::card::{Card, Side};
-    }
-
-    /// Reading the chain.
-    pub mod chain {
-        pub use clresolve_chain::*;
-        pub use clresolve_core::execution::Execution;
-        pub use clresolve_core::payment::*;
-        pub use clresolve_core::reading::*;
-        pub use clresolve_state::*;
-    }
-}
-#[cfg(feature = "unstable")]
-pub use below::*;
-#[cfg(not(feature = "unstable"))]
-#[allow(unused_imports, reason = "a build with few features uses few of them")]
-use below::*;

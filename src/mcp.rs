@@ -18,6 +18,7 @@ use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use clresolve_core::reason::Refusal;
 use futures_util::FutureExt as _;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -34,7 +35,6 @@ pub(crate) use self::message::{MAX_MESSAGE_BYTES, read};
 #[cfg(feature = "cli")]
 pub(crate) use self::stdio::{Own, serve};
 use crate::cpu_share::{self, Urgency};
-use crate::reason::Refusal;
 
 /// What is spoken: the revision of today, and the last one with a handshake.
 const VERSIONS: [ProtocolVersion; 2] = [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];

@@ -17,9 +17,9 @@ use std::time::Duration;
 use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition};
 use tokio::sync::Semaphore;
 
-use crate::evidence::continuity::{History, Sighting};
-use crate::name::EnsName;
-use crate::text::excerpt;
+use clresolve_core::name::EnsName;
+use clresolve_core::text::excerpt;
+use clresolve_verdict::evidence::continuity::{History, Sighting};
 
 /// World, chain, domain and name.
 type RowKey = (&'static str, u64, &'static str, &'static str);
@@ -444,10 +444,10 @@ fn failed(error: impl std::fmt::Display) -> MemoryError {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_verdict::sample::sighting;
     use proptest::prelude::*;
 
     use super::*;
-    use clresolve_verdict::sample::sighting;
 
     fn place(name: &str) -> HistoryKey {
         HistoryKey::new("lab", 31_337, &EnsName::parse(name).expect("a name"))

@@ -11,28 +11,29 @@ use std::str::FromStr;
 
 use alloy_primitives::{Address, B256};
 use bytes::Bytes;
+use clresolve_core::address::HostName;
+use clresolve_core::digest::Digest;
 use clresolve_core::fetch::Forbidden;
-use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_core::json::{JsonError, Limits};
+use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::payment::{CoinType, EndpointKey, PaymentRecords};
+use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use clresolve_core::reason::{self, Code, Reason};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::state::State;
+use clresolve_ipfs::build::{Blocks, Built, Dag, Entries, ImportProfile};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, PathError, Walk};
 use clresolve_payment::network::Network;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::{self, Policy};
+use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_verdict::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked, is_https_url};
+use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::address::HostName;
-use crate::card::Card;
-use crate::card::json::{JsonError, Limits};
-use crate::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, PaymentRecords, Proof, Reading};
-use crate::check::{self, Policy};
-use crate::cid::build::{Blocks, Built, Dag, Entries, ImportProfile};
-use crate::cid::{Budget, ContentId, ContentPath, PathError, Walk};
 use crate::config::parse_address;
-use crate::digest::Digest;
-use crate::evidence::continuity::Continuity;
-use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked, is_https_url};
-use crate::name::{EnsName, NameError};
-use crate::profile::{Profile, Profiles};
-use crate::reason::{self, Code, Reason};
-use crate::records::{Key, Record, RecordSet};
-use crate::verdict::{Depth, State};
 
 /// Identifier of the JSON form of a [`CardPlan`].
 pub const SCHEMA: &str = "clresolve.plan/1";
@@ -513,11 +514,11 @@ fn unnamed(
 
 #[cfg(test)]
 mod tests {
+    use clresolve_verdict::profile::DEFAULT;
+    use clresolve_verdict::sample::{codes, good, good_commercial};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::profile::DEFAULT;
-    use clresolve_verdict::sample::{codes, good, good_commercial};
 
     fn file(value: &Value) -> Node {
         Node::File(format!("{value:#}\n").into())

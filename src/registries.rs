@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::profile::{Profile, Profiles};
-use crate::reason::{Code, Refusal};
+use clresolve_core::reason::{Code, Refusal};
+use clresolve_verdict::profile::{Profile, Profiles};
 
 /// Every code: those of verdicts and other judgements, and those of refusals.
 pub(crate) fn reasons() -> Value {

@@ -67,7 +67,23 @@ use std::time::Duration;
 
 #[cfg(feature = "cli")]
 use bytes::Bytes;
+use clresolve_bundle::Packed;
+#[cfg(feature = "cards")]
+use clresolve_cards::signature::Root;
+use clresolve_chain::Chain;
+#[cfg(feature = "cli")]
+pub(crate) use clresolve_chain::{FoundNames, Spellings, WantedNames};
+use clresolve_core::name::EnsName;
+#[cfg(feature = "cli")]
+use clresolve_core::reading::BlockSelector;
+pub use clresolve_core::reading::{Answer, ChainError, Reading};
+#[cfg(feature = "unstable")]
+use clresolve_core::reason::Code;
+use clresolve_ipfs::{Budget, ContentId, ContentPath};
 use clresolve_payment::terms::Reply as SellerReply;
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::profile::Profiles;
+pub use clresolve_verdict::trust::{Resolution, Stale};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -111,17 +127,10 @@ pub(crate) use self::spans::{RunTrace, StepSpan};
 use self::turns::Turns;
 use self::upstream::Upstream;
 use self::walk::Walker;
-use crate::bundle::Packed;
 pub use crate::cache::CacheStatus;
 #[cfg(feature = "daemon")]
 use crate::cache::Feed;
 use crate::cache::{ContentCache, VerdictCache};
-#[cfg(feature = "cli")]
-use crate::chain::BlockSelector;
-use crate::chain::Chain;
-pub use crate::chain::{Answer, ChainError, Reading};
-use crate::check::Policy;
-use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{Config, RulesConfig};
 use crate::cpu_pool::CpuPool;
@@ -129,13 +138,6 @@ use crate::fetch::https::Body;
 #[cfg(feature = "cli")]
 pub(crate) use crate::fetch::https::REGISTRY_LIMIT;
 use crate::fetch::{FetchError, Lookup, SystemLookup};
-use crate::name::EnsName;
-use crate::profile::Profiles;
-#[cfg(feature = "unstable")]
-use crate::reason::Code;
-#[cfg(feature = "cards")]
-use crate::signature::Root;
-pub use crate::verdict::{Resolution, Stale};
 
 /// Answers questions about names. Cheap to clone; one per process.
 #[derive(Clone)]
@@ -449,7 +451,7 @@ impl Resolver {
     pub async fn bound_schema(
         &self,
         name: &str,
-        side: crate::card::Side,
+        side: clresolve_verdict::card::Side,
     ) -> Option<Arc<clresolve_verdict::schema::bound::CompiledSchema>> {
         let Inner { walker, schemas, .. } = &*self.0;
         let resolution = self.resolve(name).await;
@@ -604,13 +606,13 @@ pub(crate) fn policy(rules: &RulesConfig) -> Policy {
 mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+    use clresolve_core::reason::Code;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     use super::*;
     use crate::config::{Gateway, ProofDemand};
     use crate::cpu_pool::Occupied;
-    use crate::reason::Code;
     use crate::sandbox::chain::RpcFault;
     use crate::sandbox::spec::Spec;
     use crate::sandbox::{ChainState, Sandbox, World};
@@ -747,7 +749,7 @@ mod tests {
         let found = resolver.0.walker.read(&name, Instant::now() + Duration::from_millis(200)).await;
         let Err(error @ ChainError::Late { milliseconds }) = found else { panic!("{found:?}") };
         assert!((1..=120).contains(&milliseconds), "{milliseconds}");
-        assert_eq!(crate::check::records::chain_error(&error).code, Code::RpcUnreachable);
+        assert_eq!(clresolve_verdict::check::records::chain_error(&error).code, Code::RpcUnreachable);
     }
 
     /// A gateway that asked for a rest is not asked before it is over by the resolver's clock.

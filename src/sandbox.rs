@@ -8,21 +8,21 @@ use alloy_primitives::{Address, U256, address};
 use clresolve_core::reading::Block;
 use clresolve_payment::asset::Asset;
 use clresolve_payment::limits::Atomic;
-use clresolve_sandbox::agents;
 use clresolve_sandbox::purchase::{self, Reply};
-use clresolve_sandbox::receipts;
 use clresolve_sandbox::spec::Spec;
+use clresolve_sandbox::{agents, receipts};
 
 pub use clresolve_sandbox::agents::Expected;
 pub use clresolve_sandbox::purchase::SandboxPurchase;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
+use clresolve_core::name::EnsName;
+use clresolve_verdict::profile::Profiles;
+
 use crate::config::{
     AssetConfig, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway, Hedging, LimitsConfig, ManifestSource,
     NetworkConfig, Networks, RegistryChain, RulesConfig,
 };
-use crate::name::EnsName;
-use crate::profile::Profiles;
 use chain::RpcFault;
 
 /// `anchor.world` of the sandbox's verdicts.

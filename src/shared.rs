@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::hex;
+use clresolve_core::name::EnsName;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::{SignedDuration, Timestamp};
 use redis::Pipeline;
@@ -32,7 +33,6 @@ use crate::cache::{CacheKey, VerdictCache};
 use crate::clock::Clock;
 use crate::config::{Config, RedisConfig};
 use crate::fetch::Egress;
-use crate::name::EnsName;
 use crate::telemetry::{self, SharedRead, SharedWrite};
 
 /// The version to which values are bound.

@@ -9,6 +9,8 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::Status;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
@@ -18,7 +20,6 @@ use crate::config::Config;
 use crate::fetch::{Call, FetchError, OperatorClient, SystemLookup, deadline_in};
 use crate::resolve::{self, Load, Resolver, RunTrace, SetupError, StepSpan};
 use crate::telemetry::{self, SpansDropped};
-use crate::verdict::{State, Status};
 
 /// Where a collector takes traces.
 const PATH: &str = "/v1/traces";

@@ -192,9 +192,6 @@ fn the_command_line_does_not_reach_behind_the_resolver() {
 fn the_daemon_reaches_the_world_through_the_resolver_alone() {
     let words = [
         "crate :: fetch",
-        "crate :: chain",
-        "crate :: check",
-        "crate :: evidence",
         "clresolve_chain",
         "clresolve_egress",
         "clresolve_verdict :: check",

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use clresolve::cid::ContentId;
 use clresolve::config::Config;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, GatewayManners, Sandbox, World};
 use clresolve_audit::governance_log::{Form, GovernanceLog, LogRow};
+use clresolve_ipfs::ContentId;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -2163,7 +2163,7 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
 
     let below = list(&["--below", "eth", "--below", "summarizeagent.eth", "--json"]);
     let below = json_of(&below.stdout);
-    let node = |text: &str| json!(clresolve::name::EnsName::parse(text).unwrap().node());
+    let node = |text: &str| json!(clresolve_core::name::EnsName::parse(text).unwrap().node());
     let has = |text: &str| below.as_array().expect("a list").iter().any(|listed| listed["node"] == node(text));
     assert!(has("summarizeagent.eth") && has("publisher.eth") && !has("no-agent.eth"));
 
@@ -2226,7 +2226,7 @@ fn names_of_the_chain_and_of_a_registry_are_one_audit_through_a_pipe() {
         json!([row["line"], row["input"], row["state"], of_registry["entry"], of_registry["in_list"]])
     };
     let rows: Vec<Value> = report["rows"].as_array().expect("rows").iter().map(row).collect();
-    let node = clresolve::name::EnsName::parse("unspelt.eth").unwrap().node().to_string();
+    let node = clresolve_core::name::EnsName::parse("unspelt.eth").unwrap().node().to_string();
     assert_eq!(
         rows,
         [

@@ -23,19 +23,21 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use bytes::{Bytes, BytesMut};
-use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve::chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
-use clresolve::chain::{
-    Answer, Block, BlockSelector, CcipFault, Chain, ChainConfig, ChainError, Coins, Contracts, Endpoint, EndpointKey,
-    Found, Grade, GradeDemand, Holding, Latest, LocalLimit, Proof, ProvenChain, Reading, ResolverFault, RpcChain,
-};
-use clresolve::name::EnsName;
-use clresolve::records::{Key, Record};
 use clresolve::sandbox::chain::{
     CHAIN_ID, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
 };
 use clresolve::telemetry::Exposition;
-use clresolve_state::MAX_LOOK_UPS;
+use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
+use clresolve_chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
+use clresolve_chain::{Chain, ChainConfig, Endpoint, ProvenChain, RpcChain};
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::{Coins, EndpointKey};
+use clresolve_core::reading::{
+    Answer, Block, BlockSelector, CcipFault, ChainError, Found, Grade, GradeDemand, Holding, Latest, LocalLimit, Proof,
+    Reading, ResolverFault,
+};
+use clresolve_core::records::{Key, Record};
+use clresolve_state::{Contracts, MAX_LOOK_UPS};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use url::Url;

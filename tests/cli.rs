@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
+use clresolve_core::reason::Code;
 use serde_json::Value;
 
 #[cfg(target_os = "linux")]
@@ -91,7 +91,7 @@ fn incidents_are_events_that_a_machine_reads() {
             let reason = verdict["reasons"].as_array().expect("a list").iter().find(of_code).expect("its reason");
             assert_eq!((&reason["expected"], &reason["observed"]), (&event["expected"], &event["observed"]), "{name}");
         }
-        assert!(err(&output).chars().all(|c| c == '\n' || !clresolve::text::is_unsafe(c)), "{name}");
+        assert!(err(&output).chars().all(|c| c == '\n' || !clresolve_core::text::is_unsafe(c)), "{name}");
     }
 }
 
@@ -206,7 +206,7 @@ fn a_whole_version_names_commit_profiles_and_manifests() {
     assert_eq!(code(&version), 0);
     let text = out(&version);
     assert!(text.starts_with(concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\ncommit    ")), "{text}");
-    for profile in clresolve::profile::Profiles::builtin().iter() {
+    for profile in clresolve_verdict::profile::Profiles::builtin().iter() {
         let line = format!("profile   {:<26} {}\n", profile.id(), profile.digest());
         assert!(text.contains(&line), "{line} is missing from {text}");
         for manifest in profile.manifests() {
@@ -528,7 +528,7 @@ fn cat_agrees_with_every_generated_case() {
 
 fn agrees(output: &Output, expect: &Value) -> bool {
     if expect["ok"] == true {
-        return code(output) == 0 && expect["sha256"] == *clresolve::digest::Digest::of(&output.stdout).hex();
+        return code(output) == 0 && expect["sha256"] == *clresolve_core::digest::Digest::of(&output.stdout).hex();
     }
     let class = err(output).split(':').next().unwrap_or_default();
     matches!(code(output), 1 | 3) && output.stdout.is_empty() && expect["error"] == class
@@ -713,7 +713,7 @@ fn a_verdict_is_valid_under_its_schema() {
     let verdict = verdict();
     let errors: Vec<String> = validator.iter_errors(&verdict).map(|e| e.to_string()).collect();
     assert_eq!(errors, Vec::<String>::new());
-    let parsed: clresolve::verdict::Verdict = serde_json::from_value(verdict.clone()).unwrap();
+    let parsed: clresolve_verdict::verdict::Verdict = serde_json::from_value(verdict.clone()).unwrap();
     assert_eq!(serde_json::to_value(parsed).unwrap(), verdict);
     let mut invalid_name = verdict.clone();
     for member in ["identity", "anchor"] {

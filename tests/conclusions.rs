@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::{Depth, Verdict};
+use clresolve_verdict::verdict::{Depth, Verdict};
 
 const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conclusions.txt");
 

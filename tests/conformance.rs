@@ -7,17 +7,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clresolve::card::Card;
-use clresolve::check;
-use clresolve::check::schemas::schemas;
-use clresolve::digest::Digest;
-use clresolve::evidence::{BoundSchema, SchemaEvidence};
-use clresolve::manifest::{Manifest, Side};
-use clresolve::profile::{DEFAULT, Profile, Profiles};
-use clresolve::reason::{Effect, Reason};
-use clresolve::records::{Key, Record, RecordSet};
-use clresolve::schema::Schema;
-use clresolve::schema::served::ServedSchema;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Effect, Reason};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check;
+use clresolve_verdict::check::schemas::schemas;
+use clresolve_verdict::evidence::{BoundSchema, SchemaEvidence};
+use clresolve_verdict::manifest::{Manifest, Side};
+use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
+use clresolve_verdict::schema::Schema;
+use clresolve_verdict::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
 const RELEASED: &str = "agent-cards/1.0.0+released";

@@ -16,12 +16,13 @@ use clresolve::config::{Config, Dns};
 use clresolve::discover::{
     Discovery, DiscoveryOutcome, Question, SystemName, Target, TargetError, UrlOutcome, discover,
 };
-use clresolve::profile::DEFAULT;
-use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
-use clresolve::system::CardSystem;
-use clresolve::verdict::{Depth, State};
+use clresolve_cards::system::CardSystem;
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use clresolve_verdict::profile::DEFAULT;
+use clresolve_verdict::verdict::Depth;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use clresolve::config::Config;
-use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
+use clresolve_core::reason::Code;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -55,7 +55,7 @@ use clresolve::config::Config;
 use clresolve::resolve::{Resolution, Resolver};
 use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
-use clresolve::verdict::State;
+use clresolve_core::state::State;
 use serde_json::Value;
 
 /// Pause of servers that drip: see [`faults`].

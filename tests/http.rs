@@ -47,22 +47,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use clresolve::chain::{Block, BlockSelector, Chain, Holding};
-use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::clock::Clock;
 use clresolve::config::{Config, Gateway, Grade};
-use clresolve::digest::Digest;
-use clresolve::evidence::{Source, Walked};
 use clresolve::fetch::{Cause, FetchError};
 use clresolve::http::{ServeError, Server};
-use clresolve::name::EnsName;
-use clresolve::profile::Profiles;
-use clresolve::reason::Refusal;
-use clresolve::records::Key;
 use clresolve::resolve::{ChainError, Content, Reading, Resolver, Retrieved};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{ExpectedVerdict, SigningKey, TrustedKeys, verify};
-use clresolve::verdict::{Depth, GateVerbs, State};
+use clresolve_chain::Chain;
+use clresolve_core::digest::Digest;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Block, BlockSelector, Holding};
+use clresolve_core::reason::Refusal;
+use clresolve_core::records::Key;
+use clresolve_core::state::State;
+use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_verdict::evidence::{Source, Walked};
+use clresolve_verdict::gate::GateVerbs;
+use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::verdict::Depth;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
@@ -512,7 +515,7 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     let bad = daemon.get(&path("entry-version.eth")).await;
     bad.is_problem(409, "entry-version-noncompliant");
     daemon.get(&path("cid-unproven.eth")).await.is_problem(409, "cid-unproven");
-    let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve::chain::Grade::StateProof)).await;
+    let weak = Daemon::start(|config| config.gate.min_proof = Some(clresolve_core::reading::Grade::StateProof)).await;
     weak.get(&path(GOOD)).await.is_problem(409, "proof-too-weak");
 }
 
@@ -564,8 +567,8 @@ async fn the_registries_are_complete() {
     let daemon = Daemon::start(|_| {}).await;
     let reasons = daemon.get("/v1/reasons").await.json();
     let rows = |key: &str| reasons[key].as_array().expect("a list").clone();
-    assert_eq!(rows("reasons").len(), clresolve::reason::Code::ALL.len());
-    assert_eq!(rows("refusals").len(), clresolve::reason::Refusal::ALL.len());
+    assert_eq!(rows("reasons").len(), clresolve_core::reason::Code::ALL.len());
+    assert_eq!(rows("refusals").len(), clresolve_core::reason::Refusal::ALL.len());
     for row in [rows("reasons"), rows("refusals")].concat() {
         assert_eq!(row["type"], format!("urn:clresolve:reason:{}", row["code"].as_str().expect("a slug")));
     }

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use clresolve::cid::build::{self, Blocks};
-use clresolve::cid::car::{CarLimits, CarReader, Section};
-use clresolve::cid::{Budget, CidError, ContentId, ContentPath, Proven, Walk, WalkError, cat_car};
+use clresolve_ipfs::build::{self, Blocks};
+use clresolve_ipfs::car::{CarLimits, CarReader, Section};
+use clresolve_ipfs::{Budget, CidError, ContentId, ContentPath, Proven, Walk, WalkError, cat_car};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::Digest;

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use clresolve::chain::BlockSelector;
 use clresolve::memory::Memory;
 use clresolve::resolve::{Resolver, SetupError};
 use clresolve::sandbox::World;
 use clresolve::sandbox::spec::Spec;
-use clresolve::verdict::{State, Verdict};
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::Verdict;
 
 const NAME: &str = "agent.eth";
 
@@ -130,7 +131,7 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
     ask(&first, folder.path()).await;
     let file = folder.path().join("f.toml");
     let mut config = config(&changed, folder.path());
-    config.gate.deny = vec![clresolve::reason::Code::CardChangedSilently];
+    config.gate.deny = vec![clresolve_core::reason::Code::CardChangedSilently];
     config.save(&file).expect("the folder can be written");
 
     let shown = clresolve(&["memory", "show", NAME, "-o", "json"], &file);

@@ -9,20 +9,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use clresolve::chain::{
-    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Latest, PaymentRecords, Proof, Reading,
-    ResolverFault,
-};
-use clresolve::check::{self, Policy};
-use clresolve::cid::build::{self, Blocks, Dag, Fanout, Layout};
-use clresolve::cid::{Budget, ContentId, ContentPath, Walk};
-use clresolve::digest::Digest;
-use clresolve::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use clresolve::fetch::Cause;
-use clresolve::name::EnsName;
-use clresolve::profile::{DEFAULT, Profile, Profiles};
-use clresolve::records::{Key, Record, RecordSet};
-use clresolve::verdict::State;
+use clresolve_core::digest::Digest;
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::PaymentRecords;
+use clresolve_core::reading::{
+    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Latest, Proof, Reading, ResolverFault,
+};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::state::State;
+use clresolve_ipfs::build::{self, Blocks, Dag, Fanout, Layout};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
+use clresolve_verdict::check::{self, Policy};
+use clresolve_verdict::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use jiff::Timestamp;
 
 /// A card without a defect; its name is `summarizeagent.eth`.
@@ -234,7 +234,7 @@ fn gather(world: &World) -> Evidence {
         mirror: mirrored,
         liars: Vec::new(),
         schemas: None,
-        continuity: clresolve::evidence::continuity::Continuity::NotAsked,
+        continuity: clresolve_verdict::evidence::continuity::Continuity::NotAsked,
         links: None,
         misspelt_keys: Vec::new(),
     }
@@ -321,7 +321,7 @@ fn binds(good: &World, changed: &World) -> bool {
 /// Whether a changed record means what the good one does.
 fn says_the_same(key: Key, good: &[u8], changed: &[u8]) -> bool {
     let (Ok(good), Ok(changed)) = (std::str::from_utf8(good), std::str::from_utf8(changed)) else { return false };
-    let is_clean = clresolve::text::unsafe_character(changed).is_none() && changed.trim() == changed;
+    let is_clean = clresolve_core::text::unsafe_character(changed).is_none() && changed.trim() == changed;
     is_clean
         && match key {
             // Any case of the digits, with and without the prefix.

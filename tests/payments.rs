@@ -25,13 +25,13 @@ use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve::payment::DecisionRequest;
-use clresolve::payment::decision::{Decision, Outcome};
-use clresolve::payment::request::Demand;
-use clresolve::reason::{Code, Step};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
+use clresolve_core::reason::{Code, Step};
+use clresolve_payment::DecisionRequest;
+use clresolve_payment::decision::{Decision, Outcome};
+use clresolve_payment::request::Demand;
 use serde_json::{Value, json};
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use clresolve::chain::Answer;
-use clresolve::evidence::Targets;
-use clresolve::name::EnsName;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::Depth;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::Answer;
+use clresolve_verdict::evidence::Targets;
+use clresolve_verdict::verdict::Depth;
 use serde_json::Value;
 
 /// A good card whose name begins with `label`.

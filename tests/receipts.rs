@@ -13,15 +13,15 @@ use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
 use clresolve::config::{BlockSelector, Config, Grade};
-use clresolve::name::EnsName;
-use clresolve::payment::settlement::Purchase;
-use clresolve::reason::{Code, Step};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
-use clresolve::verdict::State;
-use clresolve::verdict::receipt::question::Request;
-use clresolve::verdict::receipt::{Family, ReceiptQuestion, Verification};
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Step};
+use clresolve_core::state::State;
+use clresolve_payment::settlement::Purchase;
+use clresolve_receipt::question::Request;
+use clresolve_receipt::{Family, ReceiptQuestion, Verification};
 use serde_json::{Value, json};
 
 /// Codes that no receipt gets by itself, with tests of their own.

@@ -8,15 +8,16 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use clresolve::config::{Config, ManifestSource};
-use clresolve::digest::Digest;
-use clresolve::evidence::SchemaFault;
 use clresolve::fetch::{Cause, FetchError};
-use clresolve::reason::{Code, Step};
 use clresolve::resolve::{self, Resolver};
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
-use clresolve::verdict::request::{Checked, RequestQuestion};
-use clresolve::verdict::{Depth, State};
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Step};
+use clresolve_core::state::State;
+use clresolve_request::{Checked, RequestQuestion};
+use clresolve_verdict::evidence::SchemaFault;
+use clresolve_verdict::verdict::Depth;
 use serde_json::{Value, json};
 
 use crate::server::{Server, ok};

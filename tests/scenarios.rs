@@ -6,13 +6,13 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use clresolve::bundle::Bundle;
 use clresolve::config::ProofDemand;
-use clresolve::name::EnsName;
-use clresolve::reason::Code;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::State;
+use clresolve_bundle::Bundle;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
 use serde_json::Value;
 use support::judge;
 use support::scenario::{Ask, Case, Decision, Setting};

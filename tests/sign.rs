@@ -12,22 +12,24 @@ use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::bundle::{Bundle, BundleError, Signature};
-use clresolve::chain::Grade;
 use clresolve::config::{Config, Layer, SignConfig};
-use clresolve::name::EnsName;
-use clresolve::payment::decision::{Decision, Outcome};
-use clresolve::reason::{Code, Reason};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{
     DECISION_TYPE, ExpectedVerdict, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
     SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, save_signing_key,
     sign_decision, verify,
 };
-use clresolve::verdict::{Depth, Origin, State, Verdict, canonical_digest};
+use clresolve_bundle::{Bundle, BundleError, Signature};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::Grade;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
+use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_verdict::sample::live;
+use clresolve_verdict::trust::Origin;
+use clresolve_verdict::verdict::{Depth, Verdict, canonical_digest};
 use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -145,7 +147,7 @@ fn decoded(jws: &str, part: usize) -> Vec<u8> {
 /// A decision about the agent of [`verdict`], which holds for a minute.
 fn decision() -> Decision {
     Decision {
-        schema: clresolve::payment::decision::SCHEMA,
+        schema: clresolve_payment::decision::SCHEMA,
         id: format!("sha256:{}", "ab".repeat(32)),
         name: NAME.to_owned(),
         verb: "summarize".to_owned(),
@@ -436,7 +438,7 @@ fn what_is_stale_numbered_or_of_the_sandbox_is_not_signed() {
     let sign = |verdict: Verdict, now| Signer::new(key(), ISSUER).sign(&live(verdict, None), at(now)).err();
     assert_eq!(sign(verdict(NOW), NOW + 299), None);
     assert_eq!(sign(verdict(NOW), NOW + 300), Some(SignError::NotFresh));
-    let anchored = |change: fn(&mut clresolve::verdict::Anchor)| {
+    let anchored = |change: fn(&mut clresolve_verdict::verdict::Anchor)| {
         let mut verdict = verdict(NOW);
         verdict.anchor.as_mut().map(change);
         verdict.with_digests()

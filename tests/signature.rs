@@ -22,27 +22,29 @@ use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::card::json::{Limits, parse};
-use clresolve::chain::{
-    Answer, Block, BlockSelector, Chain, ChainError, Found, Grade, Holding, Latest, PaymentRecords, Proof, Reading,
-};
-use clresolve::cid::{Budget, ContentId, ContentPath};
 use clresolve::config::Config;
-use clresolve::evidence::{Source, Walked};
 use clresolve::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve::http::Server;
-use clresolve::name::EnsName;
-use clresolve::profile::Profiles;
-use clresolve::reason::{Code, Effect, Reason};
-use clresolve::records::{Key, Record};
 use clresolve::resolve::{Content, Resolver, Retrieved, RootSource};
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::KeyError;
-use clresolve::signature::{
+use clresolve_cards::signature::{
     CardKey, CardSignError, CardSigner as _, CardVerification, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS,
     MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Root, RootError, SignatureOutcome, SignatureState, TrustRoots, payload, sign,
     sign_text, verify,
 };
+use clresolve_chain::Chain;
+use clresolve_core::json::{Limits, parse};
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::PaymentRecords;
+use clresolve_core::reading::{
+    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Latest, Proof, Reading,
+};
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::records::{Key, Record};
+use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_verdict::evidence::{Source, Walked};
+use clresolve_verdict::profile::Profiles;
 use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -12,6 +12,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, B256};
+#[cfg(feature = "redis")]
+use clresolve_chain::OVERLAP;
+use clresolve_chain::{Endpoint, News, Source};
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_verdict::trust::Resolution;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Notify;
 
@@ -20,12 +26,7 @@ pub(crate) use self::endpoint::EndpointId;
 use self::endpoint::Followed;
 use self::index::{Index, Knows, Places, Read};
 use super::key::CacheKey;
-#[cfg(feature = "redis")]
-use crate::chain::OVERLAP;
-use crate::chain::{Endpoint, News, Source};
-use crate::name::EnsName;
 use crate::telemetry;
-use crate::verdict::{Resolution, State};
 
 /// How long a run must have read up to the block of a hint: two blocks of mainnet and some, in which the endpoints that
 /// count reach a block that one of them has. After it a run counts that has not: an endpoint that names a block to come

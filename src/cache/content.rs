@@ -1,10 +1,10 @@
 //! Caches proven content by CID and path.
 
 use bytes::Bytes;
+use clresolve_ipfs::{ContentId, ContentPath};
 use moka::future::Cache;
 
 use super::count_eviction;
-use crate::cid::{ContentId, ContentPath};
 use crate::telemetry::{self, Pool};
 
 /// Content that was proven for a CID and a path. It is immutable, so entries do not expire. The least used are evicted

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::reason::Code;
-use crate::verdict::{State, Verdict};
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::Verdict;
 
 /// Notified when a resolution has detected a change.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use jiff::Timestamp;
 
-use crate::name::EnsName;
+use clresolve_core::name::EnsName;
 
 /// Most names remembered, some 10 MiB. Beyond it the oldest eviction stands for all names: more is refused, never less.
 const MAX_NAMES: usize = 65_536;

@@ -12,8 +12,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::name::EnsName;
-use crate::verdict::{Depth, State, Verdict};
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::{Depth, Verdict};
 
 /// Most events that are kept, some 2 MiB with the longest names. A follower that was away for longer starts anew.
 const KEPT: usize = 4096;

@@ -3,10 +3,10 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::chain::BlockSelector;
-use crate::digest::Digest;
-use crate::name::EnsName;
-use crate::verdict::Depth;
+use clresolve_core::digest::Digest;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_verdict::verdict::Depth;
 
 /// Everything that a verdict depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]

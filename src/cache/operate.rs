@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_ipfs::ContentId;
+use clresolve_verdict::verdict::{Depth, Verdict};
 use jiff::Timestamp;
 use moka::future::Cache;
 use serde::Serialize;
 
 use super::{CacheKey, ContentCache, Entry, Serving, VerdictCache};
-use crate::cid::ContentId;
-use crate::name::EnsName;
-use crate::verdict::{Depth, State, Verdict};
 
 /// The size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

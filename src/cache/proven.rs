@@ -4,11 +4,11 @@ use alloy_primitives::Address;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::build::{Run, records_digest};
-use crate::chain::{Answer, Reading};
-use crate::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
-use crate::name::EnsName;
 use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, Reading};
+use clresolve_verdict::build::{Run, records_digest};
+use clresolve_verdict::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
 
 /// Content that is valid while the records on chain are unchanged, and for at most [`HTTPS_AGE`].
 #[derive(Clone, Debug)]
@@ -137,11 +137,11 @@ fn is_same_memory(one: &Bytes, other: &Bytes) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use clresolve_core::fetch::Cause;
+    use clresolve_verdict::sample::{evidence, good};
     use jiff::ToSpan as _;
 
     use super::*;
-    use clresolve_core::fetch::Cause;
-    use clresolve_verdict::sample::{evidence, good};
 
     const START: Timestamp = Timestamp::UNIX_EPOCH;
 

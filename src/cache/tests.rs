@@ -2,18 +2,17 @@
 
 use std::sync::atomic::AtomicUsize;
 
+use clresolve_core::digest::Digest;
+use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::reading::{BlockSelector, Grade, Proof};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::Record;
+use clresolve_verdict::sample::{empty as resolution, live, paid, published};
+use clresolve_verdict::verdict::{Anchor, AnchorBlock, Depth, Identity, Served};
 use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::chain::BlockSelector;
-use crate::digest::Digest;
-use crate::reason::{Code, Reason};
-use crate::records::Record;
-use crate::verdict::{Anchor, AnchorBlock, Depth, Identity, Served};
-use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
-use clresolve_core::reading::{Grade, Proof};
-use clresolve_verdict::sample::{empty as resolution, live, paid, published};
 
 fn key(name: &str) -> CacheKey {
     CacheKey {

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use clresolve_cards::ledger::{AgentId, AgentMetadata, Projection, into_card};
+use clresolve_cards::lint::MAX_BYTES;
+use clresolve_verdict::card::Card;
 
 use super::args::{AevumCommand, Format, MetadataArgs};
 use super::exit::Exit;
 use super::input::{read, shown};
 use super::output::{Output, Results, Unwritable};
 use super::{ledger, new_file};
-use crate::card::Card;
-use crate::ledger::{AgentId, AgentMetadata, Projection, into_card};
-use crate::lint::MAX_BYTES;
 
 pub(super) fn run(command: AevumCommand) -> anyhow::Result<Exit> {
     match command {

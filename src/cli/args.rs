@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clresolve_core::text;
 
 use super::{hint, user_config};
-use crate::text;
 
 mod ask;
 mod cards;
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn explanations_of_codes_name_commands_as_they_are_spelt_now() {
         let mut seen = 0;
-        for code in crate::reason::Code::ALL {
+        for code in clresolve_core::reason::Code::ALL {
             let entry = code.entry();
             let sentences = [entry.title, entry.explanation].map(|text| text.split('`').skip(1).step_by(2));
             for line in sentences.into_iter().flatten().filter_map(|quoted| quoted.strip_prefix("clresolve ")) {

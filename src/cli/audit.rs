@@ -18,6 +18,9 @@ use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
+use clresolve_audit::{AuditCounts, Demands, Ending, ListOfNames, Scope};
+use clresolve_core::reading::GradeDemand;
+use clresolve_verdict::verdict::{Depth, Pinned, canonical_digest};
 use serde_json::json;
 
 pub(super) use self::block_pin::BlockPin;
@@ -36,10 +39,7 @@ use super::output::{Output, Unwritable, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::{Reader, World, WorldFiles};
-use crate::chain::GradeDemand;
 use crate::config::Config;
-use crate::verdict::{Depth, Pinned, canonical_digest};
-use clresolve_audit::{AuditCounts, Demands, Ending, ListOfNames, Scope};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -232,7 +232,8 @@ fn settings_digest(config: &Config) -> String {
 pub(super) fn scope(world: &World) -> anyhow::Result<Scope> {
     let config = &world.config;
     let profile = world.resolver.profiles().get(&config.rules.profile).context("the profile does not exist")?;
-    let manifest = |m: &crate::manifest::Manifest| Pinned { id: m.id().to_owned(), digest: m.digest().to_string() };
+    let manifest =
+        |m: &clresolve_verdict::manifest::Manifest| Pinned { id: m.id().to_owned(), digest: m.digest().to_string() };
     Ok(Scope {
         world: config.chain.world.clone(),
         chain: format!("eip155:{}", config.chain.id),

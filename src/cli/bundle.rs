@@ -3,7 +3,14 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use clresolve_bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
+use clresolve_bundle::{Bundle, BundleError, Packed, Signature, VerifiedBundle};
 use clresolve_core::mutant;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::profile::Profiles;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,17 +23,10 @@ use super::verdict::{expected, name_of_flag};
 use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::{Reader, World, configuration};
 use super::{receipt, render};
-use crate::bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
-use crate::bundle::{Bundle, BundleError, Packed, Signature, VerifiedBundle};
-use crate::chain::BlockSelector;
 use crate::config::Layer;
-use crate::name::EnsName;
-use crate::profile::Profiles;
 use crate::resolve::{ExportError, Question, local_profiles};
 use crate::sandbox::{Sandbox, WORLD};
 use crate::sign::{self, ExpectedVerdict, Signer, TrustedKeys, read_trusted_keys};
-use crate::text::Foreign;
-use crate::verdict::State;
 
 /// How far the clocks of two honest machines may be apart.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);

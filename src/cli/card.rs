@@ -1,5 +1,7 @@
 //! `card`: the verified bytes of a name's card, or nothing.
 
+use clresolve_core::state::State;
+
 use super::args::CardArgs;
 use super::exit::Exit;
 use super::output::Output;
@@ -8,7 +10,6 @@ use super::render::{self, Objections};
 use super::verify;
 use super::verify::{exit_of, waiting_for};
 use super::world::World;
-use crate::verdict::State;
 
 pub(super) fn run(args: CardArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(write_card(args))

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
+use clresolve_core::text::Foreign;
+use clresolve_core::uri;
+use clresolve_ipfs::{Budget, CidError, ContentId, ContentPath, WalkError, cat_car};
 
 use super::args::CatArgs;
 use super::exit::Exit;
 use super::output::Output;
 use super::progress::Progress;
 use super::world::World;
-use crate::cid::{Budget, CidError, ContentId, ContentPath, WalkError, cat_car};
-use crate::text::Foreign;
-use crate::uri;
 
 /// Largest CAR file that is read, in bytes: what [`Budget::cat`] may have to read of it, and as much again of blocks
 /// that are not wanted.

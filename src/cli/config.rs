@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use clresolve_core::text::{Foreign, without_secrets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -16,7 +17,6 @@ use super::user_config;
 use super::world::{self, Reader, Source};
 use crate::config::{Config, GradeDemand, Layer, ProofDemand};
 use crate::resolve::local_profiles;
-use crate::text::{Foreign, without_secrets};
 
 /// What `config init` writes.
 const STARTER: &str = include_str!("config/starter.toml");

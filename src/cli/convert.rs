@@ -1,6 +1,12 @@
 //! `cards convert`: a card of one system as a card of another.
 
 use anyhow::bail;
+use clresolve_cards::convert::{Conversion, convert};
+use clresolve_cards::lint::{self, MAX_BYTES};
+use clresolve_cards::system::{CardSystem, Detection, Rules, detect};
+use clresolve_core::reason::Effect;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::card::Card;
 use serde_json::Value;
 
 use super::args::{ConvertArgs, ConvertFormat};
@@ -9,12 +15,6 @@ use super::input::read;
 use super::notice;
 use super::output::{self, Output};
 use super::world::LocalRules;
-use crate::card::Card;
-use crate::convert::{Conversion, convert};
-use crate::lint::{self, MAX_BYTES};
-use crate::reason::Effect;
-use crate::system::{CardSystem, Detection, Rules, detect};
-use crate::text::Foreign;
 
 pub(super) fn run(args: ConvertArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use axum::body::{Body, to_bytes};
+use clresolve_core::text::Foreign;
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request};
@@ -17,7 +18,6 @@ use tokio::time::timeout;
 use super::args::{AdminArgs, CtlArgs, CtlCommand, FlushArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
-use crate::text::Foreign;
 
 /// Longest time for an answer: what the daemon gives a connection, and a little more.
 const PATIENCE: Duration = Duration::from_secs(65);

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use clresolve_core::reason::Reason;
+use clresolve_core::text::Foreign;
 use clresolve_payment::decide::Selected;
 use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_payment::limits::CallerLimits;
@@ -18,8 +20,6 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::reason::Reason;
-use crate::text::Foreign;
 
 pub(super) fn run(args: DecideArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(decide(args))

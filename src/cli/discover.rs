@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
+use clresolve_core::reason::Effect;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
 
 use super::args::{DiscoverArgs, Format};
 use super::exit::Exit;
@@ -12,9 +15,6 @@ use super::render::Palette;
 use super::world::World;
 use crate::config::OriginSpec;
 use crate::discover::{self, DiscoveredCard, Discovery, DiscoveryOutcome, Question, Target, UrlOutcome, UrlResult};
-use crate::reason::Effect;
-use crate::text::Foreign;
-use crate::verdict::State;
 
 /// Findings of one card that are shown; `lint` shows all of them.
 const SHOWN_FINDINGS: usize = 20;

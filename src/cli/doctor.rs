@@ -2,6 +2,10 @@
 
 use std::fmt::Write as _;
 
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::Depth;
+
 use super::args::{DoctorArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
@@ -12,8 +16,6 @@ use crate::clock::SystemClock;
 use crate::resolve::doctor::{
     BlockSeen, ChainHealth, EndpointHealth, Examination, GatewayHealth, GatewayState, examine,
 };
-use crate::text::Foreign;
-use crate::verdict::{Depth, State};
 
 pub(super) fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(async move {

@@ -4,12 +4,12 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
 use tracing::Level;
 
 use super::log_queue;
 use super::output::Unwritable;
-use crate::text::Foreign;
-use crate::verdict::State;
 
 /// How a command ended. Ordered: of several names the greatest is the code of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,12 +1,13 @@
 //! Expectations: what else must hold of a trusted verdict.
 
 use clap::Args;
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::check::card::is_caip2;
+use clresolve_verdict::verdict::{Identity, Verdict};
 
 use super::hint;
-use crate::check::card::is_caip2;
-use crate::name::EnsName;
-use crate::text::Foreign;
-use crate::verdict::{Identity, State, Verdict};
 
 /// What else must hold of a trusted verdict; else the exit code is 4.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]

@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use anyhow::bail;
+use clresolve_core::reason::{Code, CodeEntry, Effect, Fixer, Refusal, Step};
+use clresolve_core::text::{Foreign, nearest};
 use serde_json::{Value, json};
 
 use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::{self, LINE_WIDTH, Palette};
-use crate::reason::{Code, CodeEntry, Effect, Fixer, Refusal, Step};
-use crate::text::{Foreign, nearest};
 
 /// Characters before each line of an explanation.
 const INDENT: usize = 2;

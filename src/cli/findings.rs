@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Element, Level, Origin, Renderer, Snippet};
+use clresolve_cards::lint::Finding;
+use clresolve_core::reason::Effect;
+use clresolve_core::text::{Foreign, is_unsafe};
 
 use super::render::Palette;
-use crate::lint::Finding;
-use crate::reason::Effect;
-use crate::text::{Foreign, is_unsafe};
 
 /// One finding in a line, as compilers write it. `name` is that of the text.
 pub(super) fn line(finding: &Finding, name: &str, palette: &Palette) -> String {

@@ -1,5 +1,9 @@
 //! `gate`: may a request to the agent pass? The daemon's gate, asked once.
 
+use clresolve_core::reason::{Effect, Refusal, title_of};
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::Verdict;
 use serde::Serialize;
 
 use super::args::{Format, GateArgs};
@@ -10,9 +14,6 @@ use super::progress::Progress;
 use super::render::{Palette, codes, warned};
 use super::verify::waiting_for;
 use super::world::World;
-use crate::reason::{Effect, Refusal, title_of};
-use crate::text::Foreign;
-use crate::verdict::{State, Verdict};
 
 /// The decision, for programs.
 #[derive(Serialize)]

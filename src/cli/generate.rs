@@ -1,6 +1,8 @@
 //! `cards generate`: Orloj's agent cards, from AgentSystem resources.
 
 use anyhow::bail;
+use clresolve_cards::generate::{Cards, Generated, MAX_BYTES, Source};
+use clresolve_core::text::Foreign;
 use serde_json::Value;
 
 use super::args::{CardFormat, GenerateArgs};
@@ -8,8 +10,6 @@ use super::exit::Exit;
 use super::input::{self, read};
 use super::notice;
 use super::output::{Output, json, json_line};
-use crate::generate::{Cards, Generated, MAX_BYTES, Source};
-use crate::text::Foreign;
 
 pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;

@@ -1,11 +1,11 @@
 //! `help`: the help of a command, and that of the options of the world.
 
 use anyhow::bail;
+use clresolve_core::text::{Foreign, nearest};
 
 use super::args::{self, HelpArgs};
 use super::exit::Exit;
 use super::output;
-use crate::text::{Foreign, nearest};
 
 /// The topic that is not a command.
 const WORLD: &str = "world";

@@ -1,6 +1,6 @@
 //! Hints for what was typed and cannot have been meant.
 
-use crate::text::{Foreign, nearest};
+use clresolve_core::text::{Foreign, nearest};
 
 /// Characters of what was typed that a hint repeats: more than a name people type has.
 const SHOWN_CHARACTERS: usize = 60;

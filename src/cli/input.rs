@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use crate::text::Foreign;
+use clresolve_core::text::Foreign;
 
 /// What stands for standard input.
 pub(super) const STDIN: &str = "-";

@@ -1,6 +1,7 @@
 //! `signature key`: keys that verdicts and cards are signed with.
 
 use anyhow::Context as _;
+use clresolve_cards::signature::CardKey;
 use serde_json::json;
 
 use super::args::{KeyArgs, KeyCommand};
@@ -8,7 +9,6 @@ use super::exit::Exit;
 use super::notice;
 use super::output::{self, Output};
 use crate::sign::{SigningKey, private_text, save_signing_key};
-use crate::signature::CardKey;
 
 pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
     let (key, args) = match args.command {

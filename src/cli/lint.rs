@@ -4,6 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use clresolve_cards::ledger::Projection;
+use clresolve_cards::lint::{self, CardJudgement, MAX_BYTES, Report};
+use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::reason::{Code, Effect};
+use clresolve_core::state::State;
+use clresolve_core::text::{self, Foreign};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::profile::Profiles;
 use serde::Serialize;
 
 use super::args::{Format, LintArgs, LintFormat, WeightArgs};
@@ -16,15 +24,7 @@ use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::uri;
 use super::world::World;
-use crate::card::Card;
 use crate::clock::{Clock as _, SystemClock};
-use crate::ledger::Projection;
-use crate::lint::{self, CardJudgement, MAX_BYTES, Report};
-use crate::profile::Profiles;
-use crate::reason::{Code, Effect};
-use crate::system::{CardSystem, Rules};
-use crate::text::{self, Foreign};
-use crate::verdict::State;
 
 /// What `-o json` gives of a card.
 #[derive(Debug, Serialize)]
@@ -104,7 +104,7 @@ async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
 }
 
 fn url(document: &Path) -> Option<&str> {
-    document.to_str().filter(|text| crate::uri::strip_scheme(text, "https").is_some())
+    document.to_str().filter(|text| clresolve_core::uri::strip_scheme(text, "https").is_some())
 }
 
 /// Neither standard input nor a URL.
@@ -270,7 +270,7 @@ fn advice(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::DEFAULT;
+    use clresolve_verdict::profile::DEFAULT;
 
     fn shown(card: &str) -> String {
         let profile = Profiles::builtin().get(DEFAULT).expect("built in");

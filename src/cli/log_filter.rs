@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::{FilterFn, LevelFilter};
 use tracing_subscriber::reload::Handle;
 
-use crate::text::Foreign;
+use clresolve_core::text::Foreign;
 
 /// Longest filter that is read, in bytes: a level for each of some dozens of targets.
 const MAX_FILTER_BYTES: usize = 1024;

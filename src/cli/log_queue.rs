@@ -365,7 +365,7 @@ mod tests {
         let queue = Arc::new(Queue { format: LogFormat::Json, ..Queue::default() });
         let log = tracing_subscriber::fmt().json().with_writer(Writer(Arc::clone(&queue)));
         tracing::subscriber::with_default(log.finish(), || {
-            let name = crate::text::Foreign::new("a\u{1b}[31m\"\n\u{202e}.eth");
+            let name = clresolve_core::text::Foreign::new("a\u{1b}[31m\"\n\u{202e}.eth");
             tracing::info!(name = %name, "a request");
             write(&queue, &"x".repeat(MAX_BYTES));
             tracing::info!(name = %name, "the next one");

@@ -3,6 +3,10 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
+use clresolve_core::name::EnsName;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::evidence::continuity::History;
+use clresolve_verdict::verdict::Depth;
 use serde::Serialize;
 
 use super::args::{ForgetArgs, MemoryArgs, MemoryCommand, ShowArgs, WorldArgs};
@@ -11,11 +15,7 @@ use super::notice;
 use super::output::{Output, Results};
 use super::world::{self, Reader};
 use crate::config::Config;
-use crate::evidence::continuity::History;
 use crate::memory::{HistoryKey, Store};
-use crate::name::EnsName;
-use crate::text::Foreign;
-use crate::verdict::Depth;
 
 /// What is remembered of one name, for programs.
 #[derive(Serialize)]

@@ -4,14 +4,14 @@ use std::io::{self, BufRead, IsTerminal as _, Read as _};
 
 use alloy_primitives::hex;
 use anyhow::{Context as _, bail};
+use clresolve_core::name::{self, EnsName};
+use clresolve_core::reason::Code;
+use clresolve_core::text::Foreign;
 use serde::Serialize;
 
 use super::args::{Format, NameArgs};
 use super::exit::Exit;
 use super::output::{Output, Results};
-use crate::name::{self, EnsName};
-use crate::reason::Code;
-use crate::text::Foreign;
 
 /// Most names read from standard input; they are read and answered one by one, so this bounds time, not memory.
 const MAX_NAMES: usize = 1_000_000;

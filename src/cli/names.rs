@@ -6,12 +6,12 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-
-use super::input::STDIN;
-use crate::digest::{Digest, Digester};
-use crate::reason::Code;
 use clresolve_audit::kept_input;
 use clresolve_audit::list_digest::{self, ListDigester, identity};
+use clresolve_core::digest::{Digest, Digester};
+use clresolve_core::reason::Code;
+
+use super::input::STDIN;
 
 /// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
 pub(super) const MAX_LINE_BYTES: usize = 4096;

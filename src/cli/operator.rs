@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
+use clresolve_core::digest::Digest;
+use clresolve_verdict::verdict::Depth;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
@@ -13,9 +15,7 @@ use super::service_manager;
 use super::stop::ReloadAsks;
 use super::world::{self, Reader};
 use crate::config::{Config, GradeDemand, MAX_FILE_BYTES};
-use crate::digest::Digest;
 use crate::http::{Reloader, Reread};
-use crate::verdict::Depth;
 
 /// Time between the two readings of a file that is read again: one that is being written differs.
 const SETTLED: Duration = Duration::from_millis(100);

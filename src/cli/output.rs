@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use anstream::stream::RawStream;
 use anyhow::bail;
 use clap::builder::StyledStr;
+use clresolve_core::text;
 use serde::Serialize;
 
 use super::args::{Format, OutArgs};
 use super::layout;
 use super::new_file::{NewFile, folder_of};
 use super::render::Palette;
-use crate::text;
 
 /// Where results go.
 pub(super) struct Output {

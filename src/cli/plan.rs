@@ -9,6 +9,10 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clresolve_core::characters::unsafe_in_value;
+use clresolve_core::state::State;
+use clresolve_core::text::{Foreign, in_shell};
+use clresolve_verdict::profile::DEFAULT;
+use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 
 use super::args::{Format, PlanArgs};
@@ -19,9 +23,6 @@ use super::output::{Output, Results};
 use super::render::{self, Palette};
 use super::world::LocalRules;
 use crate::plan::{self, CardPlan, Declared, Node, PaymentRecord, Publication, Rules};
-use crate::profile::DEFAULT;
-use crate::text::{Foreign, in_shell};
-use crate::verdict::{Depth, State};
 
 /// Most files and folders of a publication: hundreds of times the published registry, and few enough to be held.
 const MAX_NODES: usize = 20_000;

@@ -1,5 +1,6 @@
 //! `probe`: what an agent demands for a verb, asked without paying, and whether that may be paid.
 
+use clresolve_core::text::Foreign;
 use clresolve_payment::Decision;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::limits::Limits;
@@ -14,7 +15,6 @@ use super::render;
 use super::verify::waiting_for;
 use super::world::World;
 use crate::resolve::{EMPTY, Probe, ProbeAnswer, Sellers};
-use crate::text::Foreign;
 
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(probe(args))

@@ -1,5 +1,10 @@
 //! `cards project`: a trusted agent as an A2A card.
 
+use clresolve_cards::lint;
+use clresolve_cards::project::signed_a2a_card;
+use clresolve_cards::system::CardSystem;
+use clresolve_core::state::State;
+
 use super::args::{ProjectArgs, Projection};
 use super::exit::Exit;
 use super::output::{self, Output};
@@ -7,11 +12,7 @@ use super::progress::Progress;
 use super::render::{self, Objections};
 use super::verify::waiting_for;
 use super::world::World;
-use crate::lint;
-use crate::project::signed_a2a_card;
 use crate::sign::{self, Signer};
-use crate::system::CardSystem;
-use crate::verdict::State;
 
 pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(write_card(args))

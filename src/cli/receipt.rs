@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clresolve_bundle::purchase::Papers;
+use clresolve_core::digest::Digest;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
@@ -26,14 +29,11 @@ use super::verify::{signer_and_form, waiting_for};
 use super::world::{self, Reader, World};
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Layer;
-use crate::digest::Digest;
 use crate::resolve::{ExportError, Question as AgentQuestion};
 use crate::sign::{
     ExpectedReceipt, ExpectedVerdict, MAX_JWS_BYTES, SettlementDemand, VerifiedReceipt, read_trusted_keys,
     sign_receipt, verify_receipt,
 };
-use crate::text::Foreign;
-use crate::verdict::State;
 
 pub(super) fn run(command: ReceiptCommand) -> anyhow::Result<Exit> {
     match command {

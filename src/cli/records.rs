@@ -3,6 +3,11 @@
 use std::fmt::Write as _;
 
 use alloy_primitives::hex;
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::{AddressRecord, EndpointRecord, PaymentRecords};
+use clresolve_core::reason::Code;
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::text::Foreign;
 use serde_json::{Map, Value, json};
 
 use super::args::{Format, RecordsArgs};
@@ -12,12 +17,7 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::chain::{AddressRecord, EndpointRecord, PaymentRecords};
-use crate::name::EnsName;
-use crate::reason::Code;
-use crate::records::{Key, Record, RecordSet};
 use crate::resolve::{Answer, ChainError, Reading};
-use crate::text::Foreign;
 
 /// What every answer says of itself.
 const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing proven about the agent.";
@@ -218,10 +218,11 @@ fn write_failure(text: &mut String, key: &str, cause: &ChainError) -> std::fmt::
 #[cfg(test)]
 mod tests {
     use alloy_primitives::{Address, B256};
+    use clresolve_core::payment::{CoinType, EndpointKey};
+    use clresolve_core::reading::{Block, Found, Grade, Proof, ResolverFault};
     use jiff::Timestamp;
 
     use super::*;
-    use crate::chain::{Block, CoinType, EndpointKey, Found, Grade, Proof, ResolverFault};
 
     fn reading(answer: Answer) -> Reading {
         Reading {

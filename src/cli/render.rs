@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
-use crate::build::IN_PARALLEL_WITH;
-use crate::reason::{Effect, Fixer, Reason, Step, title_of};
-use crate::text::Foreign;
-use crate::verdict::{Anchor, CardDigest, Identity, State, Status, StepReport, Verdict};
+use clresolve_core::reason::{Effect, Fixer, Reason, Step, title_of};
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::build::IN_PARALLEL_WITH;
+use clresolve_verdict::verdict::{Anchor, CardDigest, Identity, Status, StepReport, Verdict};
 
 /// Most lines of evidence shown for one step: a step has far fewer, unless its evidence repeats foreign lists.
 const MAX_EVIDENCE_LINES: usize = 100;
@@ -497,10 +498,11 @@ const fn status(status: Status) -> &'static str {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::chain::{Grade, Proof};
-    use crate::reason::Code;
-    use crate::verdict::{
-        AnchorBlock, Depth, Freshness, Name, NearMiss, Owner, Pinned, ProfileUsed, SCHEMA, Served, Tool,
+    use clresolve_core::reading::{Grade, Proof};
+    use clresolve_core::reason::Code;
+    use clresolve_core::state::NearMiss;
+    use clresolve_verdict::verdict::{
+        AnchorBlock, Depth, Freshness, Name, Owner, Pinned, ProfileUsed, SCHEMA, Served, Tool,
     };
 
     fn step(step: Step, status: Status, evidence: Value) -> StepReport {

@@ -5,6 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use clresolve_core::reason::title_of;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
 use clresolve_request::question::MAX_BYTES;
 use clresolve_request::{Checked, RequestQuestion, Template};
 
@@ -18,9 +21,6 @@ use super::progress::Progress;
 use super::render::{Palette, write_reason};
 use super::verify::waiting_for;
 use super::world::World;
-use crate::reason::title_of;
-use crate::text::Foreign;
-use crate::verdict::State;
 
 /// Bytes of randomness in a request's identifier: so many that nobody has the same one.
 const ID_BYTES: usize = 16;

@@ -1,6 +1,10 @@
 //! `route`: which URL an agent's entry stands for, and who says so.
 
+use clresolve_core::reason::Reason;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
 use clresolve_payment::route::Route;
+use clresolve_verdict::verdict::Verdict;
 
 use super::args::{Format, RouteArgs};
 use super::exit::Exit;
@@ -9,10 +13,7 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::reason::Reason;
 use crate::resolve::RouteAnswer;
-use crate::text::Foreign;
-use crate::verdict::{State, Verdict};
 
 pub(super) fn run(args: RouteArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(show(args))

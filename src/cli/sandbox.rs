@@ -6,16 +6,16 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
 use serde_json::Value;
 
 use super::args::{Format, SandboxArgs};
 use super::exit::Exit;
 use super::output::{Output, Results, Unwritable, json, json_line};
 use super::stop::asked_to_stop;
-use crate::reason::Code;
 use crate::sandbox::Sandbox;
-use crate::text::Foreign;
-use crate::verdict::State;
 
 pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     if args.list {

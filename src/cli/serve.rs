@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use clresolve_verdict::verdict::Depth;
 use tokio::sync::oneshot;
 use tracing::Level;
 
@@ -15,7 +16,6 @@ use super::{log_queue, notice, service_manager};
 use crate::config::ListenAt;
 use crate::http::{self, Server};
 use crate::resolve::Resolver;
-use crate::verdict::Depth;
 
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
@@ -38,7 +38,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Trusted);
     }
     // Else the first name beyond ASCII would hold up a thread that answers.
-    crate::name::prepare();
+    clresolve_core::name::prepare();
     let mut server = Server::bind(&config).await?;
     let mut asks = StopAsks::listen();
     log_queue::say(Level::INFO, &format!("listening on {}", shown(server.address())));

@@ -4,6 +4,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use clresolve_cards::lint::MAX_BYTES;
+use clresolve_cards::signature::{
+    CardKey, CardVerification, CheckedSignature, Root, SignatureOutcome, SignatureState, TrustRoots, names_key,
+    sign_text, verify,
+};
+use clresolve_cards::system::{CardSystem, Detection, detect};
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::card::Card;
 use serde::Serialize;
 
 use super::args::{Format, SignCardArgs, SignatureCommand, SignatureVerifyArgs};
@@ -14,18 +24,8 @@ use super::notice;
 use super::output::{Output, Results};
 use super::render::{Palette, write_reason};
 use super::world::World;
-use crate::card::Card;
-use crate::lint::MAX_BYTES;
-use crate::name::EnsName;
 use crate::resolve::RootSource;
 use crate::sign;
-use crate::signature::{
-    CardKey, CardVerification, CheckedSignature, Root, SignatureOutcome, SignatureState, TrustRoots, names_key,
-    sign_text, verify,
-};
-use crate::system::{CardSystem, Detection, detect};
-use crate::text::Foreign;
-use crate::verdict::State;
 
 /// Longest file of keys, in bytes: far from what 64 keys need.
 const MAX_KEYS_BYTES: usize = 256 * 1024;

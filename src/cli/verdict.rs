@@ -1,5 +1,9 @@
 //! `verdict verify`: a signed verdict, checked without a network.
 
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::Grade;
+use clresolve_core::text::Foreign;
+
 use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;
 use super::input::read;
@@ -8,12 +12,9 @@ use super::output::{Output, Results};
 use super::render::{self, Objections};
 use super::verify::{exit_of, report_unmet};
 use super::world::{self, Reader};
-use crate::chain::Grade;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::{Config, Layer, ProofDemand};
-use crate::name::EnsName;
 use crate::sign::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, read_trusted_keys, verify};
-use crate::text::Foreign;
 
 /// Longest end of a line behind a JWS, in bytes.
 const LINE_END: usize = 2;

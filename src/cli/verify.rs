@@ -1,6 +1,8 @@
 //! `verify`: names to verdicts.
 
 use anyhow::{Context as _, bail};
+use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::Verdict;
 use futures_util::{StreamExt as _, stream};
 
 use super::args::{Format, SignArgs, VerdictFormat, VerifyArgs};
@@ -14,8 +16,6 @@ use super::render::{self, Objections, Palette};
 use super::world::World;
 use crate::config::{Layer, SignLayer};
 use crate::sign::{self, SANDBOX, SignError, Signer};
-use crate::text::Foreign;
-use crate::verdict::Verdict;
 
 /// Names judged at the same time: enough to hide the round trips, few enough for public endpoints.
 const AT_ONCE: usize = 8;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
+use clresolve_verdict::profile::Profiles;
+
 use super::args::OutArgs;
 use super::exit::Exit;
 use super::output::Output;
-use crate::profile::Profiles;
 use crate::telemetry::COMMIT;
 
 /// Whether `-v` stands beside `--version`. The parser stops at the first of the two.

@@ -6,16 +6,16 @@ use std::sync::Arc;
 #[cfg(unix)]
 use anyhow::Context as _;
 use anyhow::bail;
+use clresolve_core::text::{self, Foreign};
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_verdict::verdict::Depth;
 
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
 use super::{notice, user_config};
-use crate::check::Policy;
 use crate::config::{Config, Layer, ManifestSource, RedisConfig};
-use crate::profile::{Profile, Profiles};
 use crate::resolve::{Resolver, local_profiles, policy};
 use crate::sandbox::Sandbox;
-use crate::text::{self, Foreign};
-use crate::verdict::Depth;
 
 /// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
 /// hold the whole card.

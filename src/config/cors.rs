@@ -1,10 +1,10 @@
 //! `[cors]`: which web pages may read what the daemon answers.
 
+use clresolve_core::text::Foreign;
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::keys::table;
-use crate::text::Foreign;
 
 /// What stands for every origin.
 pub const ANY_ORIGIN: &str = "*";

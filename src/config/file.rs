@@ -6,10 +6,11 @@ use std::io::Read as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use clresolve_core::text::{Foreign, nearest, without_secrets};
+
 use super::layer::Layer;
 use super::paths::EachPath as _;
 use super::{Config, ConfigError};
-use crate::text::{Foreign, nearest, without_secrets};
 
 /// Longest configuration file read, in bytes: far more than any real one, and little memory.
 pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024;
@@ -179,9 +180,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::chain::BlockSelector;
     use crate::config::{Hedging, ManifestSource};
-    use crate::verdict::Depth;
+    use clresolve_core::reading::BlockSelector;
+    use clresolve_verdict::verdict::Depth;
 
     const FULL: &str = r#"
 world = "lab"

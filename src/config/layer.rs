@@ -4,6 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::world::SANDBOX;
+use clresolve_verdict::verdict::Depth;
 use serde::{Deserialize, Serialize};
 
 use super::chains::Chains;
@@ -27,10 +31,6 @@ use super::{
     AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, FollowLayer, Gateway,
     Grade, GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
-use crate::chain::BlockSelector;
-use crate::name::EnsName;
-use crate::verdict::Depth;
-use clresolve_core::world::SANDBOX;
 
 /// Why a build without the feature `redis` refuses what names a server.
 const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";

@@ -1,10 +1,10 @@
 //! `[mcp]`: whom the daemon answers at `/mcp`.
 
+use clresolve_core::text::Foreign;
 use serde::{Deserialize, Deserializer};
 use url::{Origin, Url};
 
 use super::keys::table;
-use crate::text::Foreign;
 
 table! {
     /// Whom the daemon's face for agents answers. By default nobody: there is no such route.

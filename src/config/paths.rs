@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
+use clresolve_core::reason::Code;
 use clresolve_payment::limits::Scheme;
+use clresolve_verdict::gate::GateVerbs;
+use clresolve_verdict::verdict::Depth;
 
 use super::{
     BaseUrl, BlockSelector, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, ManifestSource, OriginSpec,
     SocketPath,
 };
-use crate::reason::Code;
-use crate::verdict::{Depth, GateVerbs};
 
 /// The paths in the value of a key. Every type of a key has it, so that none with a path is forgotten.
 pub(super) trait EachPath {

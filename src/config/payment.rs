@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::limits::{AssetLimit, Atomic, Limits, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkSource, Scheme};
@@ -17,7 +18,6 @@ use super::error::ConfigError;
 use super::keys::{One, table};
 use super::paths::without_paths;
 use super::value::{Time, parse_address};
-use crate::name::EnsName;
 
 table! {
     /// What may be paid. By default nothing.

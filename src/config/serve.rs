@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
+use clresolve_core::reason::{Code, Effect};
+use clresolve_core::text::Foreign;
 use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GatePolicy, GateVerbs};
 
 use super::keys::{One, OrNone, table};
 use super::value::{Listener, ProofGrade, Time};
 use super::{Grade, ListenAt};
-use crate::reason::{Code, Effect};
-use crate::text::Foreign;
 
 /// Most headers of a request that can be configured. No proxy sends as many.
 pub const MAX_HEADERS: usize = 256;

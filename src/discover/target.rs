@@ -5,10 +5,10 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-use crate::card::Card;
-use crate::generate::{DEFAULT_NAMESPACE, escaped, is_name};
-use crate::system::{CardSystem, fits};
-use crate::text::excerpt;
+use clresolve_cards::generate::{DEFAULT_NAMESPACE, escaped, is_name};
+use clresolve_cards::system::{CardSystem, fits};
+use clresolve_core::text::excerpt;
+use clresolve_verdict::card::Card;
 
 /// Longest text of a target, in bytes: the limit on URLs.
 const MAX_BYTES: usize = 2048;

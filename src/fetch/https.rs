@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use clresolve_core::text::excerpt;
 use clresolve_egress::header;
 use url::Url;
 
 use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in, origin_text};
 use super::{Cause, EgressViolation, FetchError, Forbidden};
-use crate::text::excerpt;
 
 /// Maximum number of bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
 pub const CARD_LIMIT: usize = 256 << 10;

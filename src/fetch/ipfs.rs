@@ -1,4 +1,4 @@
-//! Retrieves content by CID from trustless gateways. This module transfers bytes, and [`Walk`](crate::cid::Walk)
+//! Retrieves content by CID from trustless gateways. This module transfers bytes, and [`Walk`](clresolve_ipfs::Walk)
 //! verifies them.
 //!
 //! The client asks each gateway for one CAR with the path and the file, then for each missing block separately. It

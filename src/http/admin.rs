@@ -13,6 +13,10 @@ use axum::response::Response;
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use clresolve_core::json::object::Object;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state::State;
+use clresolve_ipfs::ContentId;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -29,12 +33,8 @@ use super::operator::{Operator, Reread};
 use super::reload::Restart;
 use super::unix_socket::UnixSocket;
 use super::{connection, path, problem};
-use crate::cid::ContentId;
 use crate::config::HttpConfig;
-use crate::name::EnsName;
-use crate::reason::Refusal;
 use crate::resolve::Flush;
-use crate::verdict::State;
 
 /// File mode of the socket: only the daemon's own user may connect.
 pub(super) const MODE: u32 = 0o600;

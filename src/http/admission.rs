@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use clresolve_core::reason::Refusal;
 use futures_util::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
@@ -14,7 +15,6 @@ use tokio::time::{Instant, timeout};
 use super::client_limits::{Client, ClientLimits, ClientPermit};
 use crate::config::Config;
 use crate::cpu_share;
-use crate::reason::Refusal;
 use crate::resolve::{CacheStatus, Question, Resolution, Resolver, SetupError};
 
 /// Minimum time between two forced resolutions (`Cache-Control: no-cache`) of one question, so that a client that

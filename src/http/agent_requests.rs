@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 use clresolve_request::RequestQuestion;
 use clresolve_request::question::MAX_QUESTION_BYTES;
 
@@ -16,7 +17,6 @@ use super::client_limits::Client;
 use super::receipts::{JSON, sent};
 use super::state::AppState;
 use crate::cpu_pool::PoolFull;
-use crate::reason::Refusal;
 use crate::resolve::Question;
 
 /// `POST /v1/requests/check`

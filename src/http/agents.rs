@@ -8,6 +8,9 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
+use clresolve_cards::project::signed_a2a_card;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Refusal;
 
 use super::caching::{Lease, is_known_to_client, not_modified};
 use super::client_limits::Client;
@@ -16,9 +19,6 @@ use super::path::segment;
 use super::problem;
 use super::state::AppState;
 use crate::cpu_pool::PoolFull;
-use crate::digest::Digest;
-use crate::project::signed_a2a_card;
-use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution};
 
 pub(super) async fn card(

@@ -8,10 +8,10 @@ use std::task::{Context, Poll, ready};
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_core::reason::Refusal;
 use hyper::body::{Frame, SizeHint};
 
 use super::client_limits::{Client, HeldPlaces, Places};
-use crate::reason::Refusal;
 
 /// Slots for responses. A streamed response needs none: its next part is produced once the last one is being written.
 pub(super) struct AnswerLimits(Places);

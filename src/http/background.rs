@@ -53,6 +53,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::atomic::{AtomicI64, Ordering};
 
+    use clresolve_core::state::State;
     use jiff::Timestamp;
 
     use super::*;
@@ -62,7 +63,6 @@ mod tests {
     use crate::http::state::AppState;
     use crate::resolve::{CacheStatus, Question, Resolver};
     use crate::sandbox::Sandbox;
-    use crate::verdict::State;
 
     const NAME: &str = "summarizeagent.eth";
     const CLIENT: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));

@@ -11,6 +11,7 @@ use axum::extract::Request;
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
@@ -19,7 +20,6 @@ use super::problem;
 use super::request::RequestPlace;
 use super::state::AppState;
 use crate::cpu_pool::PoolFull;
-use crate::reason::Refusal;
 
 /// Why a request with a body is rejected.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use axum::body::Body;
 use axum::http::header::{AGE, CACHE_CONTROL, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use clresolve_verdict::verdict::Freshness;
 use jiff::Timestamp;
 
 use super::admission::CacheUse;
-use crate::verdict::Freshness;
 
 /// Defined in RFC 9211.
 pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");

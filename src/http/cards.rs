@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clresolve_core::digest::Digest;
 
 use super::caching::{Lease, is_known_to_client, not_modified};
 use super::client_limits::Client;
@@ -17,7 +18,6 @@ use super::log::LogEntry;
 use super::path::segment;
 use super::problem;
 use super::state::AppState;
-use crate::digest::Digest;
 use crate::resolve::Question;
 
 /// Defined in RFC 9530.

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use clresolve_core::reason::Refusal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cpu_share::{ClientPlace, CpuShare, Urgency};
-use crate::reason::Refusal;
 
 /// A client, as the limits and the log identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

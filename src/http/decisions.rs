@@ -11,6 +11,9 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Refusal;
+use clresolve_core::text::inert_json;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::{Decision, DecisionRequest};
 
@@ -23,11 +26,8 @@ use super::negotiate::Form;
 use super::problem;
 use super::recent_decisions::{QuestionKey, Recent};
 use super::state::AppState;
-use crate::digest::Digest;
-use crate::reason::Refusal;
 use crate::resolve::{DecisionEvent, Question, Resolution};
 use crate::sign;
-use crate::text::inert_json;
 
 /// `POST /v1/decisions`
 pub(super) async fn decide(

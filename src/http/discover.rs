@@ -8,14 +8,14 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Uri};
 use axum::response::{IntoResponse as _, Response};
+use clresolve_cards::system::CardSystem;
+use clresolve_core::reason::Refusal;
 
 use super::client_limits::Client;
 use super::problem;
 use super::query;
 use super::state::AppState;
 use crate::discover::{Question, SystemName, Target, discover};
-use crate::reason::Refusal;
-use crate::system::CardSystem;
 
 /// The query parameters: the host, the card's system, the system on a host that has several, and whether names are
 /// resolved.

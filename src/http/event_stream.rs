@@ -8,12 +8,12 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_core::reason::Refusal;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
 use super::client_limits::{Client, HeldPlaces, Places};
 use super::negotiate;
-use crate::reason::Refusal;
 
 /// Most streams that go on at once: each is woken by each event of the daemon.
 const MAX_STREAMS: usize = 256;

@@ -11,6 +11,8 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderName, Uri};
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
 use futures_util::{Stream, StreamExt as _, stream};
 use tokio::time::timeout;
 use url::form_urlencoded;
@@ -20,8 +22,6 @@ use super::event_stream::{self, StreamPermit};
 use super::problem;
 use super::state::AppState;
 use crate::cache::Follower;
-use crate::name::EnsName;
-use crate::reason::Refusal;
 
 /// Most names that one stream follows (design §7). The log of all events is read once for them.
 pub(super) const MAX_NAMES: usize = 100;

@@ -14,6 +14,8 @@ use axum::extract::{Extension, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Refusal;
 
 use self::page::{AtGate, PageQuery, Shown};
 use super::caching::{is_known_to_client, not_modified};
@@ -22,8 +24,6 @@ use super::in_force::InForce;
 use super::log::LogEntry;
 use super::state::AppState;
 use super::{probes, problem, query, verdicts};
-use crate::digest::Digest;
-use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution};
 
 /// What a browser may do with the page: load its style and script from here, and send requests here. Markup injected

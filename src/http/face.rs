@@ -1,10 +1,10 @@
 //! Which API of the daemon a path belongs to, and how that API refuses.
 
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 use percent_encoding::percent_decode_str;
 
 use super::{gate_response, problem};
-use crate::reason::Refusal;
 
 /// Which listener a request came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

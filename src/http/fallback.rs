@@ -5,11 +5,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
+use clresolve_core::reason::Refusal;
 
 use super::face::Face;
 use super::problem;
 use super::state::AppState;
-use crate::reason::Refusal;
 
 /// No route has this path: 404, or 403 below the gate's paths. `OPTIONS *` addresses no route (RFC 9110, 9.3.7).
 pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method, uri: Uri) -> Response {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use axum::extract::{Extension, State};
 use axum::http::Uri;
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 use tokio::time::timeout;
 
 use super::client_limits::Client;
@@ -17,7 +18,6 @@ use super::in_force::InForce;
 use super::log::LogEntry;
 use super::path::segment;
 use super::state::AppState;
-use crate::reason::Refusal;
 use crate::resolve::Question;
 
 /// `/v1/gate/{name}`

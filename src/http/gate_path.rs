@@ -1,10 +1,10 @@
 //! Validates the whole raw path of a gate request. Any path that the next hop could read as another agent is rejected.
 
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
 use percent_encoding::percent_decode_str;
 
 use super::query;
-use crate::name::EnsName;
-use crate::reason::Refusal;
 
 /// Number of segments before the name: the empty one before the first slash, `v1`, and `gate` or `envoy`.
 const BEFORE_NAME: usize = 3;

@@ -4,11 +4,12 @@ use axum::body::Body;
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state::State;
+use clresolve_verdict::trust::Resolution;
 
 use super::log::LogEntry;
 use crate::config::GateConfig;
-use crate::reason::Refusal;
-use crate::verdict::{self, Resolution};
 
 const STATE: HeaderName = HeaderName::from_static("clresolve-state");
 const CODE: HeaderName = HeaderName::from_static("clresolve-code");
@@ -36,7 +37,7 @@ pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wa
         headers.insert(VERDICT, id);
     }
     let digest = verdict.identity.as_ref().map(|agent| HeaderValue::from_str(&agent.card.sha256));
-    if let (verdict::State::Trusted, Some(Ok(digest))) = (verdict.state, digest) {
+    if let (State::Trusted, Some(Ok(digest))) = (verdict.state, digest) {
         headers.insert(CARD_SHA256, digest);
     }
     response.extensions_mut().insert(LogEntry::of_verdict(verdict).because(objection));
@@ -47,7 +48,7 @@ pub(super) fn by_verdict(gate: &GateConfig, resolution: &Resolution, wanted: &Wa
 pub(super) fn refused(refusal: Refusal) -> Response {
     let mut response = empty(StatusCode::FORBIDDEN);
     let headers = response.headers_mut();
-    headers.insert(STATE, HeaderValue::from_static(verdict::State::Indeterminate.as_str()));
+    headers.insert(STATE, HeaderValue::from_static(State::Indeterminate.as_str()));
     headers.insert(CODE, HeaderValue::from_static(refusal.slug()));
     response.extensions_mut().insert(LogEntry::of_refusal(refusal));
     response

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use clresolve_core::reason::Refusal;
 
 use super::problem;
 use super::state::AppState;
-use crate::reason::Refusal;
 use crate::telemetry::Exposition;
 
 /// The process answers.

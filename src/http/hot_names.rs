@@ -9,9 +9,9 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use clresolve_core::name::{EnsName, MAX_NAME_BYTES};
 use tempfile::NamedTempFile;
 
-use crate::name::{EnsName, MAX_NAME_BYTES};
 use crate::telemetry;
 
 /// Maximum number of names in the file. All are resolved within minutes of a start, at a few seconds each.

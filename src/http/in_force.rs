@@ -3,12 +3,12 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
+use clresolve_core::reason::Refusal;
 
 use super::admission::Answered;
 use super::client_limits::Client;
 use super::cors::PagePermissions;
 use super::state::AppState;
-use crate::reason::Refusal;
 use crate::resolve::Question;
 
 /// The state that requests are served from, with its routes.

@@ -7,11 +7,11 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 
 use super::caching::{is_known_to_client, not_modified};
 use super::problem;
 use super::state::AppState;
-use crate::reason::Refusal;
 
 /// How long a client may cache the keys. A new key must be published for this long before it signs. A withdrawn key
 /// disappears from caches within the same time.

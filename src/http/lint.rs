@@ -6,6 +6,11 @@ use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
+use clresolve_cards::lint::{CardJudgement, judge};
+use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::json::Limits;
+use clresolve_core::reason::{Code, Refusal};
+use clresolve_verdict::profile::Profile;
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
@@ -13,12 +18,7 @@ use super::client_limits::Client;
 use super::problem;
 use super::query;
 use super::state::AppState;
-use crate::card::Limits;
 use crate::cpu_pool::PoolFull;
-use crate::lint::{CardJudgement, judge};
-use crate::profile::Profile;
-use crate::reason::{Code, Refusal};
-use crate::system::{CardSystem, Rules};
 
 /// The query parameters: the card's system, and the rules.
 pub(super) const PARAMETERS: [&str; 2] = ["as", "profile"];

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::http::{Method, Uri};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::{Served, Verdict};
 use tokio::time::Instant;
 
 use super::client_limits::Client;
-use crate::reason::Refusal;
-use crate::text::Foreign;
-use crate::verdict::{Served, State, Verdict};
 
 /// The log fields of a response. Handlers attach it to the response.
 #[derive(Clone, Debug, Default)]

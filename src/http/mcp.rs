@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use rmcp::ServerHandler;
@@ -31,7 +32,6 @@ use crate::config::McpConfig;
 use crate::cpu_pool::PoolFull;
 use crate::cpu_share::{self, Urgency, Work};
 use crate::mcp::{self, AgentAnswer, Answer, Asker, Face, Failure, MAX_MESSAGE_BYTES};
-use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
 
 /// The protocol's requirement on `Accept`.

@@ -6,10 +6,10 @@ use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
+use clresolve_core::reason::Refusal;
 
 use super::problem;
 use super::state::AppState;
-use crate::reason::Refusal;
 
 pub(super) async fn all(State(state): State<Arc<AppState>>) -> Response {
     let Some(exposition) = &state.counters.exposition else {

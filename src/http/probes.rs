@@ -9,6 +9,7 @@ use std::sync::Arc;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::json::object::from_object;
+use clresolve_core::text::inert_json;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -18,7 +19,6 @@ use super::in_force::InForce;
 use super::receipts::{JSON, sent};
 use super::state::AppState;
 use crate::resolve::{DecisionEvent, EMPTY, Probe, ProbeAnswer, Question, Sellers};
-use crate::text::inert_json;
 
 /// The path of the route.
 pub(super) const PATH: &str = "/v1/probes";

@@ -7,12 +7,12 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use clresolve_core::reason::{Code, Refusal};
+use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::Verdict;
 use serde_json::{Value, json};
 
 use super::log::LogEntry;
-use crate::reason::{Code, Refusal};
-use crate::text::Foreign;
-use crate::verdict::Verdict;
 
 /// Seconds after which a client over its quota may retry: the window of the quota.
 const QUOTA_PAUSE: u64 = 60;

@@ -10,8 +10,10 @@ use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 use clresolve_receipt::question::MAX_QUESTION_BYTES;
 use clresolve_receipt::{ReceiptQuestion, Verification};
+use clresolve_verdict::verdict::Verdict;
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
@@ -21,10 +23,8 @@ use super::negotiate::Form;
 use super::problem;
 use super::state::AppState;
 use crate::cpu_pool::PoolFull;
-use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution};
 use crate::sign;
-use crate::verdict::Verdict;
 
 /// The media type of an unsigned verification.
 pub(super) const JSON: &str = "application/json";

@@ -7,13 +7,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_core::state::State;
 use clresolve_payment::Decision;
+use clresolve_verdict::verdict::Verdict;
 use jiff::{SignedDuration, Timestamp};
 use moka::sync::Cache;
 
-use crate::digest::Digest;
 use crate::resolve::DecisionEvent;
-use crate::verdict::{State, Verdict};
 
 /// How long a decision is reused, unless it expires earlier.
 const KEPT_FOR: SignedDuration = SignedDuration::from_secs(1);

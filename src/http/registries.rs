@@ -6,12 +6,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse as _, Response};
+use clresolve_core::reason::Refusal;
 use serde_json::Value;
 
 use super::path::segment;
 use super::problem;
 use super::state::AppState;
-use crate::reason::Refusal;
 use crate::registries::{self, ProfileList};
 
 /// All codes, of verdicts and of refusals.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use clresolve_verdict::verdict::{Served, Verdict};
 use moka::future::Cache;
 
 use super::caching::Lease;
-use crate::verdict::{self, Verdict};
 
 /// Maximum number of bytes of cached bodies. A verdict has a few thousand, so there is room for some thousand names.
 const KEPT_BYTES: u64 = 32 * 1024 * 1024;
@@ -57,7 +57,7 @@ impl RenderedCache {
         verdict: &Verdict,
         render: impl FnOnce() -> Result<Rendered, E>,
     ) -> Result<Rendered, E> {
-        if verdict.freshness.served != verdict::Served::Cached {
+        if verdict.freshness.served != Served::Cached {
             return render();
         }
         let (asked, id) = (question(verdict), verdict.id.as_str());
@@ -79,11 +79,12 @@ fn question(verdict: &Verdict) -> String {
 mod tests {
     use std::convert::Infallible;
 
+    use clresolve_core::state::State;
     use clresolve_verdict::sample;
+    use clresolve_verdict::verdict::Served;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::verdict::{Served, State};
 
     /// Returns the body for `verdict`, and whether it was serialized by this call.
     async fn sent(cache: &RenderedCache, verdict: &Verdict) -> (Bytes, bool) {

@@ -10,6 +10,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
+use clresolve_core::reason::Refusal;
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tower::Service as _;
@@ -23,7 +24,6 @@ use super::in_force::{InForce, Serving};
 use super::log::{self, LoggedRequest};
 use super::state::AppState;
 use crate::cpu_share::{self, Urgency};
-use crate::reason::Refusal;
 
 /// A policy that prevents a browser from executing any part of a response that it displays.
 const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";

@@ -2,13 +2,13 @@
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 
 use super::caching::Lease;
 use super::rendered::{Rendered, RenderedCache};
-use crate::digest::Digest;
 use crate::sign::{SignError, Signer};
-use crate::verdict::Resolution;
 
 /// The signer and its cached signatures.
 pub(super) struct Signatures {

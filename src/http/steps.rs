@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_core::reason::Refusal;
+use clresolve_verdict::verdict::Verdict;
 use futures_util::future::BoxFuture;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::request::RequestPlace;
 use super::{event_stream, problem};
-use crate::reason::Refusal;
 use crate::resolve::{Moment, StepSeen, Watch};
-use crate::verdict::Verdict;
 
 /// How a resolution ends.
 type Answer = Result<Arc<Verdict>, Refusal>;
@@ -118,7 +118,7 @@ mod tests {
     use std::future::ready;
 
     use super::*;
-    use crate::reason::Step;
+    use clresolve_core::reason::Step;
 
     /// The status is sent before the first step, so a later refusal can only be an event.
     #[tokio::test]

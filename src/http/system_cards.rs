@@ -8,6 +8,9 @@ use axum::extract::State;
 use axum::http::header::{AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
+use clresolve_cards::generate::{Cards, Generated};
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Refusal;
 
 use super::caching::{is_known_to_client, not_modified};
 use super::path::segment;
@@ -15,9 +18,6 @@ use super::problem;
 use super::query;
 use super::state::AppState;
 use super::systems::FRESH_SECONDS;
-use crate::digest::Digest;
-use crate::generate::{Cards, Generated};
-use crate::reason::Refusal;
 
 /// The query parameter: the system's namespace.
 pub(super) const PARAMETERS: [&str; 1] = ["namespace"];

@@ -5,13 +5,13 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, Source};
+use clresolve_core::reason::Refusal;
+use clresolve_core::text::Foreign;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use crate::config::OrlojConfig;
-use crate::generate::{Cards, GenerateError, MAX_BYTES, Source};
-use crate::reason::Refusal;
-use crate::text::Foreign;
 
 /// Seconds for which a card is fresh after it was generated, as in Orloj's server.
 pub(super) const FRESH_SECONDS: i64 = 300;

@@ -11,6 +11,11 @@ use axum::http::{HeaderMap, HeaderValue, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use clresolve_core::json::object::from_object;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::{Depth, Verdict};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,13 +32,9 @@ use super::request::RequestPlace;
 use super::state::AppState;
 use super::{problem, query, steps};
 use crate::cpu_share::{self, Urgency};
-use crate::name::EnsName;
-use crate::reason::Refusal;
 use crate::resolve::{Question, Resolution, Stale};
 use crate::sign;
 use crate::telemetry;
-use crate::text::Foreign;
-use crate::verdict::{self, Depth, Verdict};
 
 /// Maximum number of names in one request: enough for an agent runtime at startup, too few for an audit.
 const MAX_NAMES: usize = 100;
@@ -89,7 +90,7 @@ async fn without_place(state: &AppState, question: &Question, headers: &HeaderMa
         return refused();
     }
     let Ok(Some(resolution)) = state.admission.known(question).await else { return refused() };
-    if resolution.verdict().state == verdict::State::Indeterminate {
+    if resolution.verdict().state == state::State::Indeterminate {
         // A stale verdict would have to be serialized separately for each response.
         return refused();
     }
@@ -231,7 +232,7 @@ fn demands_run(headers: &HeaderMap) -> bool {
 /// The last known verdict, if the resolution failed. A client that forced a resolution gets the result of that
 /// resolution.
 async fn stale(state: &AppState, question: &Question, answered: &Answered) -> Option<Stale> {
-    let failed = answered.resolution.verdict().state == verdict::State::Indeterminate;
+    let failed = answered.resolution.verdict().state == state::State::Indeterminate;
     if !failed || !matches!(answered.cache_use, CacheUse::Hit | CacheUse::Miss) {
         return None;
     }

@@ -1,14 +1,14 @@
 //! What a tool answers: sentences of this program, and a document beside them.
 
+use clresolve_core::reason::{Code, Refusal};
+use clresolve_core::text::excerpt;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::form::Form;
 use crate::cpu_pool::PoolFull;
-use crate::reason::{Code, Refusal};
 use crate::resolve::Resolver;
-use crate::text::excerpt;
 
 /// Most reasons that are said in sentences; all of them stand in the document.
 const MAX_SAID: usize = 12;

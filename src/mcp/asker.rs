@@ -4,14 +4,14 @@ use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use clresolve_core::reason::Refusal;
+use clresolve_verdict::trust::Resolution;
 use futures_util::future::BoxFuture;
 
 use super::answer::{Answer, Failure};
 use crate::cpu_pool::PoolFull;
 use crate::cpu_share::{Urgency, Work};
-use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver};
-use crate::verdict::Resolution;
 
 /// Puts questions for one client.
 #[async_trait]

@@ -8,7 +8,7 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use crate::text::{Foreign, unsafe_character};
+use clresolve_core::text::{Foreign, unsafe_character};
 
 /// What a schema says in `$comment` of text that this program alone writes.
 const OWN_TEXT: &str = "own text";

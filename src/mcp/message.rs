@@ -3,7 +3,7 @@
 use clresolve_core::json::{self, JsonError, Limits};
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 
-use crate::reason::Refusal;
+use clresolve_core::reason::Refusal;
 
 /// Longest message: two documents of 256 KiB as JSON strings, in which a quote takes two bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * Limits::CARD.bytes;

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use clresolve_core::reason::Refusal;
 use futures_util::future::BoxFuture;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, ServerInitializeError};
@@ -20,7 +21,6 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use super::message::{self, MAX_MESSAGE_BYTES};
 use super::{AgentAnswer, Answer, Asker, Face, Failure};
 use crate::cpu_share::{Urgency, Work};
-use crate::reason::Refusal;
 use crate::resolve::{Question, Resolver, SetupError};
 
 /// Most calls under way at once, as of one client of the daemon.

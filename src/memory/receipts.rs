@@ -3,11 +3,11 @@
 //! They are bounded. The receipt that was marked first is forgotten first; the signers below one domain have a part of
 //! the room, beyond which they displace each other. What is forgotten counts as never seen.
 
+use clresolve_core::digest::Digest;
 use clresolve_receipt::replay::{Mark, Seen};
 use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition};
 
 use super::{DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, Memory, MemoryError, Store, failed};
-use crate::digest::Digest;
 
 /// World, chain, domain and name of the signer, and the digest of the receipt.
 type ReceiptKey = (&'static str, u64, &'static str, &'static str, &'static [u8; 32]);
@@ -144,7 +144,7 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use crate::name::EnsName;
+    use clresolve_core::name::EnsName;
 
     const MOST: u64 = 32;
 

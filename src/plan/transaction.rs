@@ -8,8 +8,8 @@ use url::Url;
 
 use clresolve_core::payment::CoinType;
 
-use crate::name::EnsName;
-use crate::records::Key;
+use clresolve_core::name::EnsName;
+use clresolve_core::records::Key;
 
 sol! {
     function setText(bytes32 node, string key, string value);

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use clresolve_chain::NameFinder;
+use clresolve_verdict::evidence::SchemaAnswer;
+use clresolve_verdict::manifest::SchemaEntry;
+
 use super::Resolver;
-use crate::chain::NameFinder;
-use crate::evidence::SchemaAnswer;
-use crate::manifest::SchemaEntry;
 
 impl Resolver {
     /// Fetches a layer's schema from its canonical location and from each mirror.

@@ -8,6 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_core::name::{EnsName, NameError};
+#[cfg(feature = "daemon")]
+use clresolve_core::state::State;
+use clresolve_verdict::build;
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::profile::Profile;
+use clresolve_verdict::trust::{Resolution, Stale};
+use clresolve_verdict::verdict::{Depth, canonical_digest};
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
 use jiff::SignedDuration;
@@ -16,19 +25,11 @@ use tokio::time::Instant;
 use super::fleet::Fleet;
 use super::question::RuleSet;
 use super::walk::{RunRequest, Walker};
-use crate::build;
 use crate::cache::{Before, CacheKey, CacheStatus, Finished, OnChange, VerdictCache};
-use crate::check::Policy;
 use crate::config::Config;
-use crate::digest::Digest;
-use crate::name::{EnsName, NameError};
-use crate::profile::Profile;
 use crate::telemetry::{self, NotCached};
 #[cfg(feature = "daemon")]
 use crate::telemetry::{Eviction, Pool};
-#[cfg(feature = "daemon")]
-use crate::verdict::State;
-use crate::verdict::{Depth, Resolution, Stale, canonical_digest};
 
 /// Maximum number of resolutions for one answer, if a change is announced during each: replicas announce the same
 /// change one after another. The last resolution denies.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use clresolve_ipfs::{Budget, ContentId, ContentPath, WalkedBlocks};
 use clresolve_payment::terms::Reply as SellerReply;
+use clresolve_verdict::evidence::{Source, Walked};
 
-use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
-use crate::evidence::{Source, Walked};
 use crate::fetch::https::Body;
 use crate::fetch::{EgressViolation, FetchError, Forbidden};
 

@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::state::State;
 #[cfg(feature = "receipts")]
 use clresolve_receipt::replay::{Mark, Seen};
+use clresolve_verdict::evidence::Evidence;
+use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_verdict::verdict::Verdict;
 
-use crate::chain::BlockSelector;
 use crate::config::Config;
-use crate::evidence::Evidence;
-use crate::evidence::continuity::Continuity;
 pub(super) use crate::memory::MemoryError;
 use crate::memory::{HistoryKey, Memory};
-use crate::name::EnsName;
-use crate::verdict::{State, Verdict};
 
 /// The memory, and which observations to store in it.
 #[derive(Clone)]

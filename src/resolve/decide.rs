@@ -6,6 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::Foreign;
 use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::decision::EntryRow;
 use clresolve_payment::limits::Limits;
@@ -15,6 +18,8 @@ use clresolve_payment::request::Demand;
 use clresolve_payment::route::Route;
 use clresolve_payment::terms::Terms;
 use clresolve_payment::{Decision, DecisionRequest};
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::trust::Resolution;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -23,11 +28,7 @@ use super::look_ups::Beside;
 use super::signer;
 use super::{Inner, Resolver};
 use crate::cache::Began;
-use crate::name::EnsName;
-use crate::reason::{Code, Reason};
 use crate::telemetry::{self, DECISIONS};
-use crate::text::Foreign;
-use crate::verdict::{GatePolicy, Resolution};
 
 /// Maximum number of attempts if the verdict expires during the lookups. After that, the decision is made without
 /// lookups.

@@ -8,6 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use clresolve_chain::MAX_AHEAD;
+use clresolve_core::text::excerpt;
+use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_verdict::check::records::max_header_age;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -15,15 +19,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{SetupError, setup};
-
-use crate::chain::MAX_AHEAD;
-use crate::check::records::max_header_age;
-use crate::cid::{Budget, ContentId, ContentPath};
 use crate::clock::Clock;
 use crate::config::{ChainId, Config, Endpoint, Gateway, GradeDemand, Hedging, RegistryChain};
 use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
 use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
-use crate::text::excerpt;
 
 /// Longest answer of an endpoint, in bytes: a header with the hashes of a full block's transactions.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;

@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clresolve_bundle::{Bundle, BundleError, OfChain, Packed};
+use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::state::State;
+use clresolve_ipfs::WalkedBlocks;
+
 use super::question::RuleSet;
 use super::setup::SetupError;
 use super::sources::ContentSources;
 use super::spans::RunSpans;
 use super::walk::Walker;
-use crate::bundle::{Bundle, BundleError, OfChain, Packed};
 use crate::cache::ContentCache;
-use crate::cid::WalkedBlocks;
-use crate::name::{EnsName, NameError};
-use crate::verdict::State;
 
 /// Resolves the name separately and packs the verdict into a bundle. Nothing from earlier resolutions is reused.
 pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> Result<Packed, ExportError> {

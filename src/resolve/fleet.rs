@@ -12,6 +12,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use clresolve_bundle::{Bundle, BundleError, OfChain};
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_ipfs::{ContentId, ContentPath, WalkedBlocks};
+use clresolve_state::Recording;
+use clresolve_verdict::build::Run;
+use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_verdict::evidence::{Evidence, ProvenBy, Targets, Walked};
+use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 use moka::sync::Cache;
 use tokio::time::{Instant, sleep};
@@ -19,22 +28,14 @@ use tokio::time::{Instant, sleep};
 use super::question::RuleSet;
 use super::sources::ContentSources;
 use super::walk::{RunRequest, Walker, tell};
-use crate::build::Run;
-use crate::bundle::{Bundle, BundleError, OfChain};
 use crate::cache::{Began, CacheKey, Finished, ProvenContent, VerdictCache};
-use crate::chain::Recording;
-use crate::cid::{ContentId, ContentPath, WalkedBlocks};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::evidence::continuity::Continuity;
-use crate::evidence::{Evidence, ProvenBy, Targets, Walked};
 use crate::fetch::Egress;
-use crate::name::EnsName;
 use crate::shared::mac::MacKeyError;
 use crate::shared::value::Value;
 use crate::shared::{Lease, Leased, Seen, Tier};
 use crate::telemetry::{self, SharedRead, SharedWrite};
-use crate::verdict::{Resolution, State};
 
 /// Pause between two checks for the evidence of another replica: short compared with a resolution.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);

@@ -10,6 +10,8 @@ mod hints;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clresolve_chain::{Endpoint, FollowError, Follower, News};
+use clresolve_core::name::EnsName;
 use jiff::SignedDuration;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
@@ -20,8 +22,6 @@ use self::hints::{Hints, Subscriber};
 use super::Resolver;
 use super::upstream::Upstream;
 use crate::cache::{Changes, EndpointId};
-use crate::chain::{Endpoint, FollowError, Follower, News};
-use crate::name::EnsName;
 use crate::telemetry;
 
 /// Most runs at once for names that may have changed: far fewer than clients may cause, so that these come first.
@@ -183,16 +183,16 @@ async fn read_again(resolver: Resolver, changes: Arc<Changes>) {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_chain::{Change, Source};
     use clresolve_core::reading::Block;
+    use clresolve_core::state::State;
     use clresolve_verdict::sample;
 
     use super::*;
-    use crate::chain::{Change, Source};
     use crate::resolve::CacheStatus;
     use crate::resolve::Question;
     use crate::sandbox::World;
     use crate::sandbox::spec::Spec;
-    use crate::verdict::State;
 
     /// Most changes are of what names no content: reading it again would burden hosts and gateways for nothing.
     #[tokio::test(flavor = "multi_thread")]

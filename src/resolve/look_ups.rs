@@ -5,6 +5,9 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use clresolve_core::freshness::fresh_for;
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_verdict::trust::Resolution;
 use jiff::{SignedDuration, Timestamp};
 use moka::Entry;
 use moka::future::Cache;
@@ -12,8 +15,6 @@ use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 use crate::cpu_share;
-use crate::name::EnsName;
-use crate::verdict::{Resolution, State};
 
 /// Maximum number of concurrent lookups of one kind, over all names. Each sends requests to endpoints and hosts, and
 /// anyone's terms may start one.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_egress::{Call, ForeignUrl, deadline_in};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, WalkedBlocks};
 use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply as SellerReply};
+use clresolve_verdict::evidence::{ProvenBy, Source, Walked};
 
 use super::content::{Content, Retrieved};
-use crate::cid::{Budget, ContentId, ContentPath, WalkedBlocks};
 use crate::clock::Clock;
-use crate::evidence::{ProvenBy, Source, Walked};
 use crate::fetch::https::{self, Body, Limits};
 use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
 use crate::fetch::{Egress, FetchError, Forbidden};

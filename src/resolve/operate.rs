@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_ipfs::ContentId;
+use clresolve_verdict::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 use super::Resolver;
 use crate::cache::{Held, PoolSize, PoolSizes};
-use crate::cid::ContentId;
-use crate::name::EnsName;
-use crate::verdict::{State, Verdict};
 
 /// What to drop from the caches.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,14 +1,15 @@
 //! Queries a seller for an agent's payment terms for a verb, without paying.
 
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
 use clresolve_payment::Decision;
 use clresolve_payment::request::{DecisionRequest, Demand};
 use clresolve_payment::terms::{Reply, Terms, Version};
+use clresolve_verdict::trust::Resolution;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Resolver;
-use crate::reason::{Code, Reason};
-use crate::verdict::{Resolution, State};
 
 /// A query to a seller.
 #[derive(Clone, Debug)]

@@ -2,13 +2,13 @@
 
 use std::future::Future;
 
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Step;
+use clresolve_verdict::verdict::Status;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 
 use super::spans::RunSpans;
-use crate::name::EnsName;
-use crate::reason::Step;
-use crate::verdict::Status;
 
 /// Number of events that a slow subscriber may lag behind: a dozen for each of a busy daemon's 32 resolutions. It
 /// misses older events, but the verdict contains their information.

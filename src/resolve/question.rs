@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::check::Policy;
-use crate::profile::Profile;
-use crate::verdict::Depth;
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::profile::Profile;
+use clresolve_verdict::verdict::Depth;
 
 /// A question about one name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use clresolve_bundle::BundleError;
 use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
 use clresolve_receipt::document::ReceiptSetting;
 use clresolve_receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, SignerAddresses};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::replay::Mark;
 use clresolve_receipt::{Family, ReceiptQuestion, Verification, judge};
+use clresolve_verdict::card::Side;
+use clresolve_verdict::trust::Resolution;
 
 use super::look_ups::Beside;
 use super::schemas::Known;
 use super::{ExportError, Inner, Resolver, settlement, signer};
-use crate::card::Side;
-use crate::reason::{Code, Reason};
-use crate::verdict::{Resolution, State};
 
 impl Resolver {
     /// Verifies a receipt. The signer named by the agent's records must have signed it, and it must be about this

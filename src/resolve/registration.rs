@@ -11,27 +11,28 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
 use bytes::Bytes;
+#[cfg(feature = "receipts")]
+use clresolve_chain::TransactionReader;
+use clresolve_chain::transport::HttpPost;
+use clresolve_chain::{AgentRegistry, ChainConfig};
+use clresolve_core::json::JsonError;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::{Key, Record};
+use clresolve_core::state::State;
+use clresolve_core::text::excerpt;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{self, Claim, ClaimSource};
+use clresolve_verdict::check::records::behind;
+use clresolve_verdict::evidence::links::{Registration, RegistrationFile, registration_file};
 use jiff::Timestamp;
 
 use super::look_ups::{Beside, LookUpResult, LookUps, after};
 use super::walk::Walker;
-use crate::card::JsonError;
-#[cfg(feature = "receipts")]
-use crate::chain::TransactionReader;
-use crate::chain::transport::HttpPost;
-use crate::chain::{AgentRegistry, Answer, Block, BlockSelector, ChainConfig, ChainError, Proof};
-use crate::check::records::behind;
 use crate::clock::Clock;
 use crate::config::{GradeDemand, RegistryChain};
-use crate::evidence::links::{Registration, RegistrationFile, registration_file};
 use crate::fetch::{Cause, FetchError};
-use crate::name::EnsName;
-use crate::reason::{Code, Reason};
-use crate::records::{Key, Record};
-use crate::text::excerpt;
-use crate::verdict::State;
 
 /// The share of a question's time limit that a lookup may use. The verdict has its own share.
 pub(super) const LOOK_UP_SHARE: f64 = 0.5;

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
+use clresolve_core::reason::{Code, Reason};
 use clresolve_request::document::RequestSetting;
 use clresolve_request::template::Fresh;
 use clresolve_request::{Checked, RequestQuestion, Template, judge};
+use clresolve_verdict::card::Side;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::Identity;
 
 use super::schemas::Known;
 use super::{Inner, Resolver};
-use crate::card::Side;
-use crate::reason::{Code, Reason};
-use crate::verdict::{Identity, Resolution};
 
 impl Resolver {
     /// Checks whether a request may be sent to an agent. The agent must be trusted, and the request must satisfy the

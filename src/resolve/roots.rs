@@ -3,13 +3,14 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use clresolve_cards::signature::{DidWeb, Root, RootError};
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_verdict::evidence::Source;
+
 use super::content::Content;
 use super::signer::{SignerError, SignerRecords};
 use super::walk::Walker;
-use crate::evidence::Source;
-use crate::name::EnsName;
-use crate::reason::{Code, Reason};
-use crate::signature::{DidWeb, Root, RootError};
 
 /// Where a verifier obtains keys that must be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! The URL for an agent's entry, as a document: `schemas/route.schema.json`.
 
+use clresolve_core::reason::Reason;
+use clresolve_core::state::State;
 use clresolve_payment::route::Route;
 use serde::Serialize;
 
 use super::{Resolution, Resolver};
-use crate::reason::Reason;
-use crate::verdict::State;
 
 /// The answer as a document.
 #[derive(Serialize)]

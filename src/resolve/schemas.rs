@@ -5,21 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::state::State;
+use clresolve_verdict::card::{Card, Side};
+use clresolve_verdict::check::schemas::proven;
+use clresolve_verdict::check::verbs::holds_placeholder;
+use clresolve_verdict::evidence::{BoundSchema, SchemaAnswer, SchemaFault};
+use clresolve_verdict::manifest::{Manifest, SchemaEntry};
+use clresolve_verdict::profile::Profile;
 use clresolve_verdict::schema::bound::{CompiledSchema, Gathering, Sibling};
+use clresolve_verdict::trust::Resolution;
 use moka::future::Cache;
 use tokio::time::Instant;
 
 use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::walk::Walker;
-use crate::card::{Card, Side};
-use crate::check::schemas::proven;
-use crate::check::verbs::holds_placeholder;
-use crate::digest::Digest;
-use crate::evidence::{BoundSchema, SchemaAnswer, SchemaFault};
-use crate::manifest::{Manifest, SchemaEntry};
-use crate::profile::Profile;
-use crate::reason::{Code, Effect, Reason};
-use crate::verdict::{Resolution, State};
 
 /// Maximum number of cached compiled schemas. The published layers have thirty per release. One takes some hundred
 /// kilobytes at most, since manifests chosen by the operator pin its bytes.

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, timeout};
 
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Effect, Reason};
+use clresolve_core::state::State;
 use clresolve_payment::settlement::{Due, Purchase, Settlement, ShownBy, Sight, unproven};
 use clresolve_state::receipts::TransactionReading;
 
@@ -12,9 +15,6 @@ use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::registration::{AgentRegistries, LOOK_UP_SHARE, Registry};
 use super::walk::Walker;
 use crate::config::{Config, GradeDemand};
-use crate::digest::Digest;
-use crate::reason::{Effect, Reason};
-use crate::verdict::State;
 
 /// The share of a lookup's remaining time that a proof may use.
 const PROOF_SHARE: f64 = 0.5;
@@ -137,12 +137,12 @@ fn too_weak(config: &Config, sight: &Sight) -> Option<&'static str> {
 #[cfg(all(test, feature = "state-proof"))]
 mod tests {
     use alloy_primitives::B256;
+    use clresolve_core::reading::Block;
+    use clresolve_core::reason::Code;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::chain::Block;
     use crate::config::{Grade, ProofDemand};
-    use crate::reason::Code;
 
     const QUORUM: clresolve_core::reading::Proof =
         clresolve_core::reading::Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false };

@@ -9,6 +9,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use clresolve_chain::transport::{HttpPost, PostError};
+use clresolve_chain::{Chain, ChainConfig, RpcChain};
+use clresolve_core::digest::Digest;
+use clresolve_core::payment::Coins;
+use clresolve_core::reading::GradeDemand;
+use clresolve_core::text::without_secrets;
+use clresolve_state::Contracts;
+use clresolve_verdict::profile::Profiles;
 use futures_util::TryStreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use url::Url;
@@ -23,19 +31,14 @@ use super::shared_content::SharedContent;
 use super::turns::Turns;
 use super::upstream::Upstream;
 use crate::cache::VerdictCache;
-use crate::chain::transport::{HttpPost, PostError};
-use crate::chain::{self, Chain, GradeDemand, RpcChain};
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
 use crate::config::NO_STATE_PROOF;
 use crate::config::{ChainId, Config, ConfigError, Dns, Endpoint, ManifestSource, RegistryChain};
-use crate::digest::Digest;
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{Cause, Egress, EgressConfig, FetchError, Lookup};
-use crate::profile::Profiles;
-use crate::text::without_secrets;
 
 /// Why a [`Resolver`](super::Resolver) cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,14 +123,11 @@ const HEDGE_SHARE: f64 = 0.2;
 /// The configured endpoints, through the operator's egress client.
 pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, SetupError> {
     let timeout = request_timeout(config, &config.chain.endpoints);
-    let settings = chain::ChainConfig {
+    let settings = ChainConfig {
         chain_id: config.chain.id,
         genesis: config.chain.genesis,
         demand: config.chain.demand().map_err(|error| invalid("proof", error))?,
-        contracts: chain::Contracts {
-            universal_resolver: config.chain.universal_resolver,
-            ..chain::Contracts::default()
-        },
+        contracts: Contracts { universal_resolver: config.chain.universal_resolver, ..Contracts::default() },
         endpoints: config.chain.labelled().into_iter().map(Into::into).collect(),
         timeout,
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
@@ -182,7 +182,7 @@ pub(super) fn look_ups(config: &Config, egress: &Egress) -> Arc<GuardedGateway> 
 }
 
 /// The clock for readers of the chain.
-pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> chain::Clock {
+pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> clresolve_chain::Clock {
     let clock = Arc::clone(clock);
     Arc::new(move || clock.now())
 }
@@ -229,7 +229,7 @@ pub(super) fn registries(
     let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
         let demand = chain.demand().map_err(|error| invalid("chains", error))?;
         let timeout = request_timeout(config, &chain.endpoints);
-        let settings = chain::ChainConfig {
+        let settings = ChainConfig {
             chain_id: id.number(),
             genesis: None,
             demand: if clresolve_core::mutant!("one-endpoint-tells-the-wallet") {
@@ -237,12 +237,12 @@ pub(super) fn registries(
             } else {
                 demand
             },
-            contracts: chain::Contracts::default(),
+            contracts: Contracts::default(),
             endpoints: chain.endpoints.iter().cloned().map(Into::into).collect(),
             timeout,
             hedge_after: timeout.mul_f64(HEDGE_SHARE),
             ccip: false,
-            coins: chain::Coins::default(),
+            coins: Coins::default(),
             max_head_age: chain.head_age(*id),
         };
         Ok(Registry::new(chain, settings, &http, clock))
@@ -252,21 +252,21 @@ pub(super) fn registries(
 
 #[cfg(feature = "state-proof")]
 fn proven(
-    settings: chain::ChainConfig,
+    settings: ChainConfig,
     http: &Arc<dyn HttpPost>,
     gateway: Arc<GuardedGateway>,
-    now: chain::Clock,
+    now: clresolve_chain::Clock,
 ) -> Result<Arc<dyn Chain>, SetupError> {
-    Ok(Arc::new(chain::ProvenChain::new(settings, http, gateway).with_clock(now)))
+    Ok(Arc::new(clresolve_chain::ProvenChain::new(settings, http, gateway).with_clock(now)))
 }
 
 /// A build without the feature verifies no proofs, and does not fall back to a lower grade.
 #[cfg(not(feature = "state-proof"))]
 fn proven(
-    _: chain::ChainConfig,
+    _: ChainConfig,
     _: &Arc<dyn HttpPost>,
     _: Arc<GuardedGateway>,
-    _: chain::Clock,
+    _: clresolve_chain::Clock,
 ) -> Result<Arc<dyn Chain>, SetupError> {
     Err(invalid("proof", NO_STATE_PROOF))
 }

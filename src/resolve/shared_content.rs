@@ -13,14 +13,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_core::recordable::Recordable;
+use clresolve_ipfs::{Budget, ContentId, ContentPath};
 use clresolve_payment::terms::Reply as SellerReply;
+use clresolve_verdict::evidence::{Source, Walked};
 use futures_util::future::{Either, select};
 use moka::future::Cache;
 use tokio::time::{Instant, timeout};
 
 use super::content::{Content, Liars, Retrieved};
-use crate::cid::{Budget, ContentId, ContentPath};
-use crate::evidence::{Source, Walked};
 use crate::fetch::https::Body;
 use crate::fetch::{Cause, FetchError};
 

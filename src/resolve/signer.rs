@@ -6,19 +6,20 @@ pub(super) mod receipts;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::reading::{Answer, Block, Reading};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_payment::offer::SignerKeys;
+use clresolve_verdict::check::records::{chain_error, unsettled};
+use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::published::Published;
 
 use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::walk::Walker;
-use crate::chain::{Answer, Block, Reading};
-use crate::check::records::{chain_error, unsettled};
 use crate::config::Grade;
-use crate::name::{EnsName, NameError};
-use crate::reason::{Code, Reason};
-use crate::records::{Key, Record, RecordSet};
-use crate::verdict::{GatePolicy, State};
 
 /// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
 /// also require more than a single third-party endpoint as the source. Receipts only report that.

@@ -7,28 +7,28 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use clresolve_core::reading::Found;
+use clresolve_core::reason::Step;
+use clresolve_core::uri;
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, WalkedBlocks};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::verbs::holds_placeholder;
+use clresolve_verdict::evidence::{
+    BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets,
+    Walked,
+};
+use clresolve_verdict::manifest::Side;
 use clresolve_verdict::schema::served::ServedSchema;
+use clresolve_verdict::verdict::Status;
 use futures_util::future::OptionFuture;
 use tokio::time::Instant;
 
 use super::content::{Content, Liars, Retrieved};
 use super::progress::NameProgress;
 use crate::cache::{ContentCache, ProvenContent};
-use crate::card::Card;
-use crate::chain::Found;
-use crate::check::verbs::holds_placeholder;
-use crate::cid::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, WalkedBlocks};
 use crate::cpu_pool::CpuPool;
-use crate::evidence::{
-    BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets,
-    Walked,
-};
 #[cfg(feature = "cli")]
 use crate::fetch::{FetchError, https::REGISTRY_LIMIT};
-use crate::manifest::Side;
-use crate::reason::Step;
-use crate::uri;
-use crate::verdict::Status;
 
 /// The sources, and what was proven of their content before.
 #[derive(Clone)]
@@ -335,9 +335,9 @@ pub(super) fn elapsed(since: Instant) -> u64 {
 #[cfg(all(test, feature = "sandbox"))]
 mod tests {
     use clresolve_core::recordable::Recordable;
+    use clresolve_ipfs::build::{Layout, tree};
 
     use super::*;
-    use crate::cid::build::{Layout, tree};
     use crate::resolve::Resolver;
     use crate::sandbox::Sandbox;
 

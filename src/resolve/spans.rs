@@ -7,15 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use clresolve_core::reason::{Code, Step};
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::{Status, Verdict};
 use jiff::Timestamp;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::Instant;
 
 use crate::clock::Clock;
-use crate::reason::{Code, Step};
 use crate::telemetry::{self, SpansDropped};
-use crate::text::Foreign;
-use crate::verdict::{State, Status, Verdict};
 
 /// Maximum number of traces that wait for the collector, of about 2 KiB each: as many as a busy daemon produces while
 /// one message is sent.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::chain::transport::HttpPost;
-use crate::chain::{ChainConfig, Follower};
+use clresolve_chain::transport::HttpPost;
+use clresolve_chain::{ChainConfig, Follower};
+
 #[cfg(feature = "daemon")]
 use crate::fetch::Egress;
 

@@ -7,6 +7,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clresolve_chain::Chain;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, ChainError, Found, Reading};
+use clresolve_core::reason::Step;
+use clresolve_core::records::{Key, Record};
+use clresolve_core::state::State;
+use clresolve_core::text::excerpt;
+use clresolve_verdict::build::{self, Run};
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_verdict::evidence::links::{self, Links, Registration, RegistrationFile};
+use clresolve_verdict::evidence::{Evidence, OwnerEvidence, OwnerFault, Source, Targets, Usable, Walked};
+use clresolve_verdict::incident::Incident;
+use clresolve_verdict::profile::{Profile, Profiles};
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::{Depth, Status, Verdict};
 use futures_util::future::OptionFuture;
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -19,23 +35,11 @@ use super::sources::{ContentSources, Sources, elapsed, timed};
 use super::spans::{RunSpans, TraceQueue};
 use super::turns::Turns;
 use super::upstream::Upstream;
-use crate::build::{self, Run};
 use crate::cache::{Before, Began, CacheKey, Finished, ProvenContent, Unread, VerdictCache};
-use crate::chain::{Answer, Chain, ChainError, Found, Reading};
-use crate::check::Policy;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cpu_pool::CpuPool;
-use crate::evidence::continuity::Continuity;
-use crate::evidence::links::{self, Links, Registration, RegistrationFile};
-use crate::evidence::{Evidence, OwnerEvidence, OwnerFault, Source, Targets, Usable, Walked};
-use crate::name::EnsName;
-use crate::profile::{Profile, Profiles};
-use crate::reason::Step;
-use crate::records::{Key, Record};
 use crate::telemetry::{self, INCIDENTS};
-use crate::text::excerpt;
-use crate::verdict::{Depth, Incident, Resolution, State, Status, Verdict};
 
 /// The share of the remaining time that the sources of the card and the schemas may use. The rest is reserved, so that
 /// a stalling source leads to a verdict and not to a timeout.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use clresolve_core::name::EnsName;
 use futures_util::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use redis::aio::PubSub;
@@ -17,7 +18,6 @@ use super::link::{Allowance, Gone, Reach};
 use super::mac::{MAC_BYTES, MacKeys};
 use crate::cache::VerdictCache;
 use crate::clock::Clock;
-use crate::name::EnsName;
 use crate::telemetry::{self, Heard};
 
 /// What the MAC of a message is over, and the version of its form.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clresolve_core::freshness::TRUSTED_FRESH;
+use clresolve_core::name::EnsName;
 use redis::Pipeline;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -16,7 +17,6 @@ use super::link::{Gone, Link};
 use super::mac::MacKeys;
 use crate::cache::CacheKey;
 use crate::clock::Clock;
-use crate::name::EnsName;
 use crate::telemetry::{self, SharedWrite};
 
 /// Most names in one question to the server: the answer to it is a short one.
@@ -197,12 +197,12 @@ impl Announcer {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::digest::Digest;
+    use clresolve_core::reading::BlockSelector;
+    use clresolve_verdict::verdict::Depth;
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::chain::BlockSelector;
-    use crate::digest::Digest;
-    use crate::verdict::Depth;
 
     fn eviction(name: &str) -> Eviction {
         let name = EnsName::parse(name).expect("a good name");

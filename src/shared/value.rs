@@ -1,12 +1,12 @@
 //! A value in the second tier: the evidence of a run, and what the MAC binds it to.
 
 use alloy_primitives::B256;
+use clresolve_core::digest::Digest;
+use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 
 use super::mac::{MAC_BYTES, MacKeys};
 use crate::cache::CacheKey;
-use crate::digest::Digest;
-use crate::verdict::Depth;
 
 /// What the MAC of a value is over, and the version of its form.
 const WHAT: &str = "clresolve.shared/2";
@@ -148,8 +148,8 @@ fn covered<'a>(fields: &'a [String], head: &'a [u8], evidence: &'a [u8]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::BlockSelector;
-    use crate::name::EnsName;
+    use clresolve_core::name::EnsName;
+    use clresolve_core::reading::BlockSelector;
 
     fn keys() -> MacKeys {
         MacKeys::parse(&"11".repeat(32)).expect("a good key")

@@ -10,7 +10,7 @@ use clresolve_payment::Decision;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::verdict::Resolution;
+use clresolve_verdict::trust::Resolution;
 
 /// `typ` of the protected header.
 pub const DECISION_TYPE: &str = "clresolve-decision+jwt";

@@ -18,8 +18,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::name::EnsName;
-use crate::verdict::{Anchor, Resolution, State, document_id};
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::{Anchor, document_id};
 
 /// `typ` of the protected header.
 pub const RECEIPT_TYPE: &str = "clresolve-receipt+jwt";

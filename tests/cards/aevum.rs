@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve::ledger::{Lambda, Ledger, LedgerError, MAX_AGENTS, Metadata, Projection};
+use clresolve_cards::ledger::{Lambda, Ledger, LedgerError, MAX_AGENTS, Metadata, Projection};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -235,7 +235,7 @@ fn agents_without_end_are_refused() {
 
 #[test]
 fn long_lines_are_refused() {
-    let payload = vec![b'x'; clresolve::ledger::MAX_LINE_BYTES];
+    let payload = vec![b'x'; clresolve_cards::ledger::MAX_LINE_BYTES];
     let found = detail(&record(&id(NOW, 5), &[], &payload, 1.0, 1.0));
     assert!(found.ends_with("at most 524288 are allowed"), "{found}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use clresolve::chain::Reading;
+use clresolve_core::reading::Reading;
 use futures_util::future::join_all;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! What the newest block says, where an endpoint lies about it: it can neither hide a change nor say what changed.
 
-use clresolve::chain::EndpointRecord;
+use clresolve_core::payment::EndpointRecord;
 
 use super::*;
 

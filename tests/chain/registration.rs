@@ -1,6 +1,6 @@
 //! The wallet of an agent at the newest block: only endpoints that keep up say what it is, and enough of them.
 
-use clresolve::chain::AgentRegistry;
+use clresolve_chain::AgentRegistry;
 
 use super::*;
 

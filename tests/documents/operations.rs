@@ -1,8 +1,8 @@
 //! What is shipped for operators against the daemon: alert rules, dashboard and `docs/run.md` name metrics and codes that
 //! exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
 
-use clresolve::reason::{Code, Refusal};
 use clresolve::telemetry::{FAMILIES, Kind};
+use clresolve_core::reason::{Code, Refusal};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256, Bytes, address};
 use alloy_sol_types::{SolCall as _, SolValue as _, sol};
-use clresolve::name::EnsName;
+use clresolve_core::name::EnsName;
 use reqwest::Client;
 use serde_json::{Value, json};
 

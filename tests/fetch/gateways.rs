@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve::cid::build::car;
-use clresolve::cid::{Budget, ContentId, ContentPath, Refutation, WalkError};
 use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, Want};
 use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Forbidden};
+use clresolve_ipfs::build::car;
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Refutation, WalkError};
 use jiff::Timestamp;
 
 use tokio::net::TcpListener;

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use clresolve::cache::CacheStatus;
 use clresolve::config::ProofDemand;
-use clresolve::reason::Step;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::{ChainState, chain::RpcFault};
-use clresolve::verdict::{Resolution, Served, State};
+use clresolve_core::reason::Step;
+use clresolve_core::state::State;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::Served;
 use jiff::Timestamp;
 
 use super::{AGENT, FIRST, OTHER, Stage, is_evicted_within_a_second, name};

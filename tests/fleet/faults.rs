@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clresolve::cache::CacheStatus;
 use clresolve::config::Config;
-use clresolve::reason::{Code, Reason};
 use clresolve::resolve::{Question, Resolver};
 use clresolve::telemetry::Exposition;
-use clresolve::verdict::State;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};

@@ -6,13 +6,13 @@ use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::{SolValue as _, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::cid::build::{self, Blocks, Dag, Entries, Fanout, Layout};
-use clresolve::cid::{ContentId, MAX_DIGEST_BYTES};
-use clresolve::digest::Digest;
-use clresolve::name::EnsName;
-use clresolve::records::Key;
 use clresolve::sign::PublicKey;
-use clresolve::verdict::Verdict;
+use clresolve_core::digest::Digest;
+use clresolve_core::name::EnsName;
+use clresolve_core::records::Key;
+use clresolve_ipfs::build::{self, Blocks, Dag, Entries, Fanout, Layout};
+use clresolve_ipfs::{ContentId, MAX_DIGEST_BYTES};
+use clresolve_verdict::verdict::Verdict;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
 
@@ -517,7 +517,7 @@ fn replies() -> Seeds {
 }
 
 fn look_ups() -> Seeds {
-    let sender = clresolve::chain::UNIVERSAL_RESOLVER;
+    let sender = clresolve_state::UNIVERSAL_RESOLVER;
     let look_up = |sender: Address, urls: &[&str]| {
         error(OffchainLookup {
             sender,

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
-use clresolve::chain::transport::MAX_REPLY_BYTES;
 use clresolve::clock::Clock;
 use clresolve::config::{Config, ProofDemand};
 use clresolve::http::Server;
-use clresolve::name::EnsName;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::{ChainState, World};
+use clresolve_chain::transport::MAX_REPLY_BYTES;
+use clresolve_core::name::EnsName;
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Client;
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! The daemon as a process of its own, given the documents that cost most to judge: what it answers, the memory that it
 //! uses above idle, and whether the gate still answers.
 
-use clresolve::card::Limits;
 use clresolve::sandbox::World;
+use clresolve_core::json::Limits;
 use futures_util::future::{join, join_all};
 use reqwest::{Client, StatusCode};
 use serde_json::Value;

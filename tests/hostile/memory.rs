@@ -4,11 +4,11 @@ use std::process::Child;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve::cid::ContentId;
-use clresolve::cid::build::car;
 use clresolve::config::{Config, Endpoint, Hedging, ProofDemand};
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::{ChainState, World};
+use clresolve_ipfs::ContentId;
+use clresolve_ipfs::build::car;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 

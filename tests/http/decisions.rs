@@ -113,7 +113,7 @@ async fn what_the_gate_denies_is_never_paid() {
     let daemon = Daemon::start(payable).await;
     let names = clresolve::sandbox::Sandbox::expected();
     let mut denied = 0;
-    for expected in names.iter().filter(|expected| expected.state != clresolve::verdict::State::Indeterminate) {
+    for expected in names.iter().filter(|expected| expected.state != clresolve_core::state::State::Indeterminate) {
         let gate = daemon.get(&format!("/v1/gate/{}/pay", expected.name)).await;
         assert_eq!(gate.status, 403, "{}", expected.name);
         let mut request = asked(&expected.name, &encoded(&terms(&[entry(PAYEE)])));
@@ -276,7 +276,7 @@ async fn a_daemon_with_a_key_signs_its_decisions() {
         let [head, payload] = &*parts else { panic!("{covered}") };
         assert_eq!(head["typ"], "clresolve-decision+jwt");
         assert_eq!(payload["iss"], ISSUER);
-        assert_eq!(payload["request"], clresolve::digest::Digest::of(body.to_string().as_bytes()).to_string());
+        assert_eq!(payload["request"], clresolve_core::digest::Digest::of(body.to_string().as_bytes()).to_string());
         assert_eq!((&payload["decision"]["name"], &payload["decision"]["abort"]), (&json!(GOOD), &json!(aborts)));
         let (issued, ends) = (payload["iat"].as_i64().expect("seconds"), payload["exp"].as_i64().expect("seconds"));
         // An allowance lives no longer than the terms, which leave a minute.

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use clresolve::chain::BlockSelector;
 use clresolve::config::Config;
 use clresolve::http::Server;
-use clresolve::name::EnsName;
 use clresolve::resolve::{Question, Resolver};
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{Sandbox, World};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::header::HeaderValue;

@@ -1,10 +1,10 @@
 //! The explorer: the page of a name, its policy, and what it makes of text that others chose.
 
-use clresolve::chain::BlockSelector;
 use clresolve::config::{Config, Grade, ProofDemand};
 use clresolve::http::Server;
-use clresolve::reason::Code;
 use clresolve::sandbox::Sandbox;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::reason::Code;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -1,9 +1,9 @@
 //! Receipts over HTTP: the same as the library's, judged by the bytes that stand in the body.
 
-use clresolve::digest::Digest;
-use clresolve::name::EnsName;
 use clresolve::sandbox::Sandbox;
 use clresolve::sign::{ExpectedReceipt, SettlementDemand, SigningKey, TrustedKeys, save_signing_key, verify_receipt};
+use clresolve_core::digest::Digest;
+use clresolve_core::name::EnsName;
 use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};

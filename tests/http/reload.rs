@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use clresolve::config::{Config, Endpoint};
 use clresolve::http::Server;
-use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
+use clresolve_core::reason::Code;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;

@@ -1,13 +1,14 @@
 //! The check `identity` is the gate's own decision: for every name of the sandbox, whatever the verb and the policy.
 
-use clresolve::chain::Grade;
 use clresolve::config::Config;
-use clresolve::payment::DecisionRequest;
-use clresolve::payment::decision::{Check, Decision};
-use clresolve::reason::{Code, Effect, Step};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::{GateVerbs, State};
+use clresolve_core::reading::Grade;
+use clresolve_core::reason::{Code, Effect, Step};
+use clresolve_core::state::State;
+use clresolve_payment::DecisionRequest;
+use clresolve_payment::decision::{Check, Decision};
+use clresolve_verdict::gate::GateVerbs;
 use futures_util::{StreamExt as _, stream};
 
 use super::{NAME, URL, asked};

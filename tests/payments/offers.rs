@@ -3,12 +3,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::config::Config;
-use clresolve::payment::DecisionRequest;
-use clresolve::payment::decision::Outcome;
-use clresolve::payment::terms::Reply;
-use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::World;
+use clresolve_core::reason::Code;
+use clresolve_payment::DecisionRequest;
+use clresolve_payment::decision::Outcome;
+use clresolve_payment::terms::Reply;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 

@@ -2,10 +2,10 @@
 //! word of enough operators, and the agent's registration names the name back.
 
 use clresolve::config::{BlockSelector, ChainId, Config, Endpoint, ProofDemand, RegistryChain};
-use clresolve::payment::decision::{Decision, Outcome};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::{ChainState, GatewayManners, World};
+use clresolve_payment::decision::{Decision, Outcome};
 
 use super::{NAME, URL, asked, neighbours, with_entry, world_with_seller};
 

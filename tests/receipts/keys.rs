@@ -4,8 +4,8 @@ use clresolve::config::{Endpoint, Grade, ProofDemand};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::{ChainState, World};
-use clresolve::verdict::State;
-use clresolve::verdict::receipt::Verification;
+use clresolve_core::state::State;
+use clresolve_receipt::Verification;
 
 use super::{as_strings, question, sample, world_with_its_signer};
 

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::Command;
 
 use clresolve::Config;
-use clresolve::payment::settlement::{Decided, Purchase};
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
-use clresolve::verdict::receipt::judge::{ReceiptCheck, Status};
-use clresolve::verdict::receipt::question::Request;
-use clresolve::verdict::receipt::{ReceiptQuestion, Verification};
-use clresolve::verdict::{State, canonical_digest};
+use clresolve_core::state::State;
+use clresolve_payment::settlement::{Decided, Purchase};
+use clresolve_receipt::judge::{ReceiptCheck, Status};
+use clresolve_receipt::question::Request;
+use clresolve_receipt::{ReceiptQuestion, Verification};
+use clresolve_verdict::verdict::canonical_digest;
 use serde_json::{Value, json};
 
 use super::{sample, schema};

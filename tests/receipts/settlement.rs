@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use clresolve::config::{ChainId, Config, Endpoint, Grade, ProofDemand, RegistryChain};
-use clresolve::payment::settlement::{Purchase, ShownBy};
-use clresolve::reason::Code;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::{CHAIN_ID, RpcFault};
 use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, Sandbox, SandboxPurchase, World};
-use clresolve::verdict::State;
-use clresolve::verdict::receipt::judge::{ReceiptCheck, Row, Status};
-use clresolve::verdict::receipt::{ReceiptQuestion, Verification};
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use clresolve_payment::settlement::{Purchase, ShownBy};
+use clresolve_receipt::judge::{ReceiptCheck, Row, Status};
+use clresolve_receipt::{ReceiptQuestion, Verification};
 use serde_json::Value;
 
 use super::{question, run, sample, schema};

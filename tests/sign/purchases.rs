@@ -1,8 +1,8 @@
 //! A purchase that a forger puts around a name's bundle which somebody else has signed.
 
-use clresolve::bundle::purchase::{Evidence, Papers, PurchaseBundle};
-use clresolve::profile::Profiles;
-use clresolve::verdict::receipt::judge::ReceiptSigner;
+use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
+use clresolve_receipt::judge::ReceiptSigner;
+use clresolve_verdict::profile::Profiles;
 
 use super::*;
 

@@ -1,12 +1,12 @@
 //! Signed documents about receipts: made from a live verdict, and held to agent, receipt, request, time and key.
 
-use clresolve::chain::Proof;
-use clresolve::payment::settlement::{Settlement, ShownBy};
 use clresolve::sign::{ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt};
-use clresolve::verdict::Anchor;
-use clresolve::verdict::receipt::document::ReceiptSetting;
-use clresolve::verdict::receipt::judge::ReceiptKnowledge;
-use clresolve::verdict::receipt::{Verification, judge};
+use clresolve_core::reading::Proof;
+use clresolve_payment::settlement::{Settlement, ShownBy};
+use clresolve_receipt::document::ReceiptSetting;
+use clresolve_receipt::judge::ReceiptKnowledge;
+use clresolve_receipt::{Verification, judge};
+use clresolve_verdict::verdict::Anchor;
 
 use super::*;
 

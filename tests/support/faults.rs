@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use clresolve::cid::build::{Blocks, Layout, car, tree};
-use clresolve::cid::{Budget, ContentId, ContentPath, Walk};
 use clresolve::fetch::Cause;
+use clresolve_ipfs::build::{Blocks, Layout, car, tree};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
 
 use crate::SHORT;
 use crate::server::{Answer, answer, gzip, status};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use clresolve::reason::{Code, Step};
-use clresolve::verdict::{Incident, Verdict};
+use clresolve_core::reason::{Code, Step};
+use clresolve_verdict::incident::Incident;
+use clresolve_verdict::verdict::Verdict;
 use serde_json::Value;
 
 use super::scenario::Ask;

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Output, Stdio};
 
-use clresolve::digest::Digest;
+use clresolve_core::digest::Digest;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -8,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use clresolve::chain::BlockSelector;
 use clresolve::config::ProofDemand;
-use clresolve::reason::Code;
 use clresolve::sandbox::ChainState;
 use clresolve::sandbox::GatewayManners;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::spec::{Agent, PlainName, SchemaDefect, Spec};
-use clresolve::verdict::{DENIED_BY_DEFAULT, Depth, GateVerbs, NearMiss, State, Status};
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::reason::Code;
+use clresolve_core::state::{NearMiss, State};
+use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GateVerbs};
+use clresolve_verdict::verdict::{Depth, Status};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
 //! What cards of other systems are computed from: Orloj's resources, and ledgers.
 
-use clresolve::card::Card;
-use clresolve::check;
-use clresolve::generate::{BaseUrl, Cards, Source};
-use clresolve::ledger::{Lambda, Ledger, Projection};
+use clresolve_cards::generate::{BaseUrl, Cards, Source};
+use clresolve_cards::ledger::{Lambda, Ledger, Projection};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check;
 use jiff::Timestamp;
 
 /// Every member that a card may have.

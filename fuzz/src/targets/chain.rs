@@ -8,16 +8,16 @@ use alloy_primitives::{B256, Bytes, U256, keccak256};
 use alloy_rpc_types_eth::Header;
 use alloy_sol_types::SolValue as _;
 use async_trait::async_trait;
-use clresolve::chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
-use clresolve::chain::transport::{HttpPost, PostError};
-use clresolve::chain::{
-    Answer, BlockSelector, Chain as _, ChainConfig, ChainError, Coins, Contracts, Endpoint, Found, GradeDemand,
-    Reading, RpcChain,
-};
 use clresolve::fetch::FetchError;
 use clresolve::fetch::ccip::{URL_LIMIT, answered, expand};
-use clresolve::name::EnsName;
-use clresolve::records::Record;
+use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
+use clresolve_chain::transport::{HttpPost, PostError};
+use clresolve_chain::{Chain as _, ChainConfig, Endpoint, RpcChain};
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::Coins;
+use clresolve_core::reading::{Answer, BlockSelector, ChainError, Found, GradeDemand, Reading};
+use clresolve_core::records::Record;
+use clresolve_state::Contracts;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use url::Url;
@@ -150,7 +150,7 @@ impl Wire {
     }
 
     fn call(&self, transaction: &Value) -> &Call {
-        let is_aggregate = transaction["to"] == json!(clresolve::chain::MULTICALL3);
+        let is_aggregate = transaction["to"] == json!(clresolve_state::MULTICALL3);
         if is_aggregate || self.look_ups.is_empty() {
             return &self.aggregate;
         }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use clresolve::cid::build::{self, Blocks};
-use clresolve::cid::car::{CarError, CarLimits, CarReader, Section};
-use clresolve::cid::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, cat_car};
+use clresolve_ipfs::build::{self, Blocks};
+use clresolve_ipfs::car::{CarError, CarLimits, CarReader, Section};
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, cat_car};
 
 /// Small enough that an input of a few hundred bytes can reach every bound.
 const BUDGET: Budget =

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use clresolve::verdict::State;
+use clresolve_core::state::State;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decide::Selected;
 use clresolve_payment::request::{Demand, MAX_URL_BYTES, MAX_WORD_BYTES};

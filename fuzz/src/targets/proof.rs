@@ -9,8 +9,9 @@ use alloy_rpc_types_eth::{EIP1186AccountProofResponse, EIP1186StorageProof, Head
 use alloy_trie::proof::ProofRetainer;
 use alloy_trie::root::ordered_trie_root_with_encoder;
 use alloy_trie::{HashBuilder, Nibbles, TrieAccount};
-use clresolve::chain::receipts::{ReceiptProof, ReceiptProofError, StatedReceipt};
-use clresolve::chain::{Execution, HashedHeader, verify_proof};
+use clresolve_core::execution::Execution;
+use clresolve_state::receipts::{ReceiptProof, ReceiptProofError, StatedReceipt};
+use clresolve_state::{HashedHeader, verify_proof};
 use serde_json::Value;
 
 use super::chain::{HEADER, told_header};

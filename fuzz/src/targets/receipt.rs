@@ -1,8 +1,8 @@
 //! What an agent sends as a receipt.
 
-use clresolve::name::EnsName;
 use clresolve::sign::PublicKey;
-use clresolve::verdict::State;
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
 use clresolve_receipt::judge;
 use clresolve_receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
 use clresolve_receipt::question::Request;

@@ -1,11 +1,11 @@
 //! Cards of every system: recognised by their shape, judged, converted.
 
-use clresolve::card::Card;
-use clresolve::convert::{MAX_LOST, convert};
-use clresolve::lint::lint;
-use clresolve::profile::{DEFAULT, Profiles};
-use clresolve::reason::Effect;
-use clresolve::system::{CardSystem, Detection, Rules, detect};
+use clresolve_cards::convert::{MAX_LOST, convert};
+use clresolve_cards::lint::lint;
+use clresolve_cards::system::{CardSystem, Detection, Rules, detect};
+use clresolve_core::reason::Effect;
+use clresolve_verdict::card::Card;
+use clresolve_verdict::profile::{DEFAULT, Profiles};
 
 /// Any bytes as a card of any system: findings have a place in the text, and a conversion lists what it loses.
 pub(crate) fn system(input: &[u8]) {

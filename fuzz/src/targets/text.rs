@@ -3,20 +3,21 @@
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use clresolve::card::Card;
-use clresolve::chain::{Answer, Block, BlockSelector, Found, Grade, Holding, PaymentRecords, Proof, Reading};
-use clresolve::check::{self, Policy};
-use clresolve::cid::{ContentId, ContentPath};
-use clresolve::digest::Digest;
-use clresolve::evidence::{Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
-use clresolve::lint::lint;
-use clresolve::name::{EnsName, MAX_NAME_BYTES, normalize};
-use clresolve::profile::{Profile, Profiles};
-use clresolve::reason::Effect;
-use clresolve::records::{Key, Record, RecordSet};
-use clresolve::system::{CardSystem, Rules};
-use clresolve::text::{Foreign, is_unsafe};
-use clresolve::verdict::State;
+use clresolve_cards::lint::lint;
+use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::digest::Digest;
+use clresolve_core::name::{EnsName, MAX_NAME_BYTES, normalize};
+use clresolve_core::payment::PaymentRecords;
+use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use clresolve_core::reason::Effect;
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::state::State;
+use clresolve_core::text::{Foreign, is_unsafe};
+use clresolve_ipfs::{ContentId, ContentPath};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::{self, Policy};
+use clresolve_verdict::evidence::{Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
+use clresolve_verdict::profile::{Profile, Profiles};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -108,7 +109,7 @@ fn evidence(records: RecordSet) -> Evidence {
         mirror: Walked::NotAsked,
         liars: Vec::new(),
         schemas: None,
-        continuity: clresolve::evidence::continuity::Continuity::NotAsked,
+        continuity: clresolve_verdict::evidence::continuity::Continuity::NotAsked,
         links: None,
         misspelt_keys: Vec::new(),
     }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use alloy_primitives::B256;
+use clresolve_chain::{Endpoint, Source};
 use jiff::{SignedDuration, Timestamp};
 
 use super::budget::Budget;
-use crate::chain::{Endpoint, Source};
 
 /// How long an endpoint is doubted that announced a block which did not come in time. Its hints still have names read
 /// again, but no run waits for their blocks. So it withholds no name for more than a small part of the time.

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use alloy_primitives::{Address, B256, keccak256};
+use clresolve_chain::Source;
+use clresolve_core::name::EnsName;
+use clresolve_verdict::verdict::Verdict;
 
 use crate::cache::key::CacheKey;
-use crate::chain::Source;
-use crate::name::EnsName;
-use crate::verdict::Verdict;
 
 /// Most labels of a name that is followed, so that the index has a bounded number of nodes for each entry. Longer names
 /// keep their time.

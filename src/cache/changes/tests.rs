@@ -1,17 +1,17 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use clresolve_core::reading::{Block, Grade, Proof};
+use clresolve_chain::Change;
+use clresolve_core::digest::Digest;
+use clresolve_core::reading::{Block, BlockSelector, Grade, Proof};
 use clresolve_verdict::sample;
+use clresolve_verdict::verdict::{Anchor, AnchorBlock, Depth};
 use jiff::ToSpan as _;
 
 use super::budget::{HINTS_AT_ONCE, HINTS_PER_SECOND};
 use super::*;
 use crate::cache::{Before, VerdictCache};
-use crate::chain::{BlockSelector, Change};
 use crate::config::CacheConfig;
-use crate::digest::Digest;
-use crate::verdict::{Anchor, AnchorBlock, Depth};
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
 const RESOLVER: Address = Address::repeat_byte(7);

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
+use clresolve_audit::difference::Kind;
+use clresolve_cards::system::CardSystem;
+use clresolve_core::name::EnsName;
 
 use super::cards::card_system;
 use super::output::{OutArgs, OutputArgs, ReportOutputArgs, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
-use crate::chain::WantedNames;
 use crate::cli::expect::ExpectArgs;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
-use crate::name::EnsName;
-use crate::system::CardSystem;
-use clresolve_audit::difference::Kind;
+use crate::resolve::WantedNames;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct VerifyArgs {

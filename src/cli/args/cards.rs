@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
+use clresolve_cards::generate::BaseUrl;
+use clresolve_cards::ledger::{AgentId, Lambda};
+use clresolve_cards::system::CardSystem;
+use clresolve_ipfs::build::ImportProfile;
 use jiff::Timestamp;
 
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
 use super::world::{OfflineArgs, WorldArgs};
-use crate::cid::build::ImportProfile;
-use crate::generate::BaseUrl;
-use crate::ledger::{AgentId, Lambda};
 use crate::plan::Payee;
-use crate::system::CardSystem;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use clresolve_cards::signature::DidWeb;
+use clresolve_core::text;
 
 use super::output::{OutArgs, OutputArgs};
 use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
 use crate::config::parse_issuer;
-use crate::signature::DidWeb;
-use crate::text;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, bail};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Block, BlockSelector, ChainError};
+use clresolve_core::reason::Code;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::check::records::behind;
+use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
-use crate::chain::{Block, BlockSelector, ChainError};
-use crate::check::records::behind;
 use crate::cli::input;
 use crate::cli::new_file;
 use crate::cli::notice;
 use crate::cli::output::{self, Unwritable};
 use crate::config::ChainConfig;
-use crate::name::EnsName;
-use crate::reason::Code;
 use crate::resolve::{Question, Resolver};
-use crate::text::Foreign;
-use crate::verdict::Resolution;
 
 /// The form of the file.
 const SCHEMA: &str = "clresolve.pin/1";

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use clresolve_audit::Difference;
+use clresolve_audit::difference::{Change, Comparison, Kind};
+use clresolve_core::text::Foreign;
+
 use crate::cli::args::AuditDiffArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
-use crate::text::Foreign;
-use clresolve_audit::Difference;
-use clresolve_audit::difference::{Change, Comparison, Kind};
 
 /// What stands where there is nothing.
 const NOTHING: &str = "nothing";

@@ -4,22 +4,22 @@ use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use clresolve_audit::list_digest::ListDigester;
+use clresolve_audit::{AuditCounts, Ending, Past, Presence, Row};
+use clresolve_core::digest::Digest;
+use clresolve_core::reading::GradeDemand;
+use clresolve_core::reason::{Code, Effect, Step};
+use clresolve_verdict::trust::Resolution;
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
 
 use super::block_pin::{BlockPin, MOST_TRIES};
 use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
-use crate::chain::GradeDemand;
 use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
 use crate::config::Config;
-use crate::digest::Digest;
-use crate::reason::{Code, Effect, Step};
 use crate::resolve::{Question, Resolver};
-use crate::verdict::Resolution;
-use clresolve_audit::list_digest::ListDigester;
-use clresolve_audit::{AuditCounts, Ending, Past, Presence, Row};
 
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {

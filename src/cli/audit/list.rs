@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::B256;
 use anyhow::Context as _;
+use clresolve_core::name::EnsName;
+use clresolve_core::text::Foreign;
 use serde::Serialize;
 
-use crate::chain::{FoundNames, Spellings, WantedNames};
 use crate::cli::args::{AuditListArgs, Format};
 use crate::cli::exit::Exit;
 use crate::cli::names::{self, Line};
@@ -14,8 +15,7 @@ use crate::cli::notice;
 use crate::cli::output::{Output, Results};
 use crate::cli::progress::Progress;
 use crate::cli::world::{Reader, World, WorldFiles};
-use crate::name::EnsName;
-use crate::text::Foreign;
+use crate::resolve::{FoundNames, Spellings, WantedNames};
 
 pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
     crate::cli::runtime::run_async(list(args))

@@ -7,19 +7,19 @@ use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
+use clresolve_audit::list_digest::identity;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Code;
+use clresolve_core::text::{Foreign, excerpt, without_secrets};
+use clresolve_core::uri;
 use url::Url;
 
 use self::manifest::Document;
 use crate::cli::args::AuditArgs;
 use crate::cli::input::{self, STDIN};
 use crate::cli::names::{Distinct, Line};
-use crate::digest::Digest;
-use crate::reason::Code;
 use crate::resolve::REGISTRY_LIMIT;
 use crate::resolve::Resolver;
-use crate::text::{Foreign, excerpt, without_secrets};
-use crate::uri;
-use clresolve_audit::list_digest::identity;
 
 /// A registry that is audited.
 pub(super) struct Registry {

@@ -2,13 +2,14 @@
 
 use std::io::{self, BufWriter, Write};
 
+use clresolve_audit::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope};
+use clresolve_core::text::Foreign;
+
 use super::history::History;
 use super::rows::Spool;
 use crate::cli::args::ReportFormat;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Unwritable};
-use crate::text::Foreign;
-use clresolve_audit::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope};
 
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
 pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use clresolve_audit::governance_log::{Form, GovernanceLog, MAX_LOG_BYTES, MalformedRow};
+use clresolve_audit::log_check::{LogCheck, Missing, NamedRow};
+use clresolve_core::text::Foreign;
 
 use crate::cli::args::AuditResolutionArgs;
 use crate::cli::exit::Exit;
 use crate::cli::input;
 use crate::cli::output::{Output, Results};
-use crate::text::Foreign;
-use clresolve_audit::governance_log::{Form, GovernanceLog, MAX_LOG_BYTES, MalformedRow};
-use clresolve_audit::log_check::{LogCheck, Missing, NamedRow};
 
 pub(super) fn run(args: &AuditResolutionArgs) -> anyhow::Result<Exit> {
     let read = [("--log", Some(&*args.log)), ("--since", args.since.as_deref()), ("the report", Some(&*args.report))];

@@ -9,14 +9,14 @@ use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use clresolve_audit::{AuditCounts, Ending, Row, Rows, Scope};
+use clresolve_core::digest::{Digest, Digester};
+use clresolve_verdict::verdict::Tool;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::input::{STDIN, shown};
 use crate::cli::new_file::beside;
 use crate::cli::output::Unwritable;
-use crate::digest::{Digest, Digester};
-use crate::verdict::Tool;
-use clresolve_audit::{AuditCounts, Ending, Row, Rows, Scope};
 
 /// The schema identifier of a journal.
 const SCHEMA: &str = "clresolve.audit-journal/1";
@@ -332,9 +332,9 @@ fn pin_beside(journal: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain::GradeDemand;
-    use crate::verdict::{Depth, Pinned};
     use clresolve_audit::{Demands, Registry};
+    use clresolve_core::reading::GradeDemand;
+    use clresolve_verdict::verdict::{Depth, Pinned};
 
     fn row(line: u64) -> Row {
         Row::unreadable(line, "a\u{202e}b", None, "not UTF-8")

@@ -5,23 +5,23 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use clresolve_audit::PublishedSchema;
+use clresolve_core::reason::Reason;
+use clresolve_core::state::State;
+use clresolve_core::text::Foreign;
+use clresolve_verdict::card::Side;
+use clresolve_verdict::check::schemas::published;
+use clresolve_verdict::evidence::BoundSchema;
+use clresolve_verdict::manifest::Verb;
+use clresolve_verdict::profile::Profile;
 use futures_util::{Stream, StreamExt as _, stream};
 
-use crate::card::Side;
-use crate::check::schemas::published;
 use crate::cli::args::{AuditSchemasArgs, Format};
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
 use crate::cli::progress::Progress;
 use crate::cli::render::Palette;
 use crate::cli::world::{Reader, World, WorldFiles};
-use crate::evidence::BoundSchema;
-use crate::manifest::Verb;
-use crate::profile::Profile;
-use crate::reason::Reason;
-use crate::text::Foreign;
-use crate::verdict::State;
-use clresolve_audit::PublishedSchema;
 
 /// Schemas that are fetched at the same time: all of a layer come from one host and a few gateways.
 const AT_ONCE: usize = 4;

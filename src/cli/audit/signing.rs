@@ -4,6 +4,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
+use clresolve_audit::{Past, PastError};
+use clresolve_core::text::Foreign;
 use serde_json::{Value, json};
 
 use crate::cli::args::{AuditSignArgs, AuditVerifyArgs};
@@ -13,8 +15,6 @@ use crate::cli::output::{Output, Results};
 use crate::sign::{
     MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_report, verify_report,
 };
-use crate::text::Foreign;
-use clresolve_audit::{Past, PastError};
 
 /// Longest end of a line behind a signature, in bytes.
 const LINE_END: usize = 2;

@@ -1,12 +1,12 @@
 //! Where the names of an audit come from: a list, a registry, or both, the list first.
 
+use clresolve_audit::list_digest::ListDigester;
+use clresolve_audit::{Listing, Presence};
+use clresolve_core::digest::Digest;
 use tokio::sync::mpsc;
 
 use super::registry::Registry;
 use crate::cli::names::{Line, List, NamesError, Reader};
-use crate::digest::Digest;
-use clresolve_audit::list_digest::ListDigester;
-use clresolve_audit::{Listing, Presence};
 
 /// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
 const READ_AHEAD: usize = 64;

@@ -4,6 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use clresolve_ipfs::car::CarFeed;
+use clresolve_ipfs::{ContentId, Progress, Walk, WalkError};
 use jiff::Timestamp;
 use tokio::task::yield_now;
 use tokio::time::Instant;
@@ -15,8 +17,6 @@ use super::reorder_budget::{ReorderBudget, Reservation};
 use super::retrieval::{Retrieval, Want};
 use super::route::{Route, media_type};
 use super::score::{Scores, Turn};
-use crate::cid::car::CarFeed;
-use crate::cid::{ContentId, Progress, Walk, WalkError};
 use crate::fetch::egress::{Departure, Reply, SHORT_BODY, deadline_in};
 use crate::fetch::whole_body;
 use crate::fetch::{Cause, FetchError};
@@ -220,7 +220,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Requests the missing blocks one by one. Each request ends with a supplied block, from this gateway or another,
-    /// or is the last. [`Budget::blocks`](crate::cid::Budget::blocks) therefore limits their number.
+    /// or is the last. [`Budget::blocks`](clresolve_ipfs::Budget::blocks) therefore limits their number.
     async fn blocks(&mut self, deadline: Instant) -> Result<(), GatewayFault> {
         let mut bytes_left = self.all.want.budget.dag_bytes;
         while let Some(cid) = self.wanted().await? {
@@ -351,6 +351,8 @@ fn looks_like_a_page(bytes: &[u8]) -> bool {
 mod tests {
     use std::collections::BTreeMap;
 
+    use clresolve_ipfs::build::{Layout, car, tree};
+    use clresolve_ipfs::{Budget, ContentPath};
     use futures_util::poll;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
@@ -359,8 +361,6 @@ mod tests {
     use super::super::gateway::Gateway;
     use super::super::score::{Hedging, LEAST};
     use super::*;
-    use crate::cid::build::{Layout, car, tree};
-    use crate::cid::{Budget, ContentPath};
     use crate::fetch::egress::{Call, Egress, EgressConfig};
 
     /// For operations that must succeed: the timeout is never reached.

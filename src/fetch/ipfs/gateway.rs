@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use clresolve_ipfs::ContentId;
 use url::{Host, Url};
 
-use crate::cid::ContentId;
 use crate::fetch::{Cause, EgressViolation, FetchError};
 
 /// How long a gateway that sent a wrong block is banned: long enough that it cannot slow down a daemon, short enough

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, WalkError, WalkedBlocks};
 
 use super::gateway::GatewayFault;
-use crate::cid::{Budget, ContentId, ContentPath, Proven, WalkError, WalkedBlocks};
 
 /// What to retrieve, and within which limits.
 #[derive(Clone, Copy, Debug)]

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clresolve_egress::header;
+use clresolve_ipfs::ContentId;
 use url::Url;
 
 use super::gateway::{DEFAULT_REST, Gateway, GatewayError, GatewayFault, MAX_REST, MIN_REST};
 use super::retrieval::Want;
-use crate::cid::ContentId;
 use crate::fetch::EgressViolation;
 use crate::fetch::OperatorClient;
 use crate::fetch::egress::{BodyBudget, Call, Departure, Egress, ForeignUrl, Reply};

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::text::Foreign;
+use clresolve_core::text::Foreign;
 
 /// Maximum number of characters shown of foreign text. It exceeds any line of suggested records, which are meant to be
 /// copied.

@@ -2,14 +2,15 @@
 //! the verdict.
 
 use clresolve_core::reading::Grade;
+use clresolve_core::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
+use clresolve_core::state::State;
 use clresolve_core::text::{capitalized, in_shell};
+use clresolve_verdict::verdict::{Anchor, Depth, Identity, Served, Verdict};
 use serde_json::Value;
 
 use super::html::{code, fact, facts, foreign, grouped, moment, verbatim};
 use super::walk::{self, Mark, sign};
 use crate::config::{ChainConfig, DEFAULT_PROFILE};
-use crate::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
-use crate::verdict::{Anchor, Depth, Identity, Served, State, Verdict};
 
 /// What a proven identity implies, as HTML: no verdict decides whom to pay.
 const WHOM_TO_PAY: &str =

@@ -1,8 +1,10 @@
 //! Draws the diagram of a resolution: name → chain → two sources → proof → card → verdict.
 
+use clresolve_core::reason::{Effect, Reason, Step};
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::{Status, StepReport, Verdict};
+
 use super::html::{foreign, grouped, short};
-use crate::reason::{Effect, Reason, Step};
-use crate::verdict::{State, Status, StepReport, Verdict};
 
 /// The status of a stage in the diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

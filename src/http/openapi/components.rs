@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::reason::{Code, Refusal};
-use crate::verdict::State;
+use clresolve_core::reason::{Code, Refusal};
+use clresolve_core::state::State;
 
 /// A document that occurs in responses.
 #[derive(Clone, Copy)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
+use clresolve_core::reason::Refusal;
 use serde_json::{Map, Value, json};
 
 use super::components::Component;
 use crate::http::problem;
-use crate::reason::Refusal;
 
 /// Defined in RFC 9457.
 const PROBLEM: &str = "application/problem+json";

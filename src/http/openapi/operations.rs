@@ -1,10 +1,14 @@
 //! The parameters and responses of every method of every route.
 
 use axum::http::StatusCode;
+use clresolve_cards::system::CardSystem;
+use clresolve_core::reason::Refusal;
 use clresolve_core::schema::{read_as, written_of};
 use clresolve_payment::DecisionRequest;
 use clresolve_receipt::ReceiptQuestion;
 use clresolve_request::RequestQuestion;
+use clresolve_verdict::profile::Profiles;
+use clresolve_verdict::verdict::Depth;
 use serde_json::{Value, json};
 
 use super::components::Component;
@@ -12,12 +16,8 @@ use super::operation::{Operation, RETRY_AFTER};
 use crate::http::probes::ProbeQuestion;
 use crate::http::verdicts::Batch;
 use crate::http::{discover, events, explorer, gate_path, lint, problem, system_cards, verdicts};
-use crate::profile::Profiles;
-use crate::reason::Refusal;
 use crate::registries::ProfileList;
 use crate::sign;
-use crate::system::CardSystem;
-use crate::verdict::Depth;
 
 /// The methods with which a proxy may call the gate.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use clresolve_core::reason::Reason;
 use clresolve_payment::decision::Outcome;
 use clresolve_payment::request::Demand;
 use clresolve_payment::terms::check_meta;
@@ -17,7 +18,6 @@ use crate::cpu_share::Urgency;
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};
-use crate::reason::Reason;
 use crate::resolve::{DecisionEvent, Question};
 
 pub(super) struct CheckPayment;

@@ -1,6 +1,7 @@
 //! `explain_reason`: what a reason code means.
 
 use async_trait::async_trait;
+use clresolve_core::reason::{Code, Fixer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,7 +10,6 @@ use super::tool::{Tool, arguments};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::Asker;
 use crate::mcp::form::{self, Form};
-use crate::reason::{Code, Fixer};
 use crate::registries;
 
 pub(super) struct ExplainReason;

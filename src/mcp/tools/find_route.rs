@@ -1,6 +1,7 @@
 //! `find_route`: which URL does an agent's entry stand for?
 
 use async_trait::async_trait;
+use clresolve_core::state::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,7 +11,6 @@ use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
 use crate::resolve::{Question, RouteAnswer};
-use crate::verdict::State;
 
 pub(super) struct FindRoute;
 

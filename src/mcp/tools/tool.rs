@@ -1,6 +1,7 @@
 //! What a tool is, and what several of them need.
 
 use async_trait::async_trait;
+use clresolve_core::reason::Refusal;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -9,7 +10,6 @@ use crate::cpu_share::Urgency;
 use crate::mcp::answer::{Answer, Failure};
 use crate::mcp::asker::Asker;
 use crate::mcp::form::Form;
-use crate::reason::Refusal;
 
 /// One tool.
 #[async_trait]

@@ -1,6 +1,8 @@
 //! `verify_agent`: is the binding of a name, its card and its entry real?
 
 use async_trait::async_trait;
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::Depth;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,7 +12,6 @@ use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker};
 use crate::mcp::form::{self, Form};
 use crate::resolve::Question;
-use crate::verdict::{Depth, State};
 
 pub(super) struct VerifyAgent;
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use clresolve_core::state::State;
 use clresolve_payment::settlement::Purchase;
 use clresolve_receipt::question::Request;
 use clresolve_receipt::{ReceiptQuestion, Verification};
@@ -15,7 +16,6 @@ use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
 use crate::mcp::form::{self, Form};
 use crate::resolve::Question;
-use crate::verdict::State;
 
 pub(super) struct VerifyReceipt;
 

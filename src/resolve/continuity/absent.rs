@@ -4,11 +4,11 @@ use std::path::Path;
 
 #[cfg(feature = "receipts")]
 use clresolve_receipt::replay::{Mark, Seen};
+use clresolve_verdict::evidence::Evidence;
+use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_verdict::verdict::Verdict;
 
 use crate::config::Config;
-use crate::evidence::Evidence;
-use crate::evidence::continuity::Continuity;
-use crate::verdict::Verdict;
 
 /// Cannot be constructed.
 #[derive(Clone)]

@@ -3,12 +3,13 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use clresolve_core::name::EnsName;
+
 use super::walk::{RunRequest, Walker};
 use crate::cache::{CacheKey, Finished, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
-use crate::name::EnsName;
 
 /// Cannot be constructed.
 #[derive(Clone)]

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use clresolve_chain::{MessageStream, NewHeads, Notice, StreamEnd};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
-use crate::chain::{MessageStream, NewHeads, Notice, StreamEnd};
 use crate::fetch::{Egress, FetchError, WebSocket};
 use crate::telemetry;
 

@@ -3,10 +3,11 @@
 use std::future::Future;
 use std::marker::PhantomData;
 
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Step;
+use clresolve_verdict::verdict::Status;
+
 use super::spans::RunSpans;
-use crate::name::EnsName;
-use crate::reason::Step;
-use crate::verdict::Status;
 
 #[derive(Clone)]
 pub(super) struct Progress;

@@ -3,16 +3,16 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::records::Key;
+use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_receipt::judge::ReceiptSigner;
 
 use super::{SignerError, SignerRecords, at_one_block, relied_on};
-use crate::name::EnsName;
-use crate::reason::{Code, Effect, Reason};
-use crate::records::Key;
 use crate::resolve::look_ups::{Beside, LookUpResult, LookUps};
 use crate::resolve::walk::Walker;
-use crate::verdict::State;
 
 /// The signer of an agent's receipts, or why it is unknown.
 type Known = Result<ReceiptSigner, Box<Reason>>;
@@ -83,11 +83,11 @@ impl SignerRecords {
 
 #[cfg(test)]
 mod tests {
+    use clresolve_core::records::Record;
     use clresolve_jose::KeyError;
 
     use super::super::tests::{InTurn, records};
     use super::*;
-    use crate::records::Record;
 
     /// The block at which the signer was read, or why it was not, and how many names were read.
     async fn read_at(blocks: &[u8]) -> (Result<u64, Code>, usize) {

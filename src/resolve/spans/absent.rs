@@ -2,9 +2,10 @@
 
 use std::future::Future;
 
+use clresolve_core::reason::Step;
+use clresolve_verdict::verdict::Verdict;
+
 use crate::clock::Clock;
-use crate::reason::Step;
-use crate::verdict::Verdict;
 
 #[derive(Clone)]
 pub(super) struct TraceQueue;

@@ -1,13 +1,12 @@
 //! The manifest of a registry (`meta/manifest.json`) and the descriptor that leads to it (`.well-known/agent.json`), as
 //! CommandLayer publishes them. Pure.
 
+use clresolve_audit::list_digest::identity;
+use clresolve_core::json::{self, JsonError, Limits, kind, locate, pointer};
 use serde_json::Value;
 
-use crate::card::json::{self, kind};
-use crate::card::{JsonError, Limits, locate, pointer};
 use crate::cli::names::{Line, MAX_LINE_BYTES};
 use crate::resolve::REGISTRY_LIMIT;
-use clresolve_audit::list_digest::identity;
 
 /// What a manifest may use up. A published entry has eleven values on three levels; these are for twice as many entries as
 /// [`REGISTRY_LIMIT`] has room for, on as many levels as a card may have.
