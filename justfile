@@ -96,12 +96,12 @@ worst-count:
 # send good, bad and hostile HTTP to a daemon and check every answer
 load rate="10000" seconds="60":
     cargo build --release -p clresolve -p clresolve-traffic
-    target/release/load {{rate}} {{seconds}}
+    crates/traffic/own-network target/release/load {{rate}} {{seconds}}
 
 # honest, hostile and worst-case traffic against a daemon: was an answer of the gate wrong or late?
 soak seconds="60":
     cargo build --release -p clresolve -p clresolve-traffic
-    target/release/soak {{seconds}}
+    crates/traffic/own-network target/release/soak {{seconds}}
 
 # an endpoint makes up changes without end, 10,000 a second at least: does it cost more than its budget?
 flood:

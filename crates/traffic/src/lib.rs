@@ -27,6 +27,19 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// processors, each with holes of its own.
 const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "2")];
 
+/// The address of a client, of the range for benchmarks (RFC 2544): a daemon counts all of loopback as one client.
+#[must_use]
+pub const fn client(group: u8, number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, group, number)
+}
+
+/// # Errors
+/// If the addresses of [`client`] are not this machine's.
+pub fn ensure_clients() -> anyhow::Result<()> {
+    TcpListener::bind((client(0, 1), 0)).context("198.18.0.0/15 is not local: start with crates/traffic/own-network")?;
+    Ok(())
+}
+
 /// A daemon, running. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Daemon {

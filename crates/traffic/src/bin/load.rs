@@ -7,8 +7,8 @@
 //!
 //! The embedded world runs in this process, the daemon in one of its own (the `clresolve` beside this program). What each
 //! name should get is what `clresolve sandbox --list -o json` prints. Good and bad questions come from one address,
-//! floods of unknown names from a second, hostile connections from others (`127.0.0.0/8`, hence Linux): what one client
-//! does must not change what another gets.
+//! floods of unknown names from a second, hostile connections from others (`own-network`): what one client does must not
+//! change what another gets.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,7 +26,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use clresolve_traffic::Daemon;
+use clresolve_traffic::{Daemon, client, ensure_clients};
 
 /// Connections that are kept alive, by what they ask for, and those that are opened anew for each hostile request.
 const STEADY: u32 = 64;
@@ -59,6 +59,7 @@ async fn main() -> anyhow::Result<()> {
     let mut number = |default: u32| arguments.next().map_or(Ok(default), |text| text.parse());
     let (rate, seconds) = (number(10_000)?, number(60)?);
     ensure!(rate > 0 && seconds > 0, "expected: load [REQUESTS A SECOND] [SECONDS]");
+    ensure_clients()?;
 
     let sandbox = Sandbox::start().await?;
     let folder = tempfile::tempdir()?;
@@ -220,7 +221,7 @@ impl Run {
             turn += 1;
             let is_gate = turn.is_multiple_of(2);
             let path = format!("/v1/{}/none-{number}-{turn}.eth", if is_gate { "gate" } else { "verdicts" });
-            let judged = match ask_on(&mut line, Ipv4Addr::new(127, 0, 0, 2), self.to, &path).await {
+            let judged = match ask_on(&mut line, client(0, 2), self.to, &path).await {
                 Ok(answer) if is_gate => is_decision(&answer, false),
                 Ok(answer) if is_refusal(&answer) => {
                     self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -241,7 +242,7 @@ impl Run {
         while pace.next().await {
             turn += 1;
             let attack = &attacks[turn % attacks.len()];
-            let from = Ipv4Addr::new(127, 0, 1, u8::try_from(1 + turn % 200).unwrap_or(1));
+            let from = client(1, u8::try_from(1 + turn % 200).unwrap_or(1));
             let judged = timeout(PATIENCE, attack.run(from, self.to)).await;
             let judged = judged.unwrap_or_else(|_| Err("no end".to_owned()));
             self.counts.judge(&self.counts.hostile, attack.what, judged);
@@ -257,7 +258,7 @@ impl Run {
             ("a slow body", batch, Some("408")),
             ("a slow line", "GET", None),
         ];
-        let from = Ipv4Addr::new(127, 0, 2, u8::try_from(1 + number).unwrap_or(1));
+        let from = client(2, u8::try_from(1 + number).unwrap_or(1));
         for (what, sent, answer) in kinds.into_iter().cycle().skip(number as usize) {
             if Instant::now() + 3 * DAEMON_WAITS > end {
                 return;

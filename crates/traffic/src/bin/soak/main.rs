@@ -7,8 +7,9 @@
 //!
 //! The world runs in this process, the daemon in one of its own (the `clresolve` beside this program) with the
 //! shipped limits but for the number of runs, which is unbounded, and the pools of the cache, which are small: what they
-//! keep by design is not what floods cost. Nobody reads its log. An answer of the gate to a cached name is late when it takes longer than the
-//! gate's deadline plus the worst `livez` of the same run. Clients are addresses of `127.0.0.0/8`, hence Linux.
+//! keep by design is not what floods cost. Nobody reads its log. An answer of the gate to a cached name is late when it
+//! takes longer than the gate's deadline plus the worst `livez` of the same run. Each client has an address of its own
+//! (`own-network`).
 
 mod documents;
 
@@ -27,7 +28,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use clresolve_traffic::{Daemon, announce};
+use clresolve_traffic::{Daemon, announce, client, ensure_clients};
 use documents::{DocumentAnswer, Question};
 
 /// Clients that ask the gate for cached names, and the pause of each between two questions.
@@ -94,6 +95,7 @@ const ATTACKERS: [(&str, &str); 6] = [
 async fn main() -> anyhow::Result<()> {
     let seconds = std::env::args().nth(1).map_or(Ok(60), |text| text.parse::<u64>())?;
     ensure!(seconds > 0, "expected: soak [SECONDS]");
+    ensure_clients()?;
     let world = World::start(&spec().map_err(anyhow::Error::msg)?).await?;
     let folder = tempfile::tempdir()?;
     let mut config = world.config();
@@ -248,7 +250,7 @@ impl Run {
     async fn liveness(self: Arc<Self>) {
         while self.goes_on() {
             let asked = Instant::now();
-            match self.ask(Ipv4Addr::new(127, 0, 0, 9), &get("/livez")).await {
+            match self.ask(client(0, 1), &get("/livez")).await {
                 Ok(said) if said.starts_with("HTTP/1.1 200 ") => {
                     self.livez.lock().expect("no panic").push(asked.elapsed());
                 }
@@ -260,7 +262,7 @@ impl Run {
 
     /// Cached names. A good one is refreshed before its verdict ends, so that it is never refused.
     async fn honest(self: Arc<Self>, number: u8) {
-        let from = Ipv4Addr::new(127, 0, 1, 1 + number);
+        let from = client(1, 1 + number);
         let mut line = None;
         for (path, wanted) in
             [("/v1/gate/good.eth/summarize", "200"), ("/v1/gate/bad.eth/summarize", "403")].into_iter().cycle()
@@ -294,7 +296,7 @@ impl Run {
     }
 
     async fn worst(self: Arc<Self>, number: u8) {
-        let from = Ipv4Addr::new(127, 0, 2, 1 + number);
+        let from = client(2, 1 + number);
         for turn in 0_u64.. {
             if !self.goes_on() {
                 return;
@@ -307,7 +309,7 @@ impl Run {
     }
 
     async fn deep(self: Arc<Self>, number: u8) {
-        let from = Ipv4Addr::new(127, 0, 7, 1 + number);
+        let from = client(7, 1 + number);
         for turn in 0_u64.. {
             if !self.goes_on() {
                 return;
@@ -328,7 +330,7 @@ impl Run {
 
     /// All documents again and again, each client from another one on.
     async fn send(self: Arc<Self>, number: u8) {
-        let from = Ipv4Addr::new(127, 0, 6, 1 + number);
+        let from = client(6, 1 + number);
         let first = usize::from(number) * self.documents.len() / usize::from(SENDERS);
         for question in self.documents.iter().cycle().skip(first) {
             if !self.goes_on() {
@@ -345,7 +347,7 @@ impl Run {
     }
 
     async fn attack(self: Arc<Self>, number: u8, name: &str) {
-        let from = Ipv4Addr::new(127, 0, 3, 1 + number);
+        let from = client(3, 1 + number);
         let path = format!("/v1/gate/{name}.eth/summarize");
         while self.goes_on() {
             self.never_opens(from, &path).await;
@@ -363,7 +365,7 @@ impl Run {
 
     /// Takes all connections that one client may have, and again those that it loses.
     async fn hold(self: Arc<Self>, number: u8) {
-        let from = Ipv4Addr::new(127, 0, 4, 1 + number);
+        let from = client(4, 1 + number);
         let sent = ["", "GET /v1/gate/good.eth HTTP/1.1\r\nx: ", "GET /livez HTTP/1.1\r\n\r\n"];
         let mut held: Vec<TcpStream> = Vec::new();
         while self.goes_on() {
@@ -380,7 +382,7 @@ impl Run {
     }
 
     async fn hostile(self: Arc<Self>, number: u8) {
-        let from = Ipv4Addr::new(127, 0, 5, 1 + number);
+        let from = client(5, 1 + number);
         let long = "x".repeat(150);
         let gate = "/v1/envoy/good.eth/summarize";
         let attacks = [
