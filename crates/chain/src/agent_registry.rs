@@ -1,8 +1,9 @@
-//! [`AgentRegistry`]: what the identity registry of ERC-8004 on some chain says of an agent.
+//! [`AgentRegistry`]: reads an agent's entry in the ERC-8004 identity registry of a chain.
 //!
-//! The endpoints first agree on a finalized block and on a newest one, and then on what the registry says in both: two
-//! round trips, but no other contract is needed on that chain, and whatever its `block.number` means is of no concern. Each
-//! endpoint is asked about its own newest block: in one that all share, an endpoint behind could hide what others see.
+//! The endpoints first agree on a finalized block and on a newest block, then on the registry's state at both. This
+//! takes two round trips but needs no other contract on that chain, and does not depend on the meaning of
+//! `block.number` there. Each endpoint answers for its own newest block: at a shared block, one lagging endpoint could
+//! hide what the others see.
 
 use std::sync::Arc;
 
@@ -21,46 +22,46 @@ use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::request::{by_hash, eth_call, revert_data};
 use crate::transport::HttpPost;
 
-/// The registry of one chain, read through endpoints of that chain.
+/// The identity registry of one chain.
 pub struct AgentRegistry {
     pool: EndpointPool,
     address: Address,
 }
 
-/// What the registry says of an agent.
+/// The registry's entry for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentReading {
-    /// The finalized block that was read.
+    /// The finalized block at which the entry was read.
     pub block: Block,
-    /// The address at which the agent is paid; `None` where none is set, or no such agent is.
+    /// The address at which the agent is paid. `None` if none is set or the agent does not exist.
     pub wallet: Option<Address>,
-    /// The same at the newest block.
+    /// The payment address at the newest block.
     pub latest_wallet: Option<Address>,
-    /// The URI of its registration file; `None` where no such agent is.
+    /// The URI of the agent's registration file. `None` if the agent does not exist.
     pub uri: Option<String>,
-    /// How far the endpoints vouch for it.
+    /// How far the endpoints vouch for the entry.
     pub proof: Proof,
 }
 
-/// Why nothing is known of an agent.
+/// Why an agent could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AgentError {
     /// The chain could not be read.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// What answered is no registry.
+    /// The contract that answered is not an identity registry.
     #[error(transparent)]
     NotARegistry(#[from] NotARegistry),
 }
 
 impl AgentRegistry {
-    /// The registry at `address`, read as `config` says through `http`, the door for the operator's URLs. Of the
-    /// configuration the contracts, the coin types and CCIP-Read are not used.
+    /// A reader for the registry at `address`. Requests go through `http`, the client for the operator's URLs. The
+    /// contracts, coin types and CCIP-Read setting of `config` are ignored.
     pub fn new(address: Address, config: ChainConfig, http: &Arc<dyn HttpPost>, clock: Clock) -> Self {
         Self { pool: EndpointPool::new(config, http).with_clock(clock), address }
     }
 
-    /// What the registry says of `agent` at the finalized block, and of its wallet at each endpoint's newest one.
+    /// Reads the entry of `agent` at the finalized block, and its payment address at each endpoint's newest block.
     ///
     /// # Errors
     /// [`AgentError`].
@@ -89,9 +90,9 @@ impl AgentRegistry {
         })
     }
 
-    /// What a call returns at the newest block of each endpoint. Only endpoints whose newest block was checked are asked:
-    /// those that agree on `newest`, and if these contradict each other or fail, all others whose newest block is recent and
-    /// not below `floor`.
+    /// Runs a call at each endpoint's own newest block. Asks only endpoints whose newest block was checked: those that
+    /// agree on `newest` and, if these contradict each other or fail, all others whose newest block is recent and not
+    /// below `floor`.
     async fn called_at_latest<V>(
         &self,
         newest: Consensus<V>,
@@ -115,7 +116,7 @@ impl AgentRegistry {
         answer
     }
 
-    /// What a call returns; `None` where the registry reverts, as it does for an agent that does not exist.
+    /// Runs a call. Returns `None` if the registry reverts, as it does for an agent that does not exist.
     async fn called(&self, client: &RpcClient, data: Bytes, block: BlockId) -> Result<Option<Bytes>, ChainError> {
         match client.request::<_, Bytes>("eth_call", (eth_call(self.address, data), block)).await {
             Ok(data) => Ok(Some(data)),

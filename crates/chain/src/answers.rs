@@ -1,4 +1,5 @@
-//! From findings to answers. What the findings leave to a look-up off the chain is looked up.
+//! Turns what an on-chain query found (its [`Findings`]) into an answer about the name. If the name requires an
+//! off-chain lookup (CCIP-Read), the lookup happens here.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,31 +28,32 @@ use crate::poll::{Newest, NewestVote};
 use crate::pool::{ChainConfig, EndpointPool};
 use crate::query::Query;
 
-/// Reads answers out of findings.
+/// Derives answers from findings.
 pub(crate) struct Answers {
     universal_resolver: Address,
-    /// `None` where look-ups off the chain are switched off.
+    /// `None` if CCIP-Read is disabled.
     lookups: Option<Lookups>,
-    /// Those about payments, which have less time.
+    /// Lookups for payment records, with a shorter time limit.
     payment_lookups: Option<Lookups>,
 }
 
-/// What the newest block says, before it is held against what was read.
+/// The answer at the newest block, before it is compared with the pinned reading.
 pub(crate) struct NewestAnswer {
     latest: Result<Latest, ChainError>,
-    /// The objection to the records, where they are one.
+    /// The objection, if the vote on the records is one.
     objection: Option<ChainError>,
-    /// All votes that are the same as what was read up to look-ups off the chain, with the endpoints that gave them.
+    /// Every vote that equals the pinned reading apart from off-chain lookups, with the endpoint that cast it.
     look_ups: Vec<(Arc<RpcEndpoint>, Findings)>,
     /// Number of operators that must agree.
     agree: usize,
 }
 
 impl NewestAnswer {
-    /// What the votes that count say beside `answer` and `holder`, which were read.
+    /// Compares the counted votes with `answer` and `holder` of the pinned reading.
     ///
     /// # Errors
-    /// The objection, where it reads the same: an endpoint that makes one up could hide that of others.
+    /// The objection, if it resolves to the same content: otherwise an endpoint with an invented objection could hide
+    /// the objections of others.
     fn beside(&self, answer: &Answer, holder: Option<Address>) -> Result<Latest, ChainError> {
         let latest = self.latest.clone()?;
         match &self.objection {
@@ -67,16 +69,16 @@ impl NewestAnswer {
     }
 }
 
-/// The part of the time for one request that a look-up about payments may take: half, so that a gateway that stalls there
-/// does not hold back records that were read in time.
+/// Divisor of the request timeout that gives the time limit of a payment lookup: half, so that a stalling gateway does
+/// not delay records that were read in time.
 const PAYMENT_PATIENCE: u32 = 2;
 
-/// Time for the look-ups that each endpoint follows for itself: as long as those of a gateway that answers well take. The
-/// objection that they may settle must not be lost with the time for the name.
+/// Time limit for the lookups that each endpoint follows on its own, sized for gateways that respond well. The
+/// objection that these lookups may settle must be reported before the time for the name runs out.
 const MAX_OWN_LOOK_UP_TIME: Duration = Duration::from_secs(1);
 
 impl Answers {
-    /// Follows look-ups through `gateway`, if the configuration says so.
+    /// Follows lookups through `gateway` if `config` enables CCIP-Read.
     pub(crate) fn new(config: &ChainConfig, gateway: Arc<dyn CcipReadGateway>) -> Self {
         let lookups = config.ccip.then(|| Lookups::new(gateway, config.timeout));
         Self {
@@ -86,7 +88,7 @@ impl Answers {
         }
     }
 
-    /// The answer about a name's records at `block`. A look-up asks `rpc`.
+    /// The answer about a name's records at `block`. Lookups send their calls to `rpc`.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -110,10 +112,10 @@ impl Answers {
         }
     }
 
-    /// What the name says about payments at `block`, where that is asked for. A look-up asks `rpc`.
+    /// The name's payment records at `block`, if the query asks for them. Lookups send their calls to `rpc`.
     ///
     /// # Errors
-    /// [`ChainError`], where none of it can be read. It says nothing about the records.
+    /// [`ChainError`] if no payment record can be read. The error does not affect the other records.
     pub(crate) async fn payment(
         &self,
         rpc: &RpcClient,
@@ -129,8 +131,8 @@ impl Answers {
         }
     }
 
-    /// What the newest block says, from the votes on it that count. A look-up asks the endpoints whose newest block counts:
-    /// any other could lead it through an older one.
+    /// The answer at the newest block, from the counted votes on it. Lookups send their calls only to endpoints whose
+    /// newest block counts: any other endpoint could resolve the lookup against an older block.
     pub(crate) async fn newest(&self, query: &Query, newest: Newest<Findings>, pool: &EndpointPool) -> NewestAnswer {
         let Newest { records, payment, look_ups, mut current, unheard, floor } = newest;
         let objection = records.objection();
@@ -142,19 +144,19 @@ impl Answers {
         let is_looked_up = matches!(&records.vote, Ok(Findings { resolved: Resolved::Offchain(_), .. }));
         let is_undecided = matches!(latest, Err(ChainError::Disagree(_) | ChainError::Unreachable(_)));
         if is_undecided && is_looked_up && objection.is_none() {
-            // One of them lies in its look-up, or too few have voted.
+            // An endpoint lies in its lookup, or too few have voted.
             let recent = pool.recent(unheard, floor).await;
             if !recent.is_empty() {
                 current.extend(recent);
                 latest = ask(&current).await;
             }
         }
-        // Who objects by what cannot be read may have made it up: the publisher is not to blame.
+        // An endpoint may have invented an objection that cannot be read, so the publisher is not blamed.
         let latest = latest.map_err(|error| objection.clone().unwrap_or(error));
         NewestAnswer { latest, objection, look_ups, agree: pool.agree() }
     }
 
-    /// What these votes on the newest block say.
+    /// The answer that these votes on the newest block give.
     async fn voted(
         &self,
         rpc: &RpcClient,
@@ -170,8 +172,8 @@ impl Answers {
         Ok(Latest { answer, holder: records.holder })
     }
 
-    /// What counts of the newest block beside `answer` and `holder`, which were read. Where that was found in what each
-    /// endpoint reads, it comes with the height up to which it was.
+    /// The newest answer that counts, compared with `answer` and `holder` of the pinned reading. If it was settled by
+    /// each endpoint's own lookup, returns the height up to which it holds as well.
     pub(crate) async fn beside(
         &self,
         query: &Query,
@@ -190,13 +192,13 @@ impl Answers {
         }
     }
 
-    /// The answer at the newest block where as many operators as must agree read this one there, and the height that all
-    /// of them have reached with it. Where they differ about payments, these are pending by `error`.
+    /// If enough operators resolve to `answer` at their newest block, returns it with the height that all of them have
+    /// reached. If they differ about payments, the payment records are pending with `error`.
     ///
-    /// Endpoints a block apart share no look-up that names its block, and cannot follow one together. So each follows its
-    /// own, and what they read is compared. Only those count that state what was read in all else: one that lies alone
-    /// hides neither another resolver nor other records. One that stalls holds up nobody for long: what the others say
-    /// must be known before the time for the name ends.
+    /// Endpoints one block apart cannot share a lookup that names its block. So each endpoint follows its own lookup,
+    /// and the results are compared. Only endpoints whose votes otherwise equal the pinned reading take part, so a
+    /// single liar can hide neither a changed resolver nor changed records. The time limit keeps a stalling endpoint
+    /// from delaying the others: their result must be known before the time for the name ends.
     async fn read_by_each(
         &self,
         query: &Query,
@@ -205,7 +207,7 @@ impl Answers {
         error: &ChainError,
     ) -> Option<(Answer, u64)> {
         let mut readings = FuturesUnordered::new();
-        // As many as voted, of the configured endpoints.
+        // At most as many as there were votes, all from configured endpoints.
         for (endpoint, vote) in &newest.look_ups {
             readings.push(self.read_by(endpoint, query, vote));
         }
@@ -217,7 +219,7 @@ impl Answers {
                 }
             }
         };
-        // At the end of the time counts what was read until then.
+        // On timeout, the results received so far count.
         let _ = timeout(MAX_OWN_LOOK_UP_TIME, compare).await;
         if let Some(height) = alike.reached(&alike.all) {
             return Some((answer.clone(), height));
@@ -226,8 +228,8 @@ impl Answers {
         Some((query.with_payment(answer.clone(), Err(error.clone())), height))
     }
 
-    /// What the vote of an endpoint on the newest block reads as by the word of that endpoint alone, with its operator and
-    /// the height of the vote. `None` where that cannot be read.
+    /// Resolves an endpoint's vote on the newest block using that endpoint alone. Returns the answer with the operator
+    /// and the height of the vote, or `None` if the vote cannot be resolved.
     async fn read_by<'e>(
         &self,
         endpoint: &'e RpcEndpoint,
@@ -238,8 +240,8 @@ impl Answers {
         Some((endpoint.operator.as_str(), vote.block, answer))
     }
 
-    /// The answer at `block`: the records from the one findings, what the name says about payments from the other. Look-ups
-    /// for both go on at the same time.
+    /// The answer at `block`, with the records from `records` and the payment records from `payment`. Lookups for both
+    /// run concurrently.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -261,7 +263,7 @@ impl Answers {
         Ok(query.with_payment(answer, payment))
     }
 
-    /// The `count` further records that `query` requests at `block`. A look-up asks `rpc`.
+    /// The `count` further records that `query` requests at `block`. Lookups send their calls to `rpc`.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -279,7 +281,7 @@ impl Answers {
         }
     }
 
-    /// Address and holder of an owner's name at `block`.
+    /// The address and holder of an owner's name at `block`.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -312,18 +314,18 @@ impl Answers {
     }
 }
 
-/// The operators that read the same at the newest block, each with a height that it has reached.
+/// Operators with the same content at the newest block, each with the height that it has reached.
 struct ReadAlike<'e> {
     /// Number of operators that must agree.
     agree: usize,
-    /// On the records.
+    /// Operators that agree on the records.
     records: BTreeMap<&'e str, u64>,
-    /// On payments too.
+    /// Operators that agree on the payment records too.
     all: BTreeMap<&'e str, u64>,
 }
 
 impl<'e> ReadAlike<'e> {
-    /// An operator reads `read` at this height, beside `answer`.
+    /// Counts the `read` answer of an operator at this height, compared with `answer`.
     fn add(&mut self, operator: &'e str, height: u64, read: &Answer, answer: &Answer) {
         if read.same_records(answer) {
             self.records.insert(operator, height);
@@ -333,12 +335,12 @@ impl<'e> ReadAlike<'e> {
         }
     }
 
-    /// Whether `further` operators cannot change whether enough read alike. They could still raise the height.
+    /// Whether `further` more operators cannot change the outcome, except for the height.
     fn are_decided(&self, further: usize) -> bool {
         further == 0 || self.all.len() >= self.agree || self.records.len() + further < self.agree
     }
 
-    /// The height that as many of these as must agree have reached.
+    /// The height that as many of these operators as must agree have reached.
     fn reached(&self, operators: &BTreeMap<&str, u64>) -> Option<u64> {
         let mut heights: Vec<_> = operators.values().copied().collect();
         heights.sort_unstable_by_key(|height| Reverse(*height));
@@ -347,10 +349,11 @@ impl<'e> ReadAlike<'e> {
     }
 }
 
-/// What the Universal Resolver returned, after the look-up that remains if any. Breaks with an answer that is complete.
+/// The data that the Universal Resolver returned, after the remaining lookup if there is one. Breaks with an answer
+/// that is already complete.
 ///
 /// # Errors
-/// That of the look-up.
+/// The error of the lookup.
 async fn returned<T>(
     response: Response<T>,
     look_up: impl Future<Output = Result<Bytes, ChainError>>,
@@ -374,8 +377,8 @@ mod tests {
     use crate::testing::{self, NoDoor};
     use crate::transport::HttpPost;
 
-    /// Where more than enough have answered, one that claims to be far behind lowers no height. One that stalls is not waited
-    /// for in vain.
+    /// If more than enough operators answer, one that claims to be far behind does not lower the height, and a stalling
+    /// one is not awaited.
     #[test]
     fn operators_that_read_alike_count_once_and_by_the_height_that_enough_have_reached() {
         let read = Answer::NoResolver(None);
@@ -390,7 +393,7 @@ mod tests {
         assert_eq!((alike.reached(&alike.all), alike.are_decided(9)), (Some(8), true));
     }
 
-    /// Who makes up an objection that reads as if nothing had changed would hide what others object.
+    /// An invented objection that resolves to unchanged content would otherwise hide the objections of others.
     #[test]
     fn an_objection_that_reads_alike_leaves_the_newest_block_unknown() {
         let objection = ChainError::Disagree(vec![("a".to_owned(), "records".to_owned())]);
@@ -417,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Who objects by what cannot be read must not put the blame on the publisher.
+    /// An endpoint that makes up an unreadable objection must not put the blame on the publisher.
     #[tokio::test]
     async fn an_objection_that_cannot_be_read_is_told_as_an_objection() {
         let door: Arc<dyn HttpPost> = Arc::new(NoDoor);

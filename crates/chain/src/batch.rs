@@ -1,8 +1,9 @@
-//! Many names asked about at once, for audits: what each is told is what it would be told alone.
+//! Combines queries about many names into one call, for audits. Each name gets the same answer as it would alone.
 //!
-//! A question waits a short while for others about the same block (`collector`). They are asked together, in one call. What
-//! comes back counts for all of them or for none: see [`clresolve_state::Together`]. Where it does not, each name is asked
-//! with a call of its own, and what fails as a whole even then is halved (`halving`), until the culprit stands alone.
+//! A query waits briefly for others about the same block (`collector`), and all of them are sent in one call. The
+//! result counts for all of them or for none: see [`clresolve_state::Together`]. If it does not count, each name gets
+//! its own call. A request that still fails as a whole is halved (`halving`) until the query that causes the failure is
+//! isolated.
 
 mod collector;
 mod halving;
@@ -29,25 +30,25 @@ use crate::pool::ChainConfig;
 use crate::query::{Query, spoiled};
 use crate::request::{by_hash, eth_call};
 
-/// How long a question waits for others. Those of an audit come within a few milliseconds of each other.
+/// How long a query waits for others. The queries of an audit arrive within a few milliseconds of each other.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// The part of the time for one request that names have together. What is left is for each alone.
+/// Divisor of the request timeout that gives the time limit of a combined call. The rest is left for individual calls.
 const PATIENCE: u32 = 4;
 
-/// What an endpoint shows of a name.
+/// An endpoint's observation of a name.
 type Observed = Result<Observation<Findings>, Failure>;
 
-/// What a call of a name found.
+/// The findings of a name's call.
 type Answered = Result<Findings, Failure>;
 
-/// Names that wait for others, and what they are asked with.
+/// Queries that wait for others, and the settings for asking them.
 pub(crate) struct Batches {
     multicall3: Address,
     patience: Duration,
-    /// By endpoint and block.
+    /// Keyed by endpoint and block.
     readings: Collector<(String, BlockSelector), Arc<Query>, Observed>,
-    /// By endpoints and block.
+    /// Keyed by endpoints and block.
     findings: Collector<(Vec<String>, B256), Arc<Query>, Answered>,
 }
 
@@ -61,7 +62,7 @@ impl Batches {
         }
     }
 
-    /// As [`RpcEndpoint::observe`], along with other names.
+    /// Like [`RpcEndpoint::observe`], combined with queries about other names.
     async fn observe(
         &self,
         endpoint: &Arc<RpcEndpoint>,
@@ -85,7 +86,8 @@ impl Batches {
         self.readings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
     }
 
-    /// As [`Query::ask`], along with other names. `endpoints`: the labels of those behind the client.
+    /// Like [`Query::ask`], combined with queries about other names. `endpoints` are the labels of the endpoints behind
+    /// `client`.
     ///
     /// # Errors
     /// [`Failure`].
@@ -108,7 +110,7 @@ impl Batches {
     }
 }
 
-/// The findings of all queries from one call; of one query from its own.
+/// The findings of all queries from one combined call. A single query uses its own call.
 async fn ask_all(
     client: &RpcClient,
     multicall3: Address,
@@ -129,7 +131,8 @@ async fn ask_all(
     Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_at(block, data)).collect())
 }
 
-/// The queries without those that are there already, and the place of each among them: many names have one owner.
+/// Removes duplicate queries, and returns the index of each query among those that remain: many names have the same
+/// owner.
 fn distinct(queries: Vec<Arc<Query>>) -> (Vec<Arc<Query>>, Vec<usize>) {
     let mut distinct: Vec<Arc<Query>> = Vec::new();
     let mut places = Vec::with_capacity(queries.len());
@@ -143,7 +146,7 @@ fn distinct(queries: Vec<Arc<Query>>) -> (Vec<Arc<Query>>, Vec<usize>) {
     (distinct, places)
 }
 
-/// What a request of many names gives within the time that they have together.
+/// Limits a combined request to the time that the names share.
 async fn in_time<T>(request: impl Future<Output = Result<T, Failure>>, patience: Duration) -> Result<T, Failure> {
     let late = |_| Err(Failure::Unusable(format!("no answer within {} ms", patience.as_millis())));
     timeout(patience, request).await.unwrap_or_else(late)
@@ -153,12 +156,12 @@ fn note(names: usize, failure: &Failure) {
     tracing::debug!(names, %failure, "names that were asked together are asked apart");
 }
 
-/// The task that asks ended without an answer: it has a bug, or the runtime shuts down.
+/// The task that sends the request ended without a result: it panicked, or the runtime is shutting down.
 fn broken_off<T>() -> Result<T, Failure> {
     Err(Failure::Unusable("the request was broken off".to_owned()))
 }
 
-/// A query that is asked along with those about other names.
+/// A query that is combined with queries about other names.
 pub(crate) struct Accompanied {
     pub(crate) query: Arc<Query>,
     pub(crate) batches: Arc<Batches>,

@@ -1,6 +1,7 @@
-//! Look-ups off the chain (EIP-3668) through an injected gateway client, bounded in number, depth, bytes and time.
+//! Off-chain lookups (CCIP-Read, EIP-3668) through an injected gateway client, with limits on count, depth, bytes and
+//! time.
 //!
-//! A batch of requests (ENSIP-21) is split here, as the Universal Resolver demands.
+//! The Universal Resolver expects its client to split a batch of requests (ENSIP-21); this module does so.
 
 #[cfg(test)]
 mod tests;
@@ -31,30 +32,30 @@ use clresolve_state::{LookUp, LookUpError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, batc
 use crate::failure::Failure;
 use crate::request::{eth_call, revert_data};
 
-/// Most gateway URLs of one request. Contracts name one to three.
+/// Most gateway URLs per request. Contracts list one to three.
 pub(crate) const MAX_GATEWAYS: usize = 8;
 
-/// Most gateway URLs and batches of one look-up over all redirects: a few for each text key.
+/// Most gateway URLs and batches per lookup, counted over all redirects: a few per text key.
 const MAX_REQUESTS: usize = 100;
 
-/// Most bytes that the batches and responses of one look-up have together, over all redirects. A batch and its responses
-/// can each be as long as one may be, so a single batch always fits. Honest look-ups take some 40 KB.
+/// Most bytes of all batches and responses of one lookup, counted over all redirects. A batch and its responses can
+/// each reach the limit of a single message, so one batch always fits. Honest lookups take about 40 KB.
 const MAX_TOTAL_BYTES: usize = 2 * MAX_LOOK_UP_BYTES;
 
-/// Most levels of batches in each other. ENSIP-21 needs one, and a resolver that batches itself needs two. Each level
-/// holds a decoded copy of what stands in it.
+/// Most levels of nested batches. ENSIP-21 needs one; a resolver that batches by itself needs two. Each level holds a
+/// decoded copy of its contents.
 const MAX_BATCH_LEVELS: usize = 3;
 
-/// Most requests of one look-up that are under way at the same time, so that a name does not flood a gateway.
+/// Most concurrent requests per lookup, so that a name cannot flood a gateway.
 const MAX_IN_FLIGHT: usize = 4;
 
-/// Time limit of a look-up, in time limits of a request: one for each redirect.
+/// Time limit of a lookup as a multiple of the request timeout: one per redirect.
 const PATIENCE: u32 = MAX_LOOK_UPS as u32;
 
-/// A client of gateways.
+/// A CCIP-Read gateway client.
 #[async_trait]
 pub trait CcipReadGateway: Send + Sync {
-    /// Tries the URLs of the request in order, and returns the first response. It has at most `cap` bytes.
+    /// Tries the URLs of the request in order and returns the first response, of at most `cap` bytes.
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError>;
 }
 
@@ -62,19 +63,19 @@ pub trait CcipReadGateway: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct CcipReadGatewayError {
-    /// The status of HTTP, where that is why.
+    /// The HTTP status, if the gateway answered with an error status.
     pub status: Option<u16>,
-    /// The cause. The contract reads it.
+    /// The cause. It is passed to the contract.
     pub message: String,
 }
 
 impl CcipReadGatewayError {
-    /// A cause other than a status of HTTP.
+    /// An error other than an HTTP status.
     pub fn new(message: impl Into<String>) -> Self {
         Self { status: None, message: message.into() }
     }
 
-    /// A status of HTTP.
+    /// An HTTP error status.
     pub fn http(status: u16, message: impl Into<String>) -> Self {
         Self { status: Some(status), message: message.into() }
     }
@@ -86,7 +87,7 @@ impl From<LookUpError> for CcipReadGatewayError {
     }
 }
 
-/// Follows look-ups.
+/// Follows off-chain lookups.
 #[derive(Clone)]
 pub(super) struct Lookups {
     gateway: Arc<dyn CcipReadGateway>,
@@ -98,16 +99,16 @@ impl Lookups {
         Self { gateway, patience: request_timeout.saturating_mul(PATIENCE) }
     }
 
-    /// The same with another time limit of a look-up.
+    /// The same with another time limit per lookup.
     pub(super) fn with_patience(&self, patience: Duration) -> Self {
         Self { patience, ..self.clone() }
     }
 
-    /// The result of `call` to the Universal Resolver at `block`, once all look-ups are answered.
+    /// The result of `call` to the Universal Resolver at `block`, after all lookups are answered.
     ///
     /// # Errors
-    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] where the endpoints behind `rpc` contradict each other;
-    /// [`ChainError::Unproven`] where their proofs do not hold.
+    /// [`ChainError::Ccip`]; [`ChainError::Disagree`] if the endpoints behind `rpc` contradict each other;
+    /// [`ChainError::Unproven`] if their proofs are invalid.
     pub(super) async fn follow(
         &self,
         rpc: &RpcClient,
@@ -138,7 +139,7 @@ impl Lookups {
                 break;
             }
             let look_up = LookUp::decode(&revert, resolver).map_err(refused)?;
-            // A gateway may stall, and the revert data is not needed by then.
+            // Free the revert data now: a gateway may stall for long.
             drop(revert);
             let response = requests.answer(&look_up.request, 0).await;
             let response = response.map_err(|error| client(&format!("the request to the gateway failed: {error}")))?;
@@ -148,12 +149,12 @@ impl Lookups {
     }
 }
 
-/// The requests of one look-up.
+/// The gateway client and the remaining limits of one lookup.
 struct Requests<'g> {
     gateway: &'g dyn CcipReadGateway,
-    /// How many more there may be.
+    /// Number of further requests allowed.
     left: AtomicUsize,
-    /// How many more bytes their batches and responses may have.
+    /// Number of further bytes allowed in batches and responses.
     bytes_left: AtomicUsize,
     in_flight: Semaphore,
 }
@@ -168,7 +169,7 @@ impl<'g> Requests<'g> {
         }
     }
 
-    /// The response to a request, which may be a batch. `level` counts the batches that the request stands in.
+    /// The response to a request, which may be a batch. `level` is the number of batches that contain the request.
     fn answer<'r>(
         &'r self,
         request: &'r CcipReadRequest,
@@ -188,7 +189,7 @@ impl<'g> Requests<'g> {
         })
     }
 
-    /// A gateway's response, once its bytes are counted.
+    /// A gateway's response. Its bytes count against the limit.
     async fn single(&self, request: &CcipReadRequest) -> Result<Bytes, CcipReadGatewayError> {
         self.take(request.urls.len().max(1))?;
         let _permit = self.in_flight.acquire().await.expect("it is never closed");
@@ -201,9 +202,9 @@ impl<'g> Requests<'g> {
         Ok(response)
     }
 
-    /// The response to a batch, in which each request has its own response or failure.
+    /// The response to a batch: one response or failure per request.
     ///
-    /// The response replaces those that it is made of, which are counted already.
+    /// Its bytes are not counted again, since the individual responses already are.
     async fn batch(&self, batch: &CcipReadRequest, level: usize) -> Result<Bytes, CcipReadGatewayError> {
         if level == MAX_BATCH_LEVELS && !clresolve_core::mutant!("endless-batches") {
             return Err(CcipReadGatewayError::new(format!("more than {MAX_BATCH_LEVELS} levels of batches")));
@@ -217,13 +218,13 @@ impl<'g> Requests<'g> {
         Ok(batch_response(answers.into_iter().map(|answer| answer.map_err(failure)).collect()))
     }
 
-    /// Counts `count` requests.
+    /// Counts `count` requests against the limit.
     fn take(&self, count: usize) -> Result<(), CcipReadGatewayError> {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count));
         taken.map(drop).map_err(|_| CcipReadGatewayError::new(format!("more than {MAX_REQUESTS} gateway requests")))
     }
 
-    /// Counts `bytes` of a batch or of a response.
+    /// Counts `bytes` of a batch or of a response against the limit.
     fn spend(&self, bytes: usize) -> Result<(), CcipReadGatewayError> {
         if clresolve_core::mutant!("look-up-bytes-uncounted") {
             return Ok(());
@@ -237,13 +238,13 @@ fn too_many_bytes() -> CcipReadGatewayError {
     CcipReadGatewayError::new(format!("batches and responses have more than {MAX_TOTAL_BYTES} bytes together"))
 }
 
-/// The revert data with which a contract demands a look-up. Nodes put it at different places of their errors.
+/// The revert data of an `OffchainLookup` error (EIP-3668). Nodes put it in different places of their error object.
 fn demand(error: &TransportError) -> Option<Bytes> {
     let data = error.as_error_resp()?.data.as_ref()?;
     demand_in(&serde_json::from_str(data.get()).ok()?)
 }
 
-/// The first look-up in a value, which is as deep as its reader allows.
+/// The first lookup found in a JSON value. The JSON parser bounds the depth of the recursion.
 fn demand_in(value: &Value) -> Option<Bytes> {
     match value {
         Value::String(text) => text.parse::<Bytes>().ok().filter(|data| LookUp::is_demanded(data)),
@@ -264,12 +265,13 @@ fn client(cause: &str) -> ChainError {
     ChainError::Ccip(CcipFault::Client(excerpt(cause)))
 }
 
-/// What a call that demands no look-up failed with. Only what the call itself did is the name's fault.
+/// The error of a call that failed without requesting a lookup. Only failures inside the call are attributed to the
+/// name.
 fn failed(error: &TransportError, block: BlockId) -> ChainError {
     let Some(data) = revert_data(error) else {
         return match Failure::of(error, excerpt) {
             Failure::CallFailed(_) => client(&error.to_string()),
-            // No error of a call says which chain it is of.
+            // No error of a call reports the chain id.
             failure => failure.into_error("the endpoints", &block.to_string(), 0),
         };
     };

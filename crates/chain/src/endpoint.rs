@@ -1,4 +1,4 @@
-//! One RPC endpoint: its configuration, its connection and its health.
+//! One RPC endpoint: its configuration, connection and health.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,30 +21,30 @@ use crate::header;
 use crate::request::tag;
 use crate::transport::{EndpointTransport, HttpPost};
 
-/// How long an endpoint that failed is asked last, in milliseconds.
+/// How long an endpoint is asked last after a failure, in milliseconds.
 const REST_MS: i64 = 30_000;
 
-/// Shortest part of a URL that is taken for a key and removed from the endpoint's messages.
+/// Shortest part of a URL that is treated as an API key and removed from the endpoint's messages.
 const MIN_KEY_BYTES: usize = 8;
 
-/// An RPC endpoint of the configuration.
+/// The configuration of an RPC endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The name under which it appears in verdicts and logs.
+    /// The name of the endpoint in verdicts and logs.
     pub label: String,
-    /// Its URL, which may hold a key and is shown nowhere.
+    /// The endpoint's URL. It may contain an API key and is never shown.
     pub url: Url,
-    /// Whether it is the operator's own.
+    /// Whether the operator of clresolve runs this endpoint.
     pub own: bool,
-    /// Who runs it. Endpoints of one operator count once in a quorum.
+    /// Who runs it. Endpoints of the same operator count once in a quorum.
     pub operator: String,
-    /// Its WebSocket, which may hold a key too. What reads names does not use it.
+    /// Its WebSocket URL, which may contain a key too. Reading names does not use it.
     pub ws: Option<Url>,
 }
 
 impl Endpoint {
-    /// Whether the host looks like a name of the public DNS. Such an endpoint serves no test chain that borrows the id
-    /// of a real one.
+    /// Whether the host looks like a public DNS name. Such an endpoint never serves a test chain that reuses the id of
+    /// a real chain.
     fn is_public(&self) -> bool {
         matches!(self.url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.'))
     }
@@ -61,7 +61,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// An endpoint with its connection and its health.
+/// An endpoint with its connection and health.
 pub(crate) struct RpcEndpoint {
     pub(crate) label: String,
     pub(crate) own: bool,
@@ -70,9 +70,9 @@ pub(crate) struct RpcEndpoint {
     pub(crate) rpc: RpcClient,
     pub(crate) is_public: bool,
     url: Url,
-    /// Set once the endpoint has shown that it serves the right chain.
+    /// Set once the endpoint has proved to serve the right chain.
     is_identified: AtomicBool,
-    /// Time of the last failure, in milliseconds since 1970; [`i64::MIN`] for never.
+    /// Time of the last failure, in milliseconds since 1970; [`i64::MIN`] if there was none.
     failed_at: AtomicI64,
 }
 
@@ -96,7 +96,7 @@ impl RpcEndpoint {
         self.is_identified.load(Ordering::Relaxed)
     }
 
-    /// Lets the endpoint show, once, that it serves the chain with this id.
+    /// Checks, once, that the endpoint serves the chain with this id.
     pub(crate) async fn show_chain(&self, chain_id: u64) -> Result<(), Failure> {
         if self.is_identified() {
             return Ok(());
@@ -110,7 +110,7 @@ impl RpcEndpoint {
         Ok(())
     }
 
-    /// The header of a block, as the endpoint has it, and that block.
+    /// The header that the endpoint returns for `selector`, and its block.
     pub(crate) async fn header(&self, selector: BlockSelector) -> Result<(HashedHeader, Block), Failure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(selector), false)).await;
         Ok(header::checked(header.map_err(|error| self.failure(&error))?, selector)?)
@@ -120,12 +120,12 @@ impl RpcEndpoint {
         self.is_identified.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that the endpoint failed.
+    /// Records that the endpoint failed.
     pub(crate) fn failed(&self, now: Timestamp) {
         self.failed_at.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    /// Notes what became of a request.
+    /// Records the outcome of a request.
     pub(crate) fn note<T>(&self, response: &Result<T, Failure>, now: Timestamp) {
         match response {
             Ok(_) => self.failed_at.store(i64::MIN, Ordering::Relaxed),
@@ -134,26 +134,26 @@ impl RpcEndpoint {
         }
     }
 
-    /// Counts a newest block that is not recent, and lets its endpoint rest.
+    /// If `failure` means that the newest block is not recent, counts it and marks the endpoint as failed.
     pub(crate) fn note_head(&self, failure: &Failure, now: Timestamp) {
         if head_age::count_refused(&self.label, failure) {
             self.failed(now);
         }
     }
 
-    /// Whether the endpoint failed a short time ago.
+    /// Whether the endpoint failed recently.
     pub(crate) fn rests(&self, now: Timestamp) -> bool {
         let failed_at = self.failed_at.load(Ordering::Relaxed);
         let since = now.as_millisecond().saturating_sub(failed_at);
         (0..REST_MS).contains(&since) && !clresolve_core::mutant!("failed-endpoints-never-rest")
     }
 
-    /// What an error of this endpoint means.
+    /// Classifies an error of this endpoint.
     pub(crate) fn failure(&self, error: &TransportError) -> Failure {
         Failure::of(error, |text| self.redact(text))
     }
 
-    /// Removes from the endpoint's text what may be a key of its URL, and shortens it.
+    /// Removes parts of the endpoint's URL, which may be API keys, from its text, and shortens the text.
     pub(crate) fn redact(&self, text: &str) -> String {
         let segments = self.url.path_segments().into_iter().flatten();
         let query = self.url.query().unwrap_or_default().split(['&', '=']);

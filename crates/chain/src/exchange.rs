@@ -1,5 +1,5 @@
-//! The exchanges with one endpoint. Each checks what a single response shows: the header hashes to its hash, the call ran
-//! in that block, the chain is the right one.
+//! Request exchanges with one endpoint. Each checks everything that a single response can show: the header matches its
+//! hash, the call ran in that block, and the chain is the right one.
 
 #[cfg(feature = "state-proof")]
 pub(crate) mod computed;
@@ -33,30 +33,30 @@ const MAINNET_GENESIS: B256 =
 /// Chain id of Ethereum mainnet.
 const MAINNET: u64 = 1;
 
-/// What all endpoints of a chain have in common.
+/// The properties that all endpoints of a chain share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChainIdentity {
     /// EIP-155 chain id.
     pub(crate) id: u64,
-    /// Hash of block 0, where it is known.
+    /// Hash of block 0, if known.
     pub(crate) genesis: Option<B256>,
 }
 
-/// What an endpoint states about the pinned block and about the newest one.
+/// An endpoint's statements about the pinned block and the newest block.
 pub(crate) struct Observation<V> {
     pub(crate) block: Block,
     pub(crate) pinned: V,
-    /// `None` where the newest block was not requested.
+    /// `None` if the newest block was not requested.
     pub(crate) latest: Option<Result<V, Failure>>,
-    /// Hash of its block 0, where it was requested and given.
+    /// Hash of the endpoint's block 0, if it was requested and returned.
     pub(crate) genesis: Option<B256>,
 }
 
 impl<V: Vote> Observation<V> {
-    /// The same, in which a vote on the newest block counts as a failure where that block is not recent.
+    /// Checks the age of the blocks. If the newest block is not recent, the vote on it becomes a failure.
     ///
     /// # Errors
-    /// [`Failure`], where the block is ahead of the clock, or is itself the newest block and old.
+    /// [`Failure`] if the pinned block is ahead of the clock, or is itself the newest block and too old.
     pub(crate) fn checked(self, age: HeadAge, selector: BlockSelector, now: Timestamp) -> Result<Self, Failure> {
         match selector {
             BlockSelector::Latest => age.check(self.block.timestamp, now)?,
@@ -68,36 +68,36 @@ impl<V: Vote> Observation<V> {
     }
 }
 
-/// What an endpoint states about a block that others have finalized.
+/// An endpoint's statement about a block that others have finalized.
 pub(crate) enum Attestation<V> {
-    /// It has the same block.
+    /// It has the same block, and this is its vote.
     Same(V),
-    /// It has this block at that height.
+    /// It has this other block at that height.
     Other(Block),
 }
 
-/// What came of an exchange.
+/// The results of an exchange.
 pub(crate) struct Exchanged {
     pub(crate) block: Block,
-    /// Hash of its block 0, where it was requested and given.
+    /// Hash of the endpoint's block 0, if it was requested and returned.
     pub(crate) genesis: Option<B256>,
-    /// For each call.
+    /// One entry per call.
     pub(crate) results: Vec<AtBoth<Result<Bytes, TransportError>>>,
 }
 
-/// Of the pinned block and of the newest one.
+/// A value at the pinned block and at the newest block.
 pub(crate) struct AtBoth<T> {
     pub(crate) pinned: T,
-    /// `None` where the newest block was not requested.
+    /// `None` if the newest block was not requested.
     pub(crate) latest: Option<T>,
 }
 
 impl RpcEndpoint {
-    /// Requests the header, the call there and the call at `latest`, in one exchange; the first time also what identifies
-    /// the chain.
+    /// Requests the header, the call at that block and the call at `latest` in one exchange. The first exchange also
+    /// requests the data that identifies the chain.
     ///
     /// # Errors
-    /// [`Failure`]; a failure at `latest` alone is part of the observation.
+    /// [`Failure`]. If only the call at `latest` fails, the failure is part of the observation.
     pub(crate) async fn observe(
         &self,
         query: &Query,
@@ -109,7 +109,7 @@ impl RpcEndpoint {
         self.observation(query, block, genesis, results).await
     }
 
-    /// What the results of the call of `query` say.
+    /// Interprets the results of the call of `query`.
     pub(crate) async fn observation(
         &self,
         query: &Query,
@@ -126,11 +126,12 @@ impl RpcEndpoint {
         Ok(Observation { block, pinned, latest, genesis })
     }
 
-    /// Requests the header, each of `calls` there and each at `latest`, in one exchange; the first time also what identifies
-    /// the chain. Calls by tag may have run in another block than that of the header.
+    /// Requests the header, and each of `calls` at that block and at `latest`, in one exchange. The first exchange also
+    /// requests the data that identifies the chain. A call by tag may have run in a block other than that of the
+    /// header.
     ///
     /// # Errors
-    /// [`Failure`]; that of a call is its result.
+    /// [`Failure`]. The failure of a single call is part of its result.
     pub(crate) async fn exchange(
         &self,
         calls: &[&TransactionRequest],
@@ -161,7 +162,7 @@ impl RpcEndpoint {
         Ok(Exchanged { block, genesis, results })
     }
 
-    /// Requests the block at that height and the call in `block`, in one exchange.
+    /// Requests the block at the height of `block`, and the call in exactly `block`, in one exchange.
     ///
     /// # Errors
     /// [`Failure`].
@@ -182,7 +183,7 @@ impl RpcEndpoint {
         self.findings_at(query, block, response.await).map(Attestation::Same)
     }
 
-    /// Requests the header with that hash. Any endpoint may give it, since its fields hash to it.
+    /// Requests the header with this hash. Any endpoint may supply it, since the hash verifies it.
     ///
     /// # Errors
     /// [`Failure`].
@@ -192,7 +193,7 @@ impl RpcEndpoint {
         HashedHeader::checked(header.inner, hash).map_err(|error| Failure::Unusable(error.to_string()))
     }
 
-    /// Adds the call at the newest block to a batch, where the pinned block is compared with it.
+    /// Adds the call at the newest block to a batch, if `selector` requires that comparison.
     fn request_latest(
         &self,
         batch: &mut BatchRequest<'_>,
@@ -206,7 +207,7 @@ impl RpcEndpoint {
         latest.map_err(|e| self.failure(&e))
     }
 
-    /// Adds the request for the chain id to a batch, where it is not known yet.
+    /// Adds the request for the chain id to a batch, unless the id was checked before.
     fn request_chain_id(&self, batch: &mut BatchRequest<'_>) -> Result<Option<Waiter<U64>>, Failure> {
         let no_params: NoParams = [];
         let is_new = !self.is_identified();
@@ -214,7 +215,7 @@ impl RpcEndpoint {
         chain_id.map_err(|e| self.failure(&e))
     }
 
-    /// Adds the request for block 0 to a batch, where the chain id is requested too.
+    /// Adds the request for block 0 to a batch if the chain id is requested too.
     fn request_genesis(
         &self,
         batch: &mut BatchRequest<'_>,
@@ -227,20 +228,22 @@ impl RpcEndpoint {
         Ok(Some((chain_id, genesis)))
     }
 
-    /// Compares what identifies the chain. Returns the hash of block 0 where it was requested and given.
+    /// Checks the identity of the chain. Returns the hash of block 0 if it was requested and returned.
     async fn identify(&self, introduction: Introduction, identity: ChainIdentity) -> Result<Option<B256>, Failure> {
         let Some((chain_id, genesis)) = introduction else { return Ok(None) };
         let observed = chain_id.await.map_err(|e| self.failure(&e))?.to::<u64>();
         if observed != identity.id && !clresolve_core::mutant!("other-chain") {
             return Err(Failure::WrongChain(observed));
         }
-        // A node that has dropped its oldest blocks gives no block 0. The hash of a newer block still identifies the chain.
+        // A node that has pruned its oldest blocks cannot return block 0. The hash of a newer block still identifies
+        // the chain.
         let genesis = genesis.await.ok().flatten().map(|genesis| genesis.hash);
         self.compare_genesis(genesis, identity)?;
         Ok(genesis)
     }
 
-    /// A configured or remembered block 0 binds every endpoint; the known one of mainnet binds public endpoints.
+    /// Compares block 0. A configured or remembered hash applies to every endpoint; the built-in mainnet hash applies
+    /// to public endpoints.
     fn compare_genesis(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), Failure> {
         let known = (identity.id == MAINNET && self.is_public).then_some(MAINNET_GENESIS);
         match (observed, identity.genesis.or(known)) {
@@ -273,10 +276,10 @@ impl RpcEndpoint {
     }
 }
 
-/// The pending responses that identify a chain: its id and its block 0.
+/// Pending responses that identify the chain: its id and its block 0.
 type Introduction = Option<(Waiter<U64>, Waiter<Option<Genesis>>)>;
 
-/// What is read of block 0.
+/// The fields of block 0 that are used.
 #[derive(Debug, Deserialize)]
 struct Genesis {
     hash: B256,

@@ -1,4 +1,4 @@
-//! Why an endpoint gave no usable response.
+//! Classifies why an endpoint returned no usable response.
 
 use std::fmt;
 
@@ -13,54 +13,54 @@ use tokio::task::JoinError;
 use crate::header::HeaderError;
 use crate::transport::TransportFault;
 
-/// Words with which endpoints refuse the logs of a long range. Some give it the code of a client that asks too often.
+/// Words with which endpoints refuse the logs of a long block range. Some use the error code for rate limiting.
 const LONG_RANGE: [&str; 2] = ["range", "results"];
 
-/// JSON-RPC's error for a method that is not offered.
+/// The JSON-RPC error code for an unsupported method.
 const NO_SUCH_METHOD: i64 = -32601;
 
-/// Why an endpoint gave no usable response.
+/// Why an endpoint returned no usable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// No response, or one that cannot be used.
+    /// There was no response, or an unusable one.
     Unusable(String),
     /// The endpoint serves the chain with this id.
     WrongChain(u64),
-    /// The endpoint's chain begins with this block.
+    /// The endpoint's chain starts with this block.
     WrongGenesis(B256),
     /// The endpoint does not have the block.
     NoBlock(String),
-    /// The endpoint's newest block is older than it may be: the endpoint stands still.
+    /// The endpoint's newest block is too old: the endpoint has stopped following the chain.
     HeadOld {
-        /// Age of the block, by the clock of this machine.
+        /// Age of the block by the local clock.
         seconds: i64,
-        /// The age that it may have, in seconds.
+        /// The maximum age, in seconds.
         most: u64,
     },
-    /// A block of the endpoint lies in the future.
+    /// The endpoint's block is in the future.
     HeadAhead {
-        /// How far, by the clock of this machine.
+        /// How far, by the local clock.
         seconds: i64,
     },
-    /// The endpoint's newest block lies below one that enough operators have finalized.
+    /// The endpoint's newest block is below a block that enough operators have finalized.
     HeadBelowFinalized {
-        /// Its height.
+        /// Height of the endpoint's newest block.
         head: u64,
-        /// The height of the finalized block.
+        /// Height of the finalized block.
         finalized: u64,
     },
-    /// The call ran and failed: too much gas, or time. The resolver is at fault, as a rule.
+    /// The call ran and failed, for example by running out of gas or time. Usually the resolver contract is at fault.
     CallFailed(ResolverFault),
-    /// A bound of this program was reached.
+    /// A local limit of this program was reached.
     LocalLimit(LocalLimit),
-    /// Several endpoints got the same request, and too few responses match: each response, by label.
+    /// Several endpoints got the same request, and too few responses match. Lists each response by label.
     Divided(Vec<(String, String)>),
-    /// No endpoint gave a proof that holds: the cause of each, by label.
+    /// No endpoint returned a valid proof. Lists the cause for each label.
     Unproven(Vec<(String, String)>),
 }
 
 impl Failure {
-    /// What an error means. `redact` removes keys from foreign text.
+    /// Classifies an error. `redact` removes keys from text that the endpoint sent.
     pub(crate) fn of(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
         match error {
             RpcError::ErrorResp(payload) => {
@@ -88,7 +88,7 @@ impl Failure {
         }
     }
 
-    /// Whether logs of a smaller range may be given where those of this one were not.
+    /// Whether the endpoint may return logs for a smaller range although it refused this one.
     pub(crate) fn is_about_the_range(error: &TransportError) -> bool {
         match error {
             RpcError::ErrorResp(payload) => {
@@ -102,7 +102,7 @@ impl Failure {
         }
     }
 
-    /// Whether there was a reply, but none to what was asked.
+    /// Whether there was a reply, but not one to this request.
     pub(crate) fn is_malformed(error: &TransportError) -> bool {
         match error {
             RpcError::DeserError { .. } => true,
@@ -113,8 +113,9 @@ impl Failure {
         }
     }
 
-    /// Whether the endpoint may be at fault, and not what it was asked for. So it rests. A reply that is too long is one
-    /// of these, although a name may cause it: an endpoint that floods must not be asked first the next time.
+    /// Whether the endpoint may be at fault, rather than the request, so that it is asked last for a while. A reply
+    /// that is too long counts as the endpoint's fault even though a name may cause it: an endpoint that floods must
+    /// not be asked first the next time.
     pub(crate) const fn is_endpoints_fault(&self) -> bool {
         matches!(
             self,
@@ -128,7 +129,7 @@ impl Failure {
         )
     }
 
-    /// The task of a request ended without a result: it has a bug, or the runtime shuts down.
+    /// The task of a request ended without a result: it panicked, or the runtime is shutting down.
     pub(crate) fn broken_off(error: &JoinError) -> Self {
         Self::Unusable(format!("the request was broken off: {}", excerpt(&error.to_string())))
     }
@@ -138,7 +139,7 @@ impl Failure {
         matches!(self, Self::WrongChain(_) | Self::WrongGenesis(_))
     }
 
-    /// The failure of the endpoint `label` at `block`; `expected` is the configured chain id.
+    /// Converts the failure of the endpoint `label` at `block` into an error. `expected` is the configured chain id.
     pub(crate) fn into_error(self, label: &str, block: &str, expected: u64) -> ChainError {
         match self {
             Self::Unusable(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
@@ -190,7 +191,7 @@ impl fmt::Display for Failure {
 /// The error code with which nodes report a revert.
 const EXECUTION_REVERTED: i64 = 3;
 
-/// Phrases with which nodes report a missing block, or that its state is pruned. Lower case.
+/// Phrases, in lower case, with which nodes report a missing block or pruned state.
 const MISSING_BLOCK: [&str; 10] = [
     "header not found",
     "unknown block",
@@ -204,7 +205,7 @@ const MISSING_BLOCK: [&str; 10] = [
     "not currently canonical",
 ];
 
-/// Phrases with which nodes report that a call exceeded a limit. Lower case.
+/// Phrases, in lower case, with which nodes report that a call failed or exceeded a limit.
 const FAILED_CALL: [&str; 5] =
     ["execution reverted", "execution aborted", "execution timeout", "out of gas", "response size"];
 
@@ -214,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    /// Endpoints tell in their own words how a call ended.
+    /// Endpoints use different words for the same failure.
     #[test]
     fn a_call_that_was_run_and_failed_is_the_resolvers() {
         let of = |code, message: &'static str| {

@@ -1,7 +1,8 @@
-//! Which endpoints are asked when: a few at first, one more for each that fails or stalls, none once the answers decide.
+//! Decides when each endpoint is asked: a few at first, one more whenever one fails or stalls, and none once the
+//! answers are conclusive.
 //!
-//! [`Plan`] is the rule, without I/O and without a clock. [`FanOut`] carries it out. Headers, records, calls and proofs
-//! are all fetched through it; what decides differs and is passed in as a [`Need`].
+//! [`Plan`] holds the rule and uses neither I/O nor a clock. [`FanOut`] executes it. Headers, records, calls and proofs
+//! are all fetched this way; each caller expresses its own stopping condition as a [`Need`].
 
 #[cfg(test)]
 mod tests;
@@ -13,22 +14,24 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::timeout;
 
-/// What the answers so far leave open.
+/// What is still missing, given the answers so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing: the answers decide.
+    /// Nothing: the answers are conclusive.
     Nothing,
-    /// More answers. `in_sight` of those received count towards the decision.
+    /// More answers. `in_sight` of the answers received count towards the decision.
     Answers {
         /// Number of answers that count.
         in_sight: usize,
     },
-    /// The same. A stall with no candidate left is an event too, since the caller then does without a late answer.
+    /// Like [`Need::Answers`], but a stall with no candidate left is also an event, because the caller can then decide
+    /// without the late answer.
     AnswersOrStall {
         /// Number of answers that count.
         in_sight: usize,
     },
-    /// One answer that confirms those received. Another endpoint is asked only where all stall or all have answered.
+    /// One answer that confirms those received. Another endpoint is asked only if all pending ones stall or all have
+    /// answered.
     Confirmation,
 }
 
@@ -41,30 +44,30 @@ pub(crate) enum Action {
     Wait,
     /// Wait for the next answer, and call [`Plan::stalled`] if none comes for a while.
     WaitForStall,
-    /// Stop: the answers decide, or no request is under way and no candidate is left.
+    /// Stop: the answers are conclusive, or no request is pending and no candidate is left.
     Stop,
 }
 
-/// The rule. Candidates are asked in their order, each at most once.
+/// The rule for asking. Each candidate is asked at most once, in order.
 #[derive(Debug)]
 pub(crate) struct Plan {
     candidates: usize,
-    /// Number of candidates that were asked.
+    /// Number of candidates asked so far.
     asked: usize,
     under_way: usize,
-    /// Answers that count and requests under way shall be this many together.
+    /// Target for the sum of counted answers and pending requests.
     width: usize,
-    /// Candidates to ask whatever else is under way.
+    /// Number of candidates to ask regardless of pending requests.
     due: usize,
 }
 
 impl Plan {
-    /// Asks `at_first` candidates at once and keeps `width` answers in sight or under way.
+    /// Starts with `at_first` candidates and keeps `width` answers counted or pending.
     pub(crate) const fn new(candidates: usize, at_first: usize, width: usize) -> Self {
         Self { candidates, asked: 0, under_way: 0, width, due: at_first }
     }
 
-    /// What to do next.
+    /// The next action.
     pub(crate) fn next(&mut self, need: Need) -> Action {
         if need == Need::Nothing {
             return Action::Stop;
@@ -86,20 +89,20 @@ impl Plan {
         }
     }
 
-    /// An endpoint that was asked before is asked again.
+    /// Registers a repeated request to an endpoint that was asked before.
     pub(crate) const fn asked_again(&mut self) {
         self.under_way += 1;
     }
 
-    /// A request ended.
+    /// Registers the end of a request.
     pub(crate) const fn ended(&mut self) {
         self.under_way -= 1;
     }
 
-    /// No request ended for a while. Returns whether another candidate is asked. If so, one more request is kept under way
-    /// from now on, since a stalled one may never end. That stays so when it ends after all: which requests still stall is
-    /// not known then, and a query that has stalled once had better ask one endpoint too many than wait once more. The
-    /// width is that of one query, so the next one begins anew.
+    /// Registers that no request ended for a while. Returns whether another candidate is asked. If so, one more request
+    /// stays pending from now on, since a stalled request may never end. The extra request remains even if the stalled
+    /// one ends: it is then unknown which requests still stall, and after one stall an extra request costs less than
+    /// another wait. The width belongs to one query, so the next query starts anew.
     pub(crate) const fn stalled(&mut self) -> bool {
         if !self.has_candidate() {
             return false;
@@ -109,7 +112,7 @@ impl Plan {
         true
     }
 
-    /// Number of candidates that were asked.
+    /// Number of candidates asked so far.
     pub(crate) const fn asked(&self) -> usize {
         self.asked
     }
@@ -129,11 +132,11 @@ impl Plan {
     }
 }
 
-/// Requests under way, carried out as the [`Plan`] says.
+/// Pending requests, sent according to a [`Plan`].
 pub(crate) struct FanOut<F> {
     plan: Plan,
     under_way: FuturesUnordered<F>,
-    /// How long to wait for an answer until it counts as a stall. `None`: without limit.
+    /// How long without an answer counts as a stall. `None`: never.
     patience: Option<Duration>,
 }
 
@@ -142,9 +145,9 @@ pub(crate) struct FanOut<F> {
 pub(crate) enum Event<T> {
     /// An answer.
     Answer(T),
-    /// A stall with no candidate left. Only under [`Need::AnswersOrStall`].
+    /// A stall with no candidate left. Only with [`Need::AnswersOrStall`].
     Stall,
-    /// The end: the answers decide, or no answer can come any more.
+    /// The end: the answers are conclusive, or no further answer can arrive.
     Stop,
 }
 
@@ -153,7 +156,7 @@ impl<F: Future> FanOut<F> {
         Self { plan, under_way: FuturesUnordered::new(), patience }
     }
 
-    /// Asks candidates as the plan says, until there is an event.
+    /// Asks candidates according to the plan until there is an event.
     pub(crate) async fn next(&mut self, need: Need, mut ask: impl FnMut(usize) -> F) -> Event<F::Output> {
         loop {
             let patience = match self.plan.next(need) {
@@ -181,32 +184,32 @@ impl<F: Future> FanOut<F> {
         }
     }
 
-    /// Adds a request to an endpoint that was asked before.
+    /// Adds a repeated request to an endpoint that was asked before.
     pub(crate) fn ask_again(&mut self, request: F) {
         self.plan.asked_again();
         self.under_way.push(request);
     }
 
-    /// The next answer of a request under way, with nothing else asked.
+    /// The next answer to a pending request. Asks no further candidate.
     pub(crate) async fn drain(&mut self) -> Option<F::Output> {
         self.under_way.next().await
     }
 
-    /// Number of candidates that were asked.
+    /// Number of candidates asked so far.
     pub(crate) const fn asked(&self) -> usize {
         self.plan.asked()
     }
 }
 
-/// The first success of several candidates, and the failures that came before it.
+/// The first success among several candidates, and the failures before it.
 pub(crate) struct First<T, E> {
-    /// The index of the candidate, and what it gave.
+    /// The index of the successful candidate and its result.
     pub(crate) success: Option<(usize, T)>,
-    /// Indices of the candidates that failed, with the cause.
+    /// The indices of the candidates that failed, each with its error.
     pub(crate) failures: Vec<(usize, E)>,
 }
 
-/// Asks one candidate, and others where it stalls or fails, until one succeeds.
+/// Asks one candidate, and further ones if it stalls or fails, until one succeeds.
 pub(crate) async fn first<T, E, F>(
     candidates: usize,
     patience: Option<Duration>,

@@ -1,7 +1,8 @@
-//! Following one endpoint: its newest block, and the logs that say which names may have changed.
+//! Follows one endpoint: its newest block, and the event logs that show which names may have changed.
 //!
-//! A [`Follower`] is asked again and again what is new. All that it gives is a hint of its endpoint: a name is worth
-//! another reading. What it cannot tell is a gap, and a block that was replaced gives the changes of both.
+//! A [`Follower`] is polled repeatedly. Everything it returns is a hint from its endpoint that a name should be read
+//! again. Blocks that it could not read are reported as a gap. If a block was replaced, the changes of both blocks are
+//! returned.
 
 mod events;
 #[cfg(test)]
@@ -28,26 +29,26 @@ use crate::failure::Failure;
 use crate::pool::ChainConfig;
 use crate::transport::HttpPost;
 
-/// Blocks that are asked for again each time. A server behind a load balancer that lacks the newest block says that it
-/// has no logs; a moment later it has.
+/// Number of blocks that are requested again in each round. Behind a load balancer, a server that lacks the newest
+/// block returns no logs for it at first, but does so a moment later.
 pub const OVERLAP: u64 = 4;
 
-/// Most blocks that are asked for at once: 25 minutes of mainnet. After a longer absence most verdicts have come to
-/// their end, and the rest is read again.
+/// Most blocks requested at once: 25 minutes of mainnet. After a longer absence most verdicts have expired, and the
+/// rest are read again.
 const MAX_RANGE: u64 = 128;
 
-/// Most requests for logs in one round. A request that an endpoint refuses is parted, so this is enough to find one full
-/// block among the last few, and in it the one contract of many that filled it.
+/// Most log requests per round. A request that an endpoint refuses is split, so this is enough to find one full block
+/// among the last few, and within it the one contract of many that filled it.
 const MAX_LOG_REQUESTS: usize = 48;
 
-/// Most places (a contract and a node) whose changes are taken of one round. A block of mainnet has a few that count. Those
-/// that are followed take the room of others.
+/// Most changed places (a contract and a node) kept per round. A mainnet block has a few relevant ones. If the limit is
+/// reached, followed places displace others.
 const MAX_PLACES: usize = 1024;
 
-/// Most resolvers that are named in a request. Where there are more, the logs of all resolvers are asked for.
+/// Most resolvers listed in a request. If there are more, the logs of all contracts are requested.
 const MAX_ADDRESSES: usize = 128;
 
-/// Most blocks that are looked up to find where two chains part. A deeper reorganisation is a gap.
+/// Most blocks searched for the point where two chains fork. A deeper reorganisation counts as a gap.
 const MAX_DEPTH: usize = 16;
 
 /// Follows one endpoint.
@@ -58,37 +59,37 @@ pub struct Follower {
     contracts: Contracts,
     topics: Topics,
     seen: Window,
-    /// The resolvers whose logs were asked for.
+    /// The resolvers whose logs were requested.
     asked: BTreeSet<Address>,
 }
 
-/// Whether a verdict was read at this place, so that a change there counts.
+/// Whether a verdict was read from this place, so that a change there matters.
 pub type Follows<'a> = dyn Fn(Source, B256) -> bool + Sync + 'a;
 
-/// What is new at an endpoint.
+/// The news from an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
-    /// Its newest block.
+    /// The endpoint's newest block.
     pub head: Block,
-    /// Names that may have changed. Those of the last few blocks come more than once.
+    /// Names that may have changed. Changes in the last few blocks are reported repeatedly.
     pub changes: Vec<Change>,
-    /// The lowest block that was replaced by another one. Changes from it on say nothing about what was read before.
+    /// The lowest block that was replaced. Changes from this height on do not relate to what was read before.
     pub replaced: Option<u64>,
     /// Blocks whose logs could not be read.
     pub missed: Option<RangeInclusive<u64>>,
-    /// Logs that were not asked for.
+    /// Number of logs that were not requested.
     pub unasked: usize,
-    /// Logs that were asked for, and have another shape than their event.
+    /// Number of requested logs whose shape does not fit their event.
     pub malformed: usize,
 }
 
-/// An endpoint could not be followed: the cause, without its URL.
+/// Why an endpoint could not be followed. The cause does not include its URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FollowError {
-    /// It gave no answer, or one that cannot be used.
+    /// There was no answer, or an unusable one.
     #[error("{0}")]
     Unusable(String),
-    /// It answered a request for logs with something else.
+    /// The endpoint answered a log request with something else.
     #[error("{0}")]
     Malformed(String),
 }
@@ -106,8 +107,8 @@ impl fmt::Debug for Follower {
 }
 
 impl Follower {
-    /// A follower for each endpoint of `config`. Each has connections and a health of its own, so that following takes
-    /// nothing from what reads names.
+    /// One follower for each endpoint of `config`. Followers have their own connections and health state, so following
+    /// does not affect reads of names.
     pub fn all(config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Vec<Self> {
         let follower = |endpoint: &Endpoint| Self {
             configured: endpoint.clone(),
@@ -121,23 +122,23 @@ impl Follower {
         config.endpoints.iter().map(follower).collect()
     }
 
-    /// The endpoint, as it is configured.
+    /// The configuration of the endpoint.
     pub const fn endpoint(&self) -> &Endpoint {
         &self.configured
     }
 
-    /// What is new since the last time; `None` where the newest block is the same. Of resolvers, only the logs of these
-    /// are taken. Where one of them is new, the last blocks are read once more. What `follows` names stands before all else:
-    /// a flood of changes of other names hides none of it.
+    /// Returns the news since the last call, or `None` if the newest block is the same. Resolver logs are limited to
+    /// `resolvers`. If this set has gained a member, the last blocks are read again. Places for which `follows` returns
+    /// true have priority, so a flood of changes to other names cannot hide them.
     ///
     /// # Errors
-    /// [`FollowError`]. The next call begins where this one did.
+    /// [`FollowError`]. The next call starts from the same block.
     pub async fn next(
         &mut self,
         resolvers: &BTreeSet<Address>,
         follows: &Follows<'_>,
     ) -> Result<Option<News>, FollowError> {
-        // The rest of what an endpoint says is a hint in any case.
+        // Only the chain id must be checked: everything else the endpoint says is a hint anyway.
         self.endpoint.show_chain(self.chain_id).await?;
         let (header, head) = self.endpoint.header(BlockSelector::Latest).await?;
         let again = || Beginning { first: head.number.saturating_sub(OVERLAP - 1), replaced: None, missed: None };
@@ -148,7 +149,7 @@ impl Follower {
         }
     }
 
-    /// Where the reading of logs up to `head` begins. `None` where there are no new ones.
+    /// The block from which logs up to `head` are read. `None` if there are no new logs.
     async fn beginning(&self, header: &HashedHeader, head: &Block) -> Result<Option<Beginning>, Failure> {
         let Some(last) = self.seen.newest() else {
             let first = head.number.saturating_sub(OVERLAP - 1);
@@ -172,8 +173,7 @@ impl Follower {
         }))
     }
 
-    /// The height of the newest block seen that is part of the chain that ends with `head`. `None` where that is too far
-    /// back.
+    /// The height of the newest seen block on the chain that ends with `head`. `None` if it is too far back.
     async fn common(&self, header: &HashedHeader, head: &Block) -> Result<Option<u64>, Failure> {
         for seen in self.seen.newest_first().filter(|seen| seen.number < head.number).take(MAX_DEPTH) {
             let is_parent = seen.number + 1 == head.number;
@@ -189,7 +189,7 @@ impl Follower {
         Ok(None)
     }
 
-    /// The logs from where it begins to `head`, which is a block seen from now on.
+    /// Reads the logs from the given beginning to `head`, and records `head` as seen.
     async fn gather(
         &mut self,
         head: Block,
@@ -210,7 +210,7 @@ impl Follower {
             if undone.is_cut && !clresolve_core::mutant!("undone-changes-are-forgotten") {
                 harvest.miss(lowest.min(head.number)..=head.number);
             }
-            // What was undone is to be read in the chain that ends with this head.
+            // Changes of replaced blocks are to be read again on the chain that ends with this head.
             changes.extend(undone.changes.into_iter().map(|change| Change { block: head.number, ..change }));
         }
         if !self.seen.has(&head) {
@@ -230,7 +230,7 @@ impl Follower {
         harvest: &mut Harvest<'_>,
     ) -> Result<(), FollowError> {
         let mut open = vec![(wanted, range)];
-        // Ends: each turn takes a request, and without one nothing is added.
+        // Terminates: each iteration uses up a request, and without requests nothing is added.
         while let Some((wanted, range)) = open.pop() {
             if *requests == 0 {
                 harvest.miss(range);
@@ -250,24 +250,24 @@ impl Follower {
         Ok(())
     }
 
-    /// A request for logs was answered with none.
+    /// Classifies an error response to a log request.
     fn without_logs(&self, error: &TransportError) -> FollowError {
         let failure = self.endpoint.failure(error);
         if Failure::is_malformed(error) { FollowError::Malformed(failure.to_string()) } else { failure.into() }
     }
 }
 
-/// Where the reading of logs begins.
+/// The starting point for reading logs.
 struct Beginning {
     first: u64,
     replaced: Option<u64>,
     missed: Option<RangeInclusive<u64>>,
 }
 
-/// The logs of some contracts.
+/// A set of logs to request: these events of these contracts.
 #[derive(Clone)]
 struct Wanted {
-    /// The contracts that count. Where there are more than [`MAX_ADDRESSES`], the logs of any contract are asked for.
+    /// The relevant contracts. If there are more than [`MAX_ADDRESSES`], the logs of all contracts are requested.
     contracts: BTreeSet<Address>,
     topics: Vec<B256>,
 }
@@ -289,9 +289,9 @@ impl Wanted {
         self.contracts.len() <= MAX_ADDRESSES
     }
 
-    /// The same logs in two requests: of shorter ranges, else of fewer contracts, else of fewer events. Whoever fills a
-    /// block with the logs of one contract then hides only what that contract says with the same event. `None` where a
-    /// single request is left.
+    /// Splits the request in two: by block range, else by contracts, else by events. An attacker who fills a block with
+    /// logs of one contract thus hides only that contract's logs of the same event. `None` if the request cannot be
+    /// split.
     fn parts(&self, range: &RangeInclusive<u64>) -> Option<[(Self, RangeInclusive<u64>); 2]> {
         let (first, last) = (*range.start(), *range.end());
         if first < last {
@@ -315,7 +315,7 @@ impl Wanted {
         Some(parts.map(|part| (part, range.clone())))
     }
 
-    /// Whether a log is one that the request asks for.
+    /// Whether the request covers this log.
     fn asks_for(&self, log: &Log, range: &RangeInclusive<u64>) -> bool {
         let is_of_range = log.block_number.is_some_and(|number| range.contains(&number));
         let is_of_kind = log.topic0().is_some_and(|topic| self.topics.contains(topic));
@@ -324,12 +324,13 @@ impl Wanted {
     }
 }
 
-/// What the requests for logs have given.
+/// The results of the log requests of one round.
 struct Harvest<'a> {
     follows: &'a Follows<'a>,
-    /// By place, the block of the latest change of each: a contract may repeat an event as often as it has gas for.
+    /// The block of the latest change at each followed place. Keyed by place, because a contract may repeat an event as
+    /// often as gas permits.
     followed: Places,
-    /// Those of other names. A run that is under way may be about one of them.
+    /// Changes at other places. A resolution in progress may concern one of them.
     others: Places,
     unasked: usize,
     malformed: usize,
@@ -343,7 +344,7 @@ impl<'a> Harvest<'a> {
         Self { follows, followed: BTreeMap::new(), others: BTreeMap::new(), unasked: 0, malformed: 0, missed }
     }
 
-    /// The changes that it holds, those that are followed first.
+    /// All changes, the followed ones first.
     fn changes(&self) -> Vec<Change> {
         let change = |(&(source, node), &block): (&(Source, B256), &u64)| Change { block, source, node };
         self.followed.iter().chain(&self.others).map(change).collect()
@@ -389,7 +390,7 @@ impl<'a> Harvest<'a> {
         self.followed.len() + self.others.len() < MAX_PLACES || clresolve_core::mutant!("places-without-end")
     }
 
-    /// Notes blocks whose logs could not be read.
+    /// Records blocks whose logs could not be read.
     fn miss(&mut self, range: RangeInclusive<u64>) {
         let missed = self.missed.take().unwrap_or_else(|| range.clone());
         self.missed = Some(*missed.start().min(range.start())..=*missed.end().max(range.end()));

@@ -1,4 +1,4 @@
-//! CCIP-Read gateways (EIP-3668) through the foreign door. Contracts choose their URLs.
+//! CCIP-Read gateways (EIP-3668), reached through the guarded client for untrusted URLs. Contracts choose these URLs.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use clresolve_egress::{
 };
 use clresolve_state::MAX_LOOK_UP_BYTES;
 
-/// Longest URL after `{sender}` and `{data}` are filled in. The call data of a batch of records has some KiB, and twice as
-/// much in hexadecimal. Common servers refuse longer request lines.
+/// Longest URL after `{sender}` and `{data}` are filled in. The call data of a batch of records takes some KiB, and
+/// twice that in hexadecimal. Common servers refuse longer request lines.
 pub const URL_LIMIT: usize = 32 << 10;
 
-/// Bytes that the long bodies of all gateways may have in memory together: of four of the longest responses. Contracts name the
-/// gateways, and one may name as many hosts as it likes, so no host has a budget of its own. The responses for an agent's
-/// records are shorter than [`SHORT_BODY`](clresolve_egress::SHORT_BODY) and wait for nothing.
+/// Most memory for the long bodies of all gateways together, in bytes: four responses of maximum length. There is no
+/// budget per host, since contracts choose the gateways and may list any number of hosts. The responses for an agent's
+/// records are shorter than [`SHORT_BODY`](clresolve_egress::SHORT_BODY) and need no permit.
 const BODY_BYTES: u32 = 4 * body_limit(MAX_LOOK_UP_BYTES) as u32;
 
-/// A gateway client behind the guard: `https`, public names, no redirects, bounded responses.
+/// A gateway client behind the egress guard: `https` only, public host names, no redirects, bounded responses.
 #[derive(Clone, Debug)]
 pub struct GuardedGateway {
     mode: Mode,
@@ -50,7 +50,7 @@ impl GuardedGateway {
         Self { mode: Mode::On(Door { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
     }
 
-    /// Refuses every request, for worlds without off-chain answers.
+    /// Refuses every request, for networks without off-chain lookups.
     #[must_use]
     pub fn refusing() -> Self {
         Self { mode: Mode::Off, total: Duration::ZERO }
@@ -82,7 +82,7 @@ impl Door {
 
 #[async_trait]
 impl CcipReadGateway for GuardedGateway {
-    /// Tries the gateways in order. A 4xx response ends the request; any other failure leads to the next gateway.
+    /// Tries the gateways in order. A 4xx response ends the request; after any other failure the next gateway is tried.
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
         let Mode::On(door) = &self.mode else {
             return Err(CcipReadGatewayError::new(EgressViolation::Disabled.to_string()));
@@ -113,7 +113,7 @@ impl CcipReadGateway for GuardedGateway {
     }
 }
 
-/// The data in the body of a gateway's response (`{"data": "0x…"}`, EIP-3668). Pure.
+/// Extracts the data from the body of a gateway's response (`{"data": "0x…"}`, EIP-3668). Pure.
 ///
 /// # Errors
 /// [`Cause::Malformed`] for a body without data, [`FetchError::Oversize`] for more than `cap` bytes of data.
@@ -129,19 +129,19 @@ pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
 const SENDER: &str = "{sender}";
 const DATA: &str = "{data}";
 
-/// Length of the JSON around the data. The data takes two hexadecimal digits a byte.
+/// Allowance for the JSON around the data, which itself takes two hexadecimal digits per byte.
 const JSON_SLACK: usize = 4096;
 
 const fn body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 
-/// The URL of a request: the template with `{sender}` and `{data}` filled in. Pure. The length is checked before the URL is
-/// built.
+/// Builds the URL of a request by filling `{sender}` and `{data}` into the template. Pure. The length is checked before
+/// the URL is built.
 ///
 /// # Errors
-/// [`EgressViolation::TooLong`] above [`URL_LIMIT`], [`EgressViolation::NotUrl`] where the result is no URL, [`EgressViolation::Disguised`] where it
-/// does not mean what it shows.
+/// [`EgressViolation::TooLong`] above [`URL_LIMIT`], [`EgressViolation::NotUrl`] if the result is not a URL, and
+/// [`EgressViolation::Disguised`] if it differs from what it appears to be.
 pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, EgressViolation> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));

@@ -1,7 +1,8 @@
-//! [`HeadAge`]: which blocks are recent enough to be the newest one, by the clock of this machine.
+//! [`HeadAge`]: decides, by the local clock, whether a block is recent enough to be the newest one.
 //!
-//! An endpoint that has stopped reports, truthfully, that nothing has changed. So a reading of the newest block counts only
-//! while that block is recent. A block's time is its endpoint's word: it can only lead to a refusal.
+//! An endpoint that has stopped following the chain reports truthfully that nothing has changed. So a reading of the
+//! newest block counts only while that block is recent. The block's time is only the endpoint's claim, but a false
+//! claim can only cause a refusal.
 
 use std::time::Duration;
 
@@ -11,18 +12,18 @@ use metrics::counter;
 use crate::failure::Failure;
 use crate::quorum::Vote;
 
-/// How far a block may be ahead of the clock of this machine: more than the clocks of honest machines differ.
+/// How far a block may be ahead of the local clock: more than the clocks of honest machines differ.
 pub const MAX_AHEAD: Duration = Duration::from_secs(15);
 
-/// Name of the counter of newest blocks that did not count, by endpoint and by whether they were `old` or `ahead`.
+/// Metric name: newest blocks that were refused, counted per endpoint and reason (`old` or `ahead`).
 pub const HEADS_REFUSED: &str = "clresolve_rpc_heads_refused_total";
 
-/// The age that the newest block may have. `None`: any, since nobody states the chain's slot time.
+/// The maximum age of the newest block. `None`: unlimited, because the chain's slot time is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadAge(pub(crate) Option<Duration>);
 
 impl HeadAge {
-    /// Checks a block that is not the newest one: it may be old.
+    /// Checks a block other than the newest one. Such a block may be old.
     ///
     /// # Errors
     /// [`Failure::HeadAhead`].
@@ -47,7 +48,7 @@ impl HeadAge {
     /// The vote on the newest block, if that block is recent.
     ///
     /// # Errors
-    /// [`Failure`], also where the vote does not say how old its block is.
+    /// [`Failure`], also if the vote does not contain the time of its block.
     pub(crate) fn checked_vote<V: Vote>(self, vote: V, now: Timestamp) -> Result<V, Failure> {
         if self.0.is_some() {
             let head =
@@ -58,7 +59,7 @@ impl HeadAge {
     }
 }
 
-/// Counts a failure of `label` that is a newest block which does not count. Returns whether it is one.
+/// If `failure` refuses a newest block because of its age, counts it for `label`. Returns whether it does.
 pub(crate) fn count_refused(label: &str, failure: &Failure) -> bool {
     let why = match failure {
         Failure::HeadOld { .. } => "old",

@@ -1,10 +1,10 @@
-//! Whether a block header that an endpoint gave is consistent.
+//! Checks the consistency of a block header that an endpoint returned.
 
 use alloy_rpc_types_eth::Header;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::HashedHeader;
 
-/// Why a header is refused.
+/// Why a header is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeaderError {
     /// The endpoint returned `null`.
@@ -13,7 +13,7 @@ pub(crate) enum HeaderError {
     /// The fields do not hash to the stated hash.
     #[error("the header's fields do not hash to its hash")]
     Hash,
-    /// The header has another number than the requested one.
+    /// The header's number is not the requested one.
     #[error("the header is that of another block")]
     Number,
     /// The timestamp is out of range.
@@ -21,7 +21,7 @@ pub(crate) enum HeaderError {
     Time,
 }
 
-/// The header and its block, if the fields hash to the stated hash and the header is the requested one.
+/// The header and its block, if its fields hash to the stated hash and it is the requested one.
 ///
 /// # Errors
 /// [`HeaderError`].

@@ -1,4 +1,5 @@
-//! The query for a header alone: what is read in its block is asked for, or computed, once the block is agreed on.
+//! The query for a header without any calls. The state at the block is read or computed after the endpoints agree on
+//! it.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::exchange::{Attestation, ChainIdentity, Observation};
 use crate::failure::Failure;
 use crate::poll::Votable;
 
-/// The query for the header alone.
+/// A query for the header only.
 pub(crate) struct HeaderOnly;
 
 #[async_trait]

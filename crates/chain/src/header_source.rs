@@ -1,14 +1,14 @@
-//! [`HeaderSource`]: where the header comes from that a state proof trusts.
+//! [`HeaderSource`]: supplies the header that a state proof trusts.
 
 use async_trait::async_trait;
 use clresolve_core::reading::{Block, BlockSelector, ChainError};
 use clresolve_state::HashedHeader;
 
-/// Selects the chain's block. A state proof trusts this and nothing else. A quorum of endpoints is one source
-/// ([`QuorumHeaders`](crate::QuorumHeaders)); a consensus light client can be another.
+/// Selects the chain's block. This is all that a state proof trusts. A quorum of endpoints is one possible source
+/// ([`QuorumHeaders`](crate::QuorumHeaders)); a consensus light client could be another.
 #[async_trait]
 pub trait HeaderSource: Send + Sync {
-    /// The header of the block that `selector` means.
+    /// The header of the block that `selector` selects.
     async fn head(&self, selector: BlockSelector) -> Result<Head, ChainError>;
 }
 
@@ -19,7 +19,7 @@ pub struct Head {
     pub header: HashedHeader,
     /// Its block.
     pub block: Block,
-    /// Number of operators that were asked.
+    /// Number of operators asked.
     pub asked: u32,
     /// Number of operators that have this block.
     pub agreed: u32,
@@ -27,9 +27,9 @@ pub struct Head {
     pub own: bool,
     /// Labels of the endpoints that have this block.
     pub endpoints: Vec<String>,
-    /// Labels of the endpoints that have another block, with their statement.
+    /// Labels of the endpoints that have another block, each with its statement.
     pub contradicted_by: Vec<(String, String)>,
-    /// Labels of the endpoints that gave nothing usable, with the cause.
+    /// Labels of the endpoints that returned nothing usable, each with the cause.
     pub failed_endpoints: Vec<(String, String)>,
 }
 

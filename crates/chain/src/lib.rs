@@ -1,8 +1,9 @@
-//! ENS read through RPC endpoints: everything about a name that one pinned block states.
+//! Reads ENS names from an Ethereum chain through JSON-RPC endpoints, at one pinned block.
 //!
-//! [`Chain`] is what the resolver uses. [`RpcChain`] reads what endpoints state, [`ProvenChain`] computes over proven
-//! state. Absence proven at the block ([`Answer::Unregistered`](clresolve_core::reading::Answer::Unregistered),
-//! [`Record::Absent`]) and "could not ask" ([`ChainError`]) are different types.
+//! [`Chain`] is the interface that the resolver uses. [`RpcChain`] trusts what the endpoints state; [`ProvenChain`]
+//! executes calls locally over state that is proven against a block header. "The name or record does not exist"
+//! ([`Answer::Unregistered`](clresolve_core::reading::Answer::Unregistered), [`Record::Absent`]) and "the chain could
+//! not be read" ([`ChainError`]) are different types.
 
 mod agent_registry;
 mod answers;
@@ -76,19 +77,19 @@ pub use self::quorum_headers::QuorumHeaders;
 pub use self::rpc_chain::RpcChain;
 pub use self::transactions::{SeenTransaction, TransactionReader};
 
-/// Name of the counter of answers that a proof or the other endpoints contradict, by endpoint.
+/// Metric name: answers that a proof or the other endpoints contradict, counted per endpoint.
 pub const RPC_LIES: &str = "clresolve_rpc_lies_total";
 
-/// A source of readings.
+/// A source of ENS readings.
 #[async_trait]
 pub trait Chain: Send + Sync {
-    /// Everything about `name` at the block that `block` selects, with the records of the walk and, where this chain reads
-    /// that, with what the name says about payments.
+    /// Reads `name` at the block that `block` selects: the text records that a resolution needs and, if this chain is
+    /// configured for it, the name's payment records.
     async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
         self.read_keys(name, block, &Key::ALL).await
     }
 
-    /// The same with the records of these keys.
+    /// Like [`Chain::read`], but reads only the records under `keys`.
     async fn read_keys(
         &self,
         name: &EnsName,
@@ -96,12 +97,12 @@ pub trait Chain: Send + Sync {
         keys: &'static [Key],
     ) -> Result<Reading, ChainError>;
 
-    /// Address and holder of `owner` (the name in `cl.owner`) at the block of an earlier reading, from the `endpoints`
-    /// (labels) that gave it. Other endpoints have not been vouched for.
+    /// Reads the address and holder of `owner` (the name in `cl.owner`) at the block of an earlier reading. Asks the
+    /// `endpoints` (labels) that produced that reading, since no others have been vouched for.
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError>;
 
-    /// Further text records of `name` at the block of an earlier reading, as the `endpoints` (labels) that gave it state
-    /// them. They are not proven, even where readings are computed. One record for each of `keys`.
+    /// Reads further text records of `name` at the block of an earlier reading, from the `endpoints` (labels) that
+    /// produced it. Returns one record per entry of `keys`. These records are never proven, even if readings are.
     async fn texts(
         &self,
         _name: &EnsName,
@@ -112,8 +113,9 @@ pub trait Chain: Send + Sync {
         Err(ChainError::LocalLimit(LocalLimit::FurtherRecords))
     }
 
-    /// Text records of `name` under any keys at the block that `block` selects, and at the newest one, as vouched for as a
-    /// reading is. One record for each of `keys`. A chain that computes its readings has none.
+    /// Reads text records of `name` under arbitrary keys, at the block that `block` selects and at the newest block,
+    /// with the same guarantees as a reading. Returns one record per entry of `keys`. A chain that computes its
+    /// readings does not support this.
     async fn read_texts(
         &self,
         _name: &EnsName,
@@ -123,28 +125,28 @@ pub trait Chain: Send + Sync {
         Err(ChainError::LocalLimit(LocalLimit::FurtherRecords))
     }
 
-    /// The RLP of the header whose hash `block` has, from any of these `endpoints` (labels). `None` where none of them
-    /// gives bytes that have this hash.
+    /// Fetches the RLP of the header with the hash of `block` from any of these `endpoints` (labels). Returns `None` if
+    /// no endpoint supplies bytes with that hash.
     async fn header(&self, _block: &Block, _endpoints: &[String]) -> Option<Bytes> {
         None
     }
 
-    /// The same chain, with a recording of the proofs of its readings. `None` where it proves none.
+    /// Returns the same chain with a recorder for the proofs of its readings, or `None` if this chain proves nothing.
     fn recording(&self) -> Option<(Arc<dyn Chain>, Arc<Recording>)> {
         None
     }
 }
 
-/// Text records under keys that are not those of the walk.
+/// Text records under keys that a resolution does not need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextReading {
-    /// The block.
+    /// The block at which the records were read.
     pub block: Block,
-    /// The records there.
+    /// The records at that block.
     pub records: Vec<Record>,
-    /// The records at the newest block. `None` where the block was chosen by number or is itself the newest.
+    /// The records at the newest block. `None` if the block was chosen by number or is itself the newest.
     pub latest: Option<Result<Vec<Record>, ChainError>>,
-    /// The proof of the records.
+    /// How far the endpoints vouch for the records.
     pub proof: Proof,
 }
 

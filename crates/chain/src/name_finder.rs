@@ -1,8 +1,9 @@
-//! [`NameFinder`]: which names a chain tells of, for lists of what is audited.
+//! [`NameFinder`]: finds names in a chain's event logs, to build the list for an audit.
 //!
-//! Logs hold nodes, not names, and are the word of each endpoint alone. So what several endpoints tell is put together:
-//! one that hides a name hides nothing, and one that invents a name causes a question more. How a node is spelt proves
-//! itself, since the name's own node must be that one.
+//! Logs contain nodes rather than names, and nothing proves that an endpoint returned all of them. So the results of
+//! several endpoints are merged: an endpoint that hides a name cannot hide it from the merged result, and one that
+//! invents a name only costs an extra query. The spelling of a node is self-verifying, because the name must hash to
+//! that node.
 
 #[cfg(test)]
 mod tests;
@@ -33,75 +34,76 @@ use crate::pool::ChainConfig;
 use crate::request::eth_call;
 use crate::transport::{HttpPost, PostError, TransportFault};
 
-/// Most nodes that are taken of one endpoint, some 10 MB: far more than there are agents, and a list that is audited in a
-/// few minutes. An endpoint that invents names without end ends here.
+/// Most nodes accepted from one endpoint, about 10 MB: far more than there are agents, and few enough to audit in
+/// minutes. It stops an endpoint that invents names endlessly.
 const MAX_NODES: usize = 100_000;
 
 /// Most requests for the same logs to one endpoint: enough for the newest ten million blocks in ranges of ten thousand,
-/// the shortest that public endpoints prescribe. A range that is refused costs one as well.
+/// the shortest limit among public endpoints. A refused range also uses up a request.
 const MAX_REQUESTS: usize = 4096;
 
-/// Longest time that one endpoint may take for all of them, and longest time in which spellings are asked for.
+/// Time limit for all requests to one endpoint, and for looking up spellings.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
-/// Longest time for each of the two searches for records, so that a slow first one leaves time for the second. The chain
-/// and its last block are asked for before them.
+/// Time limit for each of the two record searches, so that a slow first search leaves time for the second. The chain id
+/// and the last block are requested before them.
 const MAX_SEARCH_TIME: Duration = Duration::from_secs(280);
 
-/// Most single blocks whose logs with one value an endpoint may refuse, until it is asked for that value no more: one
-/// that refuses every block costs some forty requests for each of them, and not all requests. A stranger who fills that
-/// many blocks in a row with records of one key hides the older records of that key, and of no other; the caller is told.
+/// After an endpoint refuses the logs of this many single blocks for one value, it is not asked for that value again.
+/// Each such block costs about forty requests, so the limit keeps an endpoint that refuses every block from using up
+/// all requests. An attacker who fills that many consecutive blocks with records of one key hides the older records of
+/// that key only; the failure is reported.
 const MAX_REFUSED: usize = 16;
 
-/// How the keys of an agent's records begin.
+/// The prefix of the keys of an agent's records.
 const AGENT_KEYS: &[u8] = b"cl.";
 
-/// The event of a text record, in the form without its value and in the one with it.
+/// The event of a text record, in its versions without and with the value.
 const TEXT_CHANGED: [&str; 2] = ["TextChanged(bytes32,string,string)", "TextChanged(bytes32,string,string,string)"];
 
-/// Most nodes whose subnames are asked for in one request: endpoints refuse longer filters.
+/// Most nodes whose subnames are requested at once: endpoints refuse longer filters.
 const NODES_PER_REQUEST: usize = 64;
 
-/// Nodes whose spelling is asked for at the same time: public endpoints refuse many requests at once.
+/// Number of concurrent spelling lookups: public endpoints refuse too many requests at once.
 const SPELT_AT_ONCE: usize = 8;
 
-/// Most levels of subnames below a name. Agents stand one or two levels below their publisher.
+/// Most levels of subnames below a name. Agents are one or two levels below their publisher.
 const MAX_LEVELS: usize = 8;
 
-/// Finds names through each endpoint of a configuration.
+/// Finds names through each configured endpoint.
 pub struct NameFinder {
     endpoints: Vec<RpcEndpoint>,
     chain_id: u64,
     contracts: Contracts,
 }
 
-/// Which nodes are looked for.
+/// Which names to find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WantedNames {
-    /// Those of which any record whose key begins with `cl.` was set in these blocks. Without a last block up to the
-    /// finalized one.
+    /// Names for which a record with a `cl.` key was set in these blocks. Without a last block, the search ends at the
+    /// finalized block.
     Changed {
         /// The first block.
         first: u64,
         /// The last block.
         last: Option<u64>,
     },
-    /// Those below this name that are registered now, on every level.
+    /// Currently registered names below this name, at every level.
     Below(EnsName),
 }
 
-/// What endpoints tell.
+/// The merged results of the endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundNames {
-    /// The nodes, each with the last block in which it was told of.
+    /// The nodes, each with the last block in which it appeared.
     pub nodes: BTreeMap<B256, u64>,
-    /// Endpoints (labels) that have told all, each with the last block that it has read.
+    /// Labels of the endpoints that answered completely, each with the last block that it searched.
     pub told: Vec<(String, u64)>,
-    /// Endpoints (labels) that have told nothing, or not all, each with the cause.
+    /// Labels of the endpoints that answered incompletely or not at all, each with the cause.
     pub failed: Vec<(String, String)>,
 }
 
-/// How nodes are spelt.
+/// The spellings of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spellings {
     /// The names that endpoints know, by node.
@@ -114,7 +116,7 @@ pub struct Spellings {
 struct Unanswered;
 
 impl NameFinder {
-    /// A finder over every endpoint of `config`, through `http`, the door for the operator's URLs.
+    /// A finder that asks every endpoint of `config`. Requests go through `http`, the client for the operator's URLs.
     pub fn new(config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
         let endpoint =
             |endpoint: &crate::Endpoint| RpcEndpoint::new(endpoint.clone(), Arc::clone(http), config.timeout);
@@ -125,7 +127,7 @@ impl NameFinder {
         }
     }
 
-    /// What all endpoints tell, put together.
+    /// Asks all endpoints and merges their results.
     pub async fn find(&self, wanted: &WantedNames) -> FoundNames {
         let told = join_all(self.endpoints.iter().map(|endpoint| self.ask(endpoint, wanted))).await;
         let mut found = FoundNames::default();
@@ -141,7 +143,7 @@ impl NameFinder {
         found
     }
 
-    /// How these nodes are spelt, as the NameWrapper remembers it.
+    /// Looks up the spellings of these nodes, as stored in the NameWrapper.
     pub async fn spellings(&self, nodes: BTreeSet<B256>) -> Spellings {
         let until = Instant::now() + MAX_TIME;
         let ask = async |node| (node, timeout_at(until, self.spelling(node)).await);
@@ -157,7 +159,7 @@ impl NameFinder {
         found
     }
 
-    /// The name of a node; `None` if no endpoint knows one. Every endpoint is asked until one gives it.
+    /// The name of a node, from the first endpoint that knows it. `None` if no endpoint knows it.
     async fn spelling(&self, node: B256) -> Result<Option<EnsName>, Unanswered> {
         let call = eth_call(self.contracts.name_wrapper, name_wrapper::spelling_call(node));
         let mut answer = Err(Unanswered);
@@ -188,20 +190,20 @@ fn takes_longer_than(time: Duration) -> String {
     format!("it takes longer than {} s", time.as_secs())
 }
 
-/// What one endpoint tells.
+/// The results of one endpoint.
 #[derive(Default)]
 struct Telling {
     nodes: BTreeMap<B256, u64>,
-    /// The last block that was read.
+    /// The last block searched.
     last: u64,
-    /// Why this is not all.
+    /// Why the results are incomplete.
     failure: Option<String>,
 }
 
 /// Reads the logs of one endpoint.
 struct LogReader<'a> {
     endpoint: &'a RpcEndpoint,
-    /// How many more requests may be made.
+    /// Number of requests left.
     requests: usize,
     telling: Telling,
 }
@@ -223,8 +225,8 @@ impl LogReader<'_> {
         Ok(())
     }
 
-    /// Asks for the records of known keys by their hashes, then for those of any key, which says itself what it is: who
-    /// fills blocks with records of other keys hides none of the known ones.
+    /// Requests first the records of known keys, by the hashes of these keys, then the records of any key. Filling
+    /// blocks with records of other keys thus hides none of the known ones.
     async fn changed(&mut self, blocks: RangeInclusive<u64>) {
         let signatures = TEXT_CHANGED.map(keccak256).to_vec();
         let any_key = Search {
@@ -252,7 +254,7 @@ impl LogReader<'_> {
         self.telling.failure = (!causes.is_empty()).then(|| causes.join("; "));
     }
 
-    /// Hands on each record that is searched for, in the time of one search; why these are not all.
+    /// Passes each matching record on, within the time of one search. Returns why records are missing, if any are.
     async fn records(
         &mut self,
         search: &Search,
@@ -264,7 +266,7 @@ impl LogReader<'_> {
         self.telling.failure.take().or(gap)
     }
 
-    /// Level by level. Of a name that was given back nothing is noted, and its subnames are looked at all the same.
+    /// Searches level by level. A name without an owner is not recorded, but its subnames are searched nevertheless.
     async fn below(&mut self, parent: B256, registry: Address) {
         let new_owner = Filter::new().address(registry).event_signature(keccak256("NewOwner(bytes32,bytes32,address)"));
         let blocks = 0..=self.telling.last;
@@ -306,13 +308,13 @@ impl LogReader<'_> {
         }
     }
 
-    /// Hands on each log of these blocks that is searched for, the newest blocks first. A range that is refused is
-    /// parted, and a single block that is too full by the values. Says why a block was not given, if one was not; the rest
-    /// is asked for all the same. A failure ends it, and all further searches.
+    /// Passes on each matching log of these blocks, the newest blocks first. A refused range is split; a refused single
+    /// block is split by values. Returns why a block is missing, if one is; the remaining blocks are requested
+    /// nevertheless. A failure ends this search and all later ones.
     async fn logs(&mut self, search: &Search, blocks: RangeInclusive<u64>, take: &mut TakeLog<'_>) -> Option<String> {
         let mut open = vec![(blocks, search.values.clone())];
         let (mut refusals, mut first_cause) = (BTreeMap::<B256, usize>::new(), None);
-        // Ends: each turn takes a request, or leaves less open, and without a request it ends.
+        // Terminates: each iteration uses up a request or shrinks what is open, and it stops when no request is left.
         while let Some((blocks, mut values)) = open.pop().filter(|_| self.telling.failure.is_none()) {
             values.retain(|value| refusals.get(value).is_none_or(|blocks| *blocks < MAX_REFUSED));
             if blocks.is_empty() || values.is_empty() {
@@ -339,7 +341,7 @@ impl LogReader<'_> {
         first_cause
     }
 
-    /// The logs of these blocks that the filter asks for, in one request.
+    /// The logs of these blocks that match the filter, in one request.
     async fn part(&mut self, filter: &Filter, blocks: &RangeInclusive<u64>) -> Result<Vec<Log>, Refused> {
         if self.requests == 0 {
             return Err(Refused::All(format!("it gives the logs of few blocks at a time: {MAX_REQUESTS} requests")));
@@ -367,57 +369,57 @@ impl LogReader<'_> {
     }
 }
 
-/// Whether the answer did not come in time: fewer blocks take less.
+/// Whether the request timed out. A range of fewer blocks may take less time.
 fn is_late(error: &TransportError) -> bool {
     let RpcError::Transport(TransportErrorKind::Custom(cause)) = error else { return false };
     matches!(cause.downcast_ref(), Some(TransportFault::Post(PostError::Timeout(_))))
 }
 
-/// Logs that are searched for: those of a filter that have one of these values at one place among their topics.
+/// Logs to search for: those that match a filter and have one of these values in one topic.
 struct Search {
     filter: Filter,
-    /// The filter with values at that place.
+    /// Adds the values to the filter, at that topic.
     with_values: fn(Filter, Vec<B256>) -> Filter,
     values: Vec<B256>,
 }
 
 impl Search {
-    /// What asks for the logs with one of these values.
+    /// The filter for logs with one of these values.
     fn filter(&self, values: &[B256]) -> Filter {
         (self.with_values)(self.filter.clone(), values.to_vec())
     }
 }
 
-/// What becomes of each log that was asked for.
+/// Handles each matching log.
 type TakeLog<'a> = dyn FnMut(&mut Telling, &Log) + Send + 'a;
 
-/// Why an endpoint has not given logs.
+/// Why an endpoint did not return logs.
 enum Refused {
     /// The range may be too long.
     Range,
-    /// A single block may hold too many with these values.
+    /// A single block may contain too many logs with these values.
     FullBlock(String),
-    /// Those of a single block do not come in time. Each further request for them may take as long.
+    /// The logs of a single block do not arrive in time. Each further request for them may take as long.
     LateBlock(String),
-    /// It will give no others.
+    /// The endpoint will not return any other logs either.
     All(String),
 }
 
-/// The hashes of the keys that an agent's records are known to have.
+/// The hashes of the keys that an agent's records may have.
 fn known_keys() -> Vec<B256> {
     let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str());
     keys.chain([EndpointKey::Runtime.as_str()]).map(keccak256).collect()
 }
 
-/// Whether a log of a text record says in clear that its key is an agent's. One whose key is not that of its hash says
-/// nothing; the oldest resolvers give no hash.
+/// Whether the log of a text record contains, in plain text, a key of an agent's record. A key that does not match its
+/// hash in the topics is ignored; the oldest resolvers emit no hash.
 fn says_an_agents_key(log: &Log) -> bool {
     let key = first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
     key.is_some_and(|key| log.topics().get(2).is_none_or(|hash| *hash == keccak256(key)))
 }
 
 impl Telling {
-    /// Notes the node that a log of a text record is about.
+    /// Records the node of a text record's log.
     fn note_record(&mut self, log: &Log) {
         if let ([_, node, ..], Some(block)) = (log.topics(), log.block_number) {
             self.note(*node, block);
@@ -432,28 +434,28 @@ impl Telling {
         see(&mut self.nodes, node, block);
     }
 
-    /// The first failure counts: what comes after may follow from it.
+    /// Keeps the first failure, since later ones may follow from it.
     fn fail(&mut self, cause: String) {
         self.failure.get_or_insert(cause);
     }
 }
 
-/// Notes the last block with a log about a node.
+/// Records the last block with a log about a node.
 fn see(nodes: &mut BTreeMap<B256, u64>, node: B256, block: u64) {
     let last = nodes.entry(node).or_default();
     *last = block.max(*last);
 }
 
-/// Who holds a name after a log, in the order of logs.
+/// Whether a name has an owner after a log. Ordered like the logs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ownership {
-    /// Block and place in it.
+    /// Block number, and log index within it.
     place: (u64, u64),
     is_held: bool,
 }
 
 impl Ownership {
-    /// The name of a `NewOwner` log, and whether it has a holder since.
+    /// The node that a `NewOwner` log is about, and whether it has an owner from then on.
     fn of(log: &Log) -> Option<(B256, Self)> {
         let node = subnode(*log.topics().get(1)?, *log.topics().get(2)?);
         let is_held = log.data().data.iter().any(|byte| *byte != 0);

@@ -1,7 +1,7 @@
-//! What an endpoint tells by itself, over a WebSocket: that there is a new block.
+//! [`NewHeads`]: subscribes to an endpoint's new blocks over a WebSocket.
 //!
-//! Nothing that it says of the block is read. [`NewHeads`] gives hints that it is worth asking the endpoint again; what
-//! is asked then, and what is believed of the answer, is the business of [`Follower`](crate::Follower).
+//! The contents of a block notification are ignored. A notification only means that the endpoint should be polled
+//! again; [`Follower`](crate::Follower) does the polling and decides what to trust.
 
 use std::time::Duration;
 
@@ -11,33 +11,33 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::time::{Instant, timeout_at};
 
-/// Time in which a subscription is answered: as long as the head of an HTTP response may take.
+/// Time limit for the subscription: the same as for the head of an HTTP response.
 const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
 
-/// How long a stream may tell of no block before it counts as dead: five slots of mainnet, of which one in a hundred stays
+/// A stream that announces no block for this long counts as dead: five mainnet slots, of which one in a hundred stays
 /// empty.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
-/// The one request that is made.
+/// The only request that is sent.
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_subscribe","params":["newHeads"]}"#;
 
-/// The id of that request.
+/// The id of the request.
 const ID: u64 = 1;
 
-/// Texts from and to an endpoint.
+/// A bidirectional stream of text messages.
 #[async_trait]
 pub trait MessageStream: Send {
     /// Sends a text.
     ///
     /// # Errors
-    /// [`FetchError`]. The stream is of no use afterwards.
+    /// [`FetchError`]. The stream is unusable afterwards.
     async fn send(&mut self, text: String) -> Result<(), FetchError>;
 
-    /// The next text. A call that is given up loses nothing.
+    /// The next text. Cancel safe: dropping the future loses no message.
     ///
     /// # Errors
-    /// [`FetchError::Oversize`] for one that is too long, [`Cause::Encoding`] for what is no text, [`Cause::Truncated`]
-    /// where the stream ended.
+    /// [`FetchError::Oversize`] for a message that is too long, [`Cause::Encoding`] for a message that is not text, and
+    /// [`Cause::Truncated`] if the stream ended.
     async fn next(&mut self) -> Result<String, FetchError>;
 }
 
@@ -45,20 +45,20 @@ pub trait MessageStream: Send {
 pub struct NewHeads {
     messages: Box<dyn MessageStream>,
     id: String,
-    /// When it told of a block, or else when it began.
+    /// When the last block was announced, or else when the subscription started.
     heard: Instant,
 }
 
-/// What an endpoint said over its WebSocket.
+/// A message of an endpoint over its WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// There is a new block.
     Head,
-    /// Something that was not asked for.
+    /// A message that was not requested.
     Unasked,
 }
 
-/// Why a stream ended. No text of the endpoint and no part of its URL is in it.
+/// Why a stream ended. Contains neither text from the endpoint nor any part of its URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StreamEnd {
     /// It could not be reached in time.
@@ -70,13 +70,13 @@ pub enum StreamEnd {
     /// It refused the subscription.
     #[error("it refuses a subscription to new blocks")]
     Refused,
-    /// It said what is no JSON-RPC.
+    /// It sent a message that is not JSON-RPC.
     #[error("it sends something that is not JSON-RPC")]
     Malformed,
     /// A message was too long.
     #[error("it sends a message that is too long")]
     TooLong,
-    /// It told of no block for too long.
+    /// It announced no block within [`SILENCE`].
     #[error("it has announced no block for {} s", SILENCE.as_secs())]
     Silent,
     /// It closed the connection.
@@ -85,7 +85,7 @@ pub enum StreamEnd {
 }
 
 impl StreamEnd {
-    /// A word for the metrics.
+    /// The value of the metrics label.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unreachable => "unreachable",
@@ -115,7 +115,7 @@ impl NewHeads {
     /// Subscribes over an open WebSocket.
     ///
     /// # Errors
-    /// [`StreamEnd`], also where no answer comes within ten seconds.
+    /// [`StreamEnd`], also if no response arrives within ten seconds.
     pub async fn subscribe(mut messages: Box<dyn MessageStream>) -> Result<Self, StreamEnd> {
         let until = Instant::now() + SUBSCRIBE_TIME;
         messages.send(SUBSCRIBE.to_owned()).await?;
@@ -127,10 +127,10 @@ impl NewHeads {
         }
     }
 
-    /// The next notice. A call that is given up loses nothing.
+    /// The next notice. Cancel safe: dropping the future loses no notice.
     ///
     /// # Errors
-    /// [`StreamEnd`], also where no block is told of within [`SILENCE`], whatever else is said.
+    /// [`StreamEnd`], also if no block is announced within [`SILENCE`], even if other messages arrive.
     pub async fn next(&mut self) -> Result<Notice, StreamEnd> {
         let until = self.heard + SILENCE;
         let text = timeout_at(until, self.messages.next()).await.map_err(|_| StreamEnd::Silent)??;
@@ -143,7 +143,7 @@ impl NewHeads {
     }
 }
 
-/// The id of the subscription, where this is the answer that gives it.
+/// The id of the subscription, if this text is the response that contains it.
 fn subscribed(text: &str) -> Result<Option<String>, StreamEnd> {
     let message: Message = serde_json::from_str(text).map_err(|_| StreamEnd::Malformed)?;
     if message.id != Some(ID) {
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// Says these texts, a second between them; then it is silent.
+    /// Sends these texts, one per second, and then nothing more.
     struct Script(VecDeque<String>);
 
     #[async_trait]
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Whoever talks of other things all the time is silent too.
+    /// A stream that sends only other messages counts as silent.
     #[tokio::test(start_paused = true)]
     async fn a_stream_that_tells_of_no_block_ends() {
         let chatter = std::iter::repeat_n(head("0xdef"), 1000);

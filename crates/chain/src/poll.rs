@@ -1,7 +1,7 @@
-//! One query to as many endpoints as it takes for enough of them to agree.
+//! Sends one query to endpoints until enough of them agree.
 //!
-//! Each endpoint's observation is counted by the [`QuorumCounter`]. An endpoint that is ahead is asked again about the
-//! block of others. The poll ends as soon as enough operators agree.
+//! The [`QuorumCounter`] counts each endpoint's observation. An endpoint that is ahead is asked again about the block
+//! of the others. The poll ends as soon as enough operators agree.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -22,10 +22,10 @@ use crate::pool::{Clock, EndpointPool};
 use crate::query::Query;
 use crate::quorum::{Agreement, AtLatest, QuorumCounter, QuorumStatus, Vote, VotePart};
 
-/// Asks endpoints until enough of them agree on a block and on its content.
+/// Asks endpoints until enough of them agree on a block and its contents.
 ///
 /// # Errors
-/// [`ChainError`], where too few agree.
+/// [`ChainError`] if too few agree.
 pub(crate) async fn poll<Q: Votable>(
     pool: &EndpointPool,
     query: Arc<Q>,
@@ -43,10 +43,10 @@ pub(crate) async fn poll<Q: Votable>(
     }
 }
 
-/// What every endpoint is asked. Its answers are counted.
+/// A query whose answers are counted as votes.
 #[async_trait]
 pub(crate) trait Votable: Send + Sync + 'static {
-    /// What an endpoint states about a block.
+    /// An endpoint's statement about a block.
     type Vote: Vote + Clone + fmt::Display + Send + Sync + 'static;
 
     /// Asks an endpoint about the block that it selects itself.
@@ -57,7 +57,7 @@ pub(crate) trait Votable: Send + Sync + 'static {
         identity: ChainIdentity,
     ) -> Result<Observation<Self::Vote>, Failure>;
 
-    /// Asks an endpoint about a block of others.
+    /// Asks an endpoint about a block that others reported.
     async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Self::Vote>, Failure>;
 }
 
@@ -79,45 +79,45 @@ impl Votable for Query {
     }
 }
 
-/// What endpoints agreed on.
+/// The result on which endpoints agreed.
 pub(crate) struct Consensus<V> {
     pub(crate) block: Block,
     pub(crate) pinned: V,
     pub(crate) latest: Option<Newest<V>>,
-    /// Height that enough endpoints have reached with the records at the newest block.
+    /// Height that enough endpoints have reached with the same records at their newest block.
     pub(crate) newest: Option<u64>,
-    /// The endpoints that may be asked further: those that agreed, and those that have not contradicted.
+    /// The endpoints that may be asked further: those that agreed, then those that have not contradicted.
     pub(crate) members: Vec<Arc<RpcEndpoint>>,
     /// The endpoints that were not asked.
     pub(crate) spares: Vec<Arc<RpcEndpoint>>,
-    /// Labels of the endpoints that contradict, with their statement.
+    /// Labels of the endpoints that contradict the result, each with its statement.
     pub(crate) contradicted_by: Vec<(String, String)>,
-    /// Labels of the endpoints that failed, with the cause.
+    /// Labels of the endpoints that failed, each with the cause.
     pub(crate) failed: Vec<(String, String)>,
     asked: Vec<Arc<RpcEndpoint>>,
     agreed: Vec<Arc<RpcEndpoint>>,
 }
 
-/// What counts of the votes on the newest block.
+/// The counted votes on the newest block.
 pub(crate) struct Newest<V> {
-    /// For the records.
+    /// The vote on the records.
     pub(crate) records: NewestVote<V>,
-    /// For payments.
+    /// The vote on payments.
     pub(crate) payment: NewestVote<V>,
-    /// All votes that are the same as what was read up to look-ups off the chain, with the endpoints that gave them and
-    /// contradicted nothing in this reading.
+    /// All votes that equal the pinned reading apart from off-chain lookups, each with its endpoint. Endpoints that
+    /// contradicted anything in this reading are excluded.
     pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
-    /// The endpoints that may be asked about the newest block: their vote on it counts and agrees, and they contradicted
-    /// nothing in this reading.
+    /// The endpoints that may be asked about the newest block: their vote on it counts and agrees, and they
+    /// contradicted nothing in this reading.
     pub(crate) current: Vec<Arc<RpcEndpoint>>,
-    /// The endpoints that have not voted on it and contradicted nothing in this reading.
+    /// The endpoints that have not voted on the newest block and contradicted nothing in this reading.
     pub(crate) unheard: Vec<Arc<RpcEndpoint>>,
-    /// The height of what was read: a newest block below it does not count.
+    /// Height of the pinned block. A newest block below it does not count.
     pub(crate) floor: u64,
 }
 
 impl<V: Vote + Clone> Newest<V> {
-    /// The votes of these endpoints of `order` beside what was read; look-ups of those that are usable.
+    /// Compares the counted votes with the pinned reading. Keeps lookups only from usable endpoints of `order`.
     pub(crate) fn of(
         at: AtLatest,
         counter: &QuorumCounter<V>,
@@ -149,15 +149,15 @@ impl<V: Vote + Clone> Newest<V> {
 /// A vote on the newest block.
 #[derive(Clone)]
 pub(crate) struct NewestVote<V> {
-    /// Label of the endpoint that gave it.
+    /// Label of the endpoint that voted.
     pub(crate) label: String,
     pub(crate) vote: Result<V, Failure>,
-    /// Whether it differs from what was read, and too few operators share it.
+    /// Whether it differs from the pinned reading and too few operators share it.
     pub(crate) is_objection: bool,
 }
 
 impl<V: fmt::Display> NewestVote<V> {
-    /// Who objects, and with what words.
+    /// The objection as an error: the endpoint and its statement.
     pub(crate) fn objection(&self) -> Option<ChainError> {
         let vote = self.vote.as_ref().ok().filter(|_| self.is_objection)?;
         Some(ChainError::Disagree(vec![(self.label.clone(), format!("in the newest block: {vote}"))]))
@@ -166,14 +166,14 @@ impl<V: fmt::Display> NewestVote<V> {
     /// The vote.
     ///
     /// # Errors
-    /// [`ChainError`], where the endpoint gave none.
+    /// [`ChainError`] if the endpoint failed to vote.
     pub(crate) fn into_vote(self, chain_id: u64) -> Result<V, ChainError> {
         self.vote.map_err(|failure| failure.into_error(&self.label, "latest", chain_id))
     }
 }
 
 impl<V> Consensus<V> {
-    /// How far the consensus is vouched for.
+    /// How far the endpoints vouch for the result.
     pub(crate) fn proof(&self, demand: GradeDemand) -> Proof {
         let grade = match demand {
             GradeDemand::SingleRpc => Grade::SingleRpc,
@@ -213,18 +213,18 @@ struct QuorumPoll<'p, Q: Votable> {
     count: Count<Q::Vote>,
 }
 
-/// The endpoints and what they have answered.
+/// The endpoints and their answers.
 struct Count<V> {
-    /// The endpoints in the order in which they are asked. An endpoint's index is its place here.
+    /// The endpoints in the order in which they are asked. Indices of endpoints refer to this list.
     order: Vec<Arc<RpcEndpoint>>,
     counter: QuorumCounter<V>,
     /// Indices of the endpoints that failed.
     failures: Vec<(usize, Failure)>,
-    /// Block 0 of the endpoints that gave it.
+    /// Hash of block 0, for each endpoint that returned it.
     genesis: Vec<(usize, B256)>,
 }
 
-/// A reply, with the index of the endpoint that gave it.
+/// A reply with the index of its endpoint.
 struct Reply<V> {
     endpoint: usize,
     statement: Statement<V>,
@@ -259,7 +259,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         }
     }
 
-    /// Asks until the count is settled or nothing more can come.
+    /// Asks until the count is settled or no further answer can arrive.
     async fn run(&mut self) {
         loop {
             self.ask_again();
@@ -269,20 +269,21 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
             match fan_out.next(need, ask).await {
                 Event::Answer(reply) => count.add(reply),
                 Event::Stall => match count.counter.status() {
-                    // An endpoint that claims a much newer block does not make an agreement wait for one that stalls.
+                    // An endpoint that claims a much newer block must not make an agreement wait for a stalled
+                    // endpoint.
                     QuorumStatus::Provisional(..) if !clresolve_core::mutant!("laggards-are-waited-for") => break,
                     _ => count.counter.stop_awaiting(),
                 },
                 Event::Stop => break,
             }
         }
-        // Answers come in any order; failures are reported in the order of the endpoints.
+        // Answers arrive in any order; failures are reported in the order of the endpoints.
         self.count.failures.sort_by_key(|(endpoint, _)| *endpoint);
     }
 
     fn need(&self) -> Need {
         match self.count.counter.status() {
-            // Under this demand the first endpoint that answers is the only one that is trusted.
+            // In single-RPC mode only the first endpoint that answers is trusted.
             QuorumStatus::Provisional(..) if self.pool.demand == GradeDemand::SingleRpc => Need::Nothing,
             _ => self.count.counter.need(),
         }
@@ -333,7 +334,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         consensus
     }
 
-    /// The error where too few endpoints agree: a contradiction if there is one, else the failures.
+    /// The error if too few endpoints agree: the contradiction if there is one, else the failures.
     fn disagreement(&self) -> ChainError {
         let Count { counter, failures, .. } = &self.count;
         if counter.is_divided() {
@@ -347,7 +348,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         ChainError::TooFew { agree: self.pool.agree(), answered, failed: self.count.causes() }
     }
 
-    /// The error where every endpoint failed. A failed call or a missing block explains more than an endpoint that is down.
+    /// The error if every endpoint failed. A failed call or a missing block explains more than an unreachable endpoint.
     fn failure(&self) -> ChainError {
         let failures = &self.count.failures;
         let all_wrong = failures.iter().all(|(_, failure)| failure.is_wrong_chain());
@@ -361,7 +362,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         failure.clone().into_error(&self.count.label(*endpoint), &block, self.pool.chain_id)
     }
 
-    /// A block 0 that all agreeing endpoints name is compared with that of other endpoints from now on.
+    /// If all agreeing endpoints report the same block 0, compares later endpoints with it.
     fn remember_genesis(&self, endpoints: &[usize]) {
         let genesis = &self.count.genesis;
         let of = |endpoint: &usize| genesis.iter().find(|(other, _)| other == endpoint).map(|(_, hash)| *hash);
@@ -373,8 +374,8 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         }
     }
 
-    /// Counts the endpoints that contradict what enough operators state alike, also those that answer late, and lets them
-    /// rest.
+    /// Counts endpoints, including those that answer late, that contradict what enough operators agree on, and marks
+    /// them as failed.
     fn note_liars(self, agreement: Option<Agreement>) {
         let Self { request, mut fan_out, mut count, .. } = self;
         let clock = request.clock;
@@ -413,7 +414,7 @@ impl<V: Vote + fmt::Display> Count<V> {
         }
     }
 
-    /// The endpoints that contradict the agreement, with their statement.
+    /// The endpoints that contradict the agreement, each with its statement.
     fn contradictions(&self, agreement: &Agreement) -> Vec<(usize, String)> {
         let describe = |(endpoint, other): (usize, Block)| {
             let vote = self.counter.vote(endpoint, &other);
@@ -438,7 +439,7 @@ impl<V: Vote + fmt::Display> Count<V> {
     }
 }
 
-/// What is sent to every endpoint.
+/// The request to every endpoint.
 struct Request<Q> {
     query: Arc<Q>,
     selector: BlockSelector,
@@ -447,8 +448,8 @@ struct Request<Q> {
     head_age: HeadAge,
 }
 
-/// A request is a task of its own. It goes on after the poll has ended, so that its connection stays open and its
-/// endpoint's health is known.
+/// Each request runs as its own task. It continues after the poll has ended, so that the connection stays open and the
+/// endpoint's health is recorded.
 impl<Q: Votable> Request<Q> {
     fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> BoxFuture<'static, Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));

@@ -23,37 +23,38 @@ use crate::query::Query;
 use crate::quorum_transport::QuorumTransport;
 use crate::transport::HttpPost;
 
-/// Endpoints asked beyond those that must agree, so that one that is slow or lies costs no second exchange.
+/// Number of endpoints asked beyond those that must agree, so that a single slow or lying endpoint costs no second
+/// exchange.
 const SPARE: usize = 1;
 
 /// What to read, and from which endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainConfig {
-    /// The chain's id (EIP-155). An endpoint that serves another is not used.
+    /// The chain id (EIP-155). Endpoints that serve another chain are not used.
     pub chain_id: u64,
-    /// Hash of block 0, where it is known. Without it, public endpoints of mainnet are compared with mainnet's own, and
-    /// endpoints of other chains with the one that the first quorum agreed on.
+    /// Hash of block 0, if known. Otherwise public mainnet endpoints are compared with the known mainnet hash, and the
+    /// endpoints of other chains with the hash on which the first quorum agreed.
     pub genesis: Option<B256>,
     /// The addresses of the contracts.
     pub contracts: Contracts,
-    /// The endpoints, the preferred one first.
+    /// The endpoints, in order of preference.
     pub endpoints: Vec<Endpoint>,
     /// How far the endpoints must vouch for an answer.
     pub demand: GradeDemand,
     /// Time limit of one request.
     pub timeout: Duration,
-    /// How long endpoints may stall until the next one is asked too. Under [`GradeDemand::SingleRpc`] the next one is asked
-    /// only after `timeout`, since there the order of the endpoints decides which one is trusted.
+    /// If endpoints stall for this long, the next one is asked too. With [`GradeDemand::SingleRpc`] the next endpoint
+    /// is asked only after `timeout`, because there the order of the endpoints decides which one is trusted.
     pub hedge_after: Duration,
-    /// Whether look-ups off the chain (CCIP-Read) are followed.
+    /// Whether off-chain lookups (CCIP-Read) are followed.
     pub ccip: bool,
-    /// The coin types for which addresses are read with the records of the walk.
+    /// The coin types of the addresses that are read along with the records.
     pub coins: Coins,
-    /// The age that the newest block may have. `None`: any, where nobody states the chain's slot time.
+    /// The maximum age of the newest block. `None`: unlimited, if the chain's slot time is unknown.
     pub max_head_age: Option<Duration>,
 }
 
-/// Gives the time, by which endpoints that stand still are refused, and those that failed rest.
+/// Supplies the current time, to detect endpoints with an outdated newest block and to expire failures.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The endpoints of a chain.
@@ -64,7 +65,7 @@ pub(crate) struct EndpointPool {
     pub(crate) clock: Clock,
     pub(crate) head_age: HeadAge,
     genesis: Option<B256>,
-    /// What a quorum agreed on, where nothing is configured.
+    /// The hash on which a quorum agreed, if none is configured.
     agreed_genesis: OnceLock<B256>,
     endpoints: Vec<Arc<RpcEndpoint>>,
 }
@@ -84,7 +85,7 @@ impl EndpointPool {
         }
     }
 
-    /// The same endpoints under another clock.
+    /// The same endpoints with another clock.
     pub(crate) fn with_clock(&self, clock: Clock) -> Self {
         Self { clock, agreed_genesis: self.agreed_genesis.clone(), endpoints: self.endpoints.clone(), ..*self }
     }
@@ -97,7 +98,7 @@ impl EndpointPool {
         }
     }
 
-    /// Number of endpoints that are asked at the same time.
+    /// Number of endpoints asked concurrently.
     pub(crate) const fn width(&self) -> usize {
         match self.demand {
             GradeDemand::SingleRpc => 1,
@@ -105,23 +106,23 @@ impl EndpointPool {
         }
     }
 
-    /// How long endpoints may stall until one more is asked, where that is done.
+    /// How long endpoints may stall before another is asked. `None` if no other endpoint is asked early.
     pub(crate) fn patience(&self) -> Option<Duration> {
         (self.demand != GradeDemand::SingleRpc).then_some(self.hedge_after)
     }
 
-    /// What every endpoint must have in common.
+    /// The properties that every endpoint must share.
     pub(crate) fn identity(&self) -> ChainIdentity {
         ChainIdentity { id: self.chain_id, genesis: self.genesis.or_else(|| self.agreed_genesis.get().copied()) }
     }
 
-    /// Compares all later endpoints with this block 0, unless another one was agreed on before.
+    /// Compares all later endpoints with this block 0, unless a hash was agreed on before.
     pub(crate) fn remember_genesis(&self, genesis: B256) {
         self.agreed_genesis.get_or_init(|| genesis);
     }
 
-    /// The endpoints in the order in which they are asked: as configured, but those that failed recently last. In a
-    /// quorum the first of each operator comes before the second of any.
+    /// The endpoints in the order in which they are asked: as configured, but recently failed ones last. In a quorum,
+    /// the first endpoint of each operator comes before the second of any.
     pub(crate) fn in_order(&self) -> Vec<Arc<RpcEndpoint>> {
         let now = (self.clock)();
         let (resting, ready): (Vec<_>, Vec<_>) = self.endpoints.iter().cloned().partition(|e| e.rests(now));
@@ -137,13 +138,13 @@ impl EndpointPool {
         }
     }
 
-    /// The endpoints in order, those with these labels apart from the others.
+    /// Partitions the ordered endpoints: those with these labels, and the others.
     pub(crate) fn split(&self, labels: &[String]) -> (Vec<Arc<RpcEndpoint>>, Vec<Arc<RpcEndpoint>>) {
         self.in_order().into_iter().partition(|endpoint| labels.contains(&endpoint.label))
     }
 
-    /// The findings of `query` in a known block, as the endpoints with these labels state them, and these endpoints as
-    /// one client.
+    /// The findings of `query` at a known block according to the endpoints with these labels, and a client for these
+    /// endpoints.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -158,7 +159,7 @@ impl EndpointPool {
         Ok((client, findings))
     }
 
-    /// The endpoints with these labels as one client.
+    /// A client for the endpoints with these labels.
     ///
     /// # Errors
     /// [`ChainError::Unreachable`].
@@ -171,13 +172,13 @@ impl EndpointPool {
         Ok(self.client(members, spares))
     }
 
-    /// The failure of the endpoints with these labels at `block`.
+    /// Converts the failure of the endpoints with these labels at `block` into an error.
     pub(crate) fn explain(&self, failure: Failure, labels: &[String], block: &Block) -> ChainError {
         failure.into_error(&labels.join(", "), &block.number.to_string(), self.chain_id)
     }
 
-    /// Those of these endpoints that serve the chain and whose newest block is recent and not below `floor`. All are asked at
-    /// the same time, and have as long as an endpoint may stall.
+    /// Selects the endpoints that serve the chain and whose newest block is recent and not below `floor`. Asks all of
+    /// them concurrently, and gives each as long as an endpoint may stall.
     pub(crate) async fn recent(&self, endpoints: Vec<Arc<RpcEndpoint>>, floor: u64) -> Vec<Arc<RpcEndpoint>> {
         let patience = self.patience().unwrap_or(self.hedge_after);
         let recent = endpoints.into_iter().map(async |endpoint| {
@@ -195,7 +196,7 @@ impl EndpointPool {
         join_all(recent).await.into_iter().flatten().collect()
     }
 
-    /// The header with this hash, from the first of these endpoints that gives it.
+    /// The header with this hash, from the first of these endpoints that returns it.
     ///
     /// # Errors
     /// [`ChainError::Unreachable`].
@@ -212,8 +213,8 @@ impl EndpointPool {
         }
     }
 
-    /// These members as one client. `spares` take the place of those that stall or fail, where several must agree: there
-    /// it does not matter which ones do.
+    /// A client for these members. If several operators must agree, `spares` replace members that stall or fail, since
+    /// then it does not matter which endpoints agree.
     pub(crate) fn client(&self, members: Vec<Arc<RpcEndpoint>>, spares: Vec<Arc<RpcEndpoint>>) -> RpcClient {
         let spares = if self.agree() > 1 { spares } else { Vec::new() };
         RpcClient::new(QuorumTransport::new(members, spares, self.agree(), self.hedge_after), false)

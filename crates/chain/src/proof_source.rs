@@ -1,4 +1,5 @@
-//! [`ProofSource`]: several endpoints as one source of state. The first response will do, since none is trusted.
+//! [`ProofSource`]: several endpoints as one source of state. The first response is used, since proofs make trust
+//! unnecessary.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,19 +16,19 @@ use crate::fan_out::first;
 use crate::pool::Clock;
 use crate::prover::{ProverError, RpcSource, StateItem, StateSource};
 
-/// Endpoints that are asked for state: one at first, others where it stalls or fails.
+/// Endpoints that are asked for state: one at first, others if it stalls or fails.
 pub(crate) struct ProofSource {
     candidates: Mutex<Candidates>,
-    /// How long an endpoint may stall until the next one is asked too.
+    /// How long an endpoint may stall before the next one is asked too.
     patience: Duration,
     clock: Clock,
 }
 
 struct Candidates {
-    /// The endpoints that may be asked. The one that gave the latest response comes first; those that lied or failed are
+    /// The endpoints that may be asked. The one with the latest response comes first; those that lied or failed are
     /// removed.
     endpoints: Vec<Arc<RpcEndpoint>>,
-    /// Labels of the endpoints that failed, with the causes.
+    /// Labels of the endpoints that failed, each with the cause.
     failures: Vec<(String, String)>,
 }
 
@@ -36,7 +37,7 @@ impl ProofSource {
         Self { candidates: Mutex::new(Candidates { endpoints, failures: Vec::new() }), patience, clock }
     }
 
-    /// Removes the endpoint that gave the latest response.
+    /// Removes the endpoint that returned the latest response.
     pub(crate) fn remove_latest(&self) -> Option<Arc<RpcEndpoint>> {
         let mut candidates = self.candidates();
         let latest = (!candidates.endpoints.is_empty()).then(|| candidates.endpoints.remove(0))?;
@@ -44,7 +45,7 @@ impl ProofSource {
         Some(latest)
     }
 
-    /// Labels of the endpoints that gave no proof, with the causes.
+    /// Labels of the endpoints that returned no proof, each with the cause.
     pub(crate) fn failures(&self) -> Vec<(String, String)> {
         self.candidates().failures.clone()
     }
@@ -67,13 +68,13 @@ impl ProofSource {
         endpoint.failed((self.clock)());
     }
 
-    /// The first success.
+    /// The first successful response.
     async fn first<T, F>(&self, ask: impl Fn(Arc<RpcEndpoint>) -> F) -> Result<T, ProverError>
     where
         F: Future<Output = Result<T, ProverError>>,
     {
         let endpoints = self.candidates().endpoints.clone();
-        // A failure is noted when it happens: the caller may give up before another endpoint answers.
+        // Record each failure immediately: the caller may be cancelled before another endpoint answers.
         let noted = |index: usize| {
             let (endpoint, answer) = (&endpoints[index], ask(Arc::clone(&endpoints[index])));
             answer.map(|answer| answer.inspect_err(|error| self.remove_failed(endpoint, error)))
@@ -92,7 +93,8 @@ mod tests;
 
 #[async_trait]
 impl StateSource for ProofSource {
-    /// The first response, even an error: to do without a hint takes less time than to ask another endpoint.
+    /// The first response, even if it is an error: continuing without a hint takes less time than asking another
+    /// endpoint.
     async fn touched(&self, call: &Call, block: BlockId) -> Result<AccessList, ProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
             let explain = |error: &TransportError| endpoint.failure(error);

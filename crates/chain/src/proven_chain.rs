@@ -1,7 +1,7 @@
 //! [`ProvenChain`]: readings that this process computes over proven state.
 //!
-//! A reading has three inputs, and only the first is trusted: a [`HeaderSource`] selects the header, any endpoint proves
-//! the state under it, and endpoints give [`UnprovenHints`].
+//! A reading has three inputs. Only the first is trusted: a [`HeaderSource`] selects the header. Any endpoint can prove
+//! the state under that header, and endpoints supply [`UnprovenHints`].
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use crate::request::{by_hash, newest, tag};
 use crate::transport::HttpPost;
 use crate::unproven_hints::{NewestFindings, UnprovenHints};
 
-/// Headers that are remembered for queries about an earlier reading's block.
+/// Number of headers kept for queries about the block of an earlier reading.
 const KNOWN_HEADERS: u64 = 64;
 
 /// A [`Chain`] that trusts a header and computes the rest.
@@ -45,17 +45,17 @@ pub struct ProvenChain {
     contracts: Contracts,
     coins: Coins,
     answers: Arc<Answers>,
-    /// The source of headers. `None`: the endpoints, by agreement.
+    /// The source of headers. `None`: the endpoints agree on the header.
     headers: Option<Arc<dyn HeaderSource>>,
     prover: Arc<Prover>,
     known: Cache<B256, Arc<HashedHeader>>,
-    /// Where the proofs of a reading are recorded, if they are.
+    /// Records the proofs of a reading, if requested.
     recording: Option<Arc<Recording>>,
 }
 
 impl ProvenChain {
-    /// Trusts the header that the endpoints agree on. Reads through `http`, the door for the operator's URLs, and follows
-    /// look-ups through `gateway`, which must keep to the rules for foreign URLs.
+    /// Creates a chain that trusts the header on which the endpoints agree. Requests go through `http`, the client for
+    /// the operator's URLs. Lookups are followed through `gateway`, which must enforce the rules for untrusted URLs.
     pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
         let (contracts, coins, answers) = (config.contracts, config.coins.clone(), Answers::new(&config, gateway));
         let pool = Arc::new(EndpointPool::new(config, http));
@@ -77,7 +77,7 @@ impl ProvenChain {
         Self { pool: Arc::new(self.pool.with_clock(clock)), ..self }
     }
 
-    /// Trusts `headers` instead. The endpoints only prove, and give hints.
+    /// Trusts `headers` instead. The endpoints only supply proofs and hints.
     #[must_use]
     pub fn with_headers(self, headers: Arc<dyn HeaderSource>) -> Self {
         Self { headers: Some(headers), ..self }
@@ -90,8 +90,8 @@ impl ProvenChain {
         }
     }
 
-    /// Asks what the query about the owner will read, while the records are computed, so that it need not be asked then.
-    /// The owner's name is a hint; where it is wrong, the request was in vain.
+    /// Prefetches what the query about the owner will read, while the records are being computed. The owner's name
+    /// comes from a hint; if it is wrong, the request is wasted.
     fn prefetch_owner(&self, hints: &UnprovenHints, head: &Head) {
         let Some(owner) = hints.owner() else { return };
         let call = self.call_of(&Query::address(&owner, &self.contracts));
@@ -99,8 +99,8 @@ impl ProvenChain {
         tokio::spawn(async move { prover.prefetch(&source, block, &call).await });
     }
 
-    /// Has what a known call read the last time proven while the header is asked for: a round trip less, where no new
-    /// block comes between. It ends when this is dropped.
+    /// Starts to fetch proofs of what a known call read the last time, while the header is requested. This saves a
+    /// round trip unless a new block arrives in between. Dropping the returned set cancels it.
     fn guess(&self, call: Call, selector: BlockSelector) -> JoinSet<Option<Guess>> {
         let (source, prover) = (self.source(&[]), Arc::clone(&self.prover));
         let mut guess = JoinSet::new();
@@ -113,20 +113,20 @@ impl ProvenChain {
         Call { to: self.contracts.multicall3, data, gas: CALL_GAS }
     }
 
-    /// The endpoints as a source of state; those with these labels come first.
+    /// The endpoints as a source of state, those with these labels first.
     fn source(&self, labels: &[String]) -> ProofSource {
         let (firsts, others) = self.pool.split(labels);
         let endpoints = firsts.into_iter().chain(others).collect();
         ProofSource::new(endpoints, self.pool.hedge_after, Arc::clone(&self.pool.clock))
     }
 
-    /// Computes under `header`, over the proofs of endpoints; those with these labels come first.
+    /// A transport that computes under `header` over proofs from endpoints, those with these labels first.
     fn transport(&self, header: Arc<HashedHeader>, labels: &[String]) -> ProvenTransport {
         let session = if self.recording.is_some() { Session::keeping(header) } else { Session::new(header) };
         ProvenTransport::new(Arc::clone(&self.prover), session, self.source(labels))
     }
 
-    /// The findings of the query in the transport's block.
+    /// The findings of the query at the transport's block.
     async fn findings(
         &self,
         transport: &ProvenTransport,
@@ -143,8 +143,8 @@ impl ProvenChain {
         query.decode_at(block, &data).map_err(explain)
     }
 
-    /// Records the proofs of the calls about a name, where that is wanted. `payment` computed a look-up about payments, if
-    /// one was successful.
+    /// Records the proofs of the calls about a name, if a recording was requested. `payment` is the transport of a
+    /// successful payment lookup, if there was one.
     async fn record(&self, query: &Query, transport: &ProvenTransport, payment: Option<&ProvenTransport>) {
         let Some(recording) = &self.recording else { return };
         let Some((mut state, name_look_ups)) = transport.proofs().await else { return };
@@ -166,7 +166,7 @@ impl ProvenChain {
         });
     }
 
-    /// The header of a block of an earlier reading.
+    /// The header of an earlier reading's block.
     async fn header_of(&self, block: &Block) -> Result<Arc<HashedHeader>, ChainError> {
         if let Some(header) = self.known.get(&block.hash).await {
             return Ok(header);
@@ -174,8 +174,8 @@ impl ProvenChain {
         self.pool.header_of(&self.pool.in_order(), block.hash).await.map(Arc::new)
     }
 
-    /// What the newest block says, where it is requested. It is stated, not proven: enough operators must state what was
-    /// computed, or the name is withheld.
+    /// The answer at the newest block, if the selector requests it. It is stated, not proven: enough operators must
+    /// state what was computed, or the name is withheld.
     async fn newest(
         &self,
         hints: UnprovenHints,
@@ -202,10 +202,11 @@ impl ProvenChain {
         if let Ok(Some(Ok(Some(guess)))) = timeout(self.pool.hedge_after, guess.join_next()).await {
             transport.adopt(guess).await;
         }
-        // A missing hint costs runs, not an exchange of its own: the endpoints have been asked for it already.
+        // A missing hint costs extra runs but not an extra exchange, since the endpoints have been asked for it
+        // already.
         let pinned = self.findings(&transport, &query, &head.block, Some(hints.take_touched())).await?;
         let latest = selector.is_compared_with_latest().then(|| self.newest(hints, &query, &head, &pinned));
-        // Two look-ups are recorded apart.
+        // The two lookups are recorded separately.
         let apart = match &pinned.payment {
             Some(Resolved::Offchain(_)) => Some(transport.apart(self.source(&head.endpoints)).await),
             _ => None,

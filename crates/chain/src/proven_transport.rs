@@ -1,4 +1,5 @@
-//! [`ProvenTransport`]: an alloy transport that computes `eth_call` in one block over proven state, and forwards nothing.
+//! [`ProvenTransport`]: an alloy transport that computes `eth_call` at one block over proven state. It forwards
+//! nothing.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -18,7 +19,7 @@ use crate::proof_source::ProofSource;
 use crate::prover::{Guess, Prover, ProverError, Session};
 use crate::transport::TransportFault;
 
-/// Computes calls in one block.
+/// Computes calls at one block.
 #[derive(Clone)]
 pub(crate) struct ProvenTransport(Arc<Inner>);
 
@@ -31,22 +32,22 @@ struct Inner {
 
 struct Progress {
     session: Session,
-    /// The data of the calls of a look-up: the query, then the callbacks with the gateways' answers.
+    /// The data of a lookup's calls: the query, then the callbacks with the gateways' answers.
     calls: Vec<Bytes>,
-    /// Labels of the endpoints whose proofs did not hold, with the causes.
+    /// Labels of the endpoints whose proofs were invalid, each with the cause.
     lies: Vec<(String, String)>,
 }
 
-/// What went wrong with the endpoints of a transport, by label.
+/// The endpoint errors of a transport, by label.
 pub(crate) struct Complaints {
-    /// The endpoints whose proofs did not hold.
+    /// The endpoints whose proofs were invalid.
     pub(crate) lies: Vec<(String, String)>,
-    /// The endpoints that gave no proof.
+    /// The endpoints that returned no proof.
     pub(crate) failures: Vec<(String, String)>,
 }
 
 impl Complaints {
-    /// Adds those of another transport.
+    /// Adds the errors of another transport.
     pub(crate) fn extend(&mut self, other: Self) {
         self.lies.extend(other.lies);
         self.failures.extend(other.failures);
@@ -54,19 +55,19 @@ impl Complaints {
 }
 
 impl ProvenTransport {
-    /// Computes in the session's block, over what `source` proves.
+    /// Computes at the session's block over what `source` proves.
     pub(crate) fn new(prover: Arc<Prover>, session: Session, source: ProofSource) -> Self {
         let block = session.block();
         let progress = Mutex::new(Progress { session, calls: Vec::new(), lies: Vec::new() });
         Self(Arc::new(Inner { prover, block, source, progress }))
     }
 
-    /// The same over another source, with all that is proven by now and a look-up of its own.
+    /// Creates a transport over another source, with everything proven so far and its own lookup.
     pub(crate) async fn apart(&self, source: ProofSource) -> Self {
         Self::new(Arc::clone(&self.0.prover), self.0.progress.lock().await.session.clone(), source)
     }
 
-    /// Takes a guess, where it holds under the session's header.
+    /// Uses a guess if it is valid under the session's header.
     pub(crate) async fn adopt(&self, guess: Guess) {
         self.0.prover.adopt(&mut self.0.progress.lock().await.session, guess).await;
     }
@@ -75,11 +76,11 @@ impl ProvenTransport {
         RpcClient::new(self.clone(), true)
     }
 
-    /// The outcome of the call, over the proofs of an endpoint whose proofs hold.
+    /// The outcome of the call, using proofs from the first endpoint whose proofs are valid.
     ///
     /// # Errors
-    /// [`ChainError::LocalLimit`] where the call cannot be computed here, [`ChainError::Unreachable`] or
-    /// [`ChainError::Unproven`] where no endpoint proves what it reads.
+    /// [`ChainError::LocalLimit`] if the call cannot be computed here; [`ChainError::Unreachable`] or
+    /// [`ChainError::Unproven`] if no endpoint proves what the call reads.
     pub(crate) async fn call(&self, call: &Call, hint: Option<AccessList>) -> Result<CallOutcome, ChainError> {
         let Inner { prover, source, .. } = &*self.0;
         let mut progress = self.0.progress.lock().await;
@@ -109,12 +110,12 @@ impl ProvenTransport {
         Err(if lies.is_empty() { ChainError::Unreachable(all) } else { ChainError::Unproven(all) })
     }
 
-    /// What went wrong so far.
+    /// The endpoint errors so far.
     pub(crate) async fn complaints(&self) -> Complaints {
         Complaints { lies: self.0.progress.lock().await.lies.clone(), failures: self.0.source.failures() }
     }
 
-    /// The proofs that the calls used and the gateways' answers, where the session keeps them.
+    /// The proofs that the calls used and the gateways' answers, if the session keeps them.
     pub(crate) async fn proofs(&self) -> Option<(ProofNodes, Vec<Bytes>)> {
         let progress = self.0.progress.lock().await;
         let look_ups = progress.calls.iter().skip(1).filter_map(|call| callback_answer(call)).collect();
@@ -144,7 +145,7 @@ impl ProvenTransport {
         Ok(Response { id: request.id().clone(), payload })
     }
 
-    /// The call of a request, if it is a call in this block.
+    /// The call that a request contains, if it is a call at this block.
     fn requested_call(&self, request: &SerializedRequest) -> Option<Call> {
         if request.method() != "eth_call" {
             return None;

@@ -1,11 +1,11 @@
-//! Computes calls in this process, over state that is proven against a block header.
+//! Executes calls in this process, over state that is proven against a block header.
 //!
-//! [`Prover::call`] runs a call in a local EVM. Every account, slot and piece of code that it reads was proven by
-//! `eth_getProof` (EIP-1186) to stand under the header's state root. What is not proven yet is fetched, and the call runs
-//! again, until a run reads nothing unproven. The endpoint that gives the state is not trusted: it can refuse to answer,
-//! but it cannot change the outcome of a call.
+//! [`Prover::call`] runs a call in a local EVM. `eth_getProof` (EIP-1186) must prove every account, slot and piece of
+//! code that the call reads against the header's state root. If a run reads unproven state, the prover fetches the
+//! proofs and runs the call again, until a run reads only proven state. The endpoint that supplies the state is not
+//! trusted: it can refuse to answer, but it cannot change the outcome of a call.
 //!
-//! The header is trusted. Its source stands outside this module.
+//! The header is trusted. Where it comes from is outside this module.
 
 mod code;
 mod error;
@@ -31,7 +31,7 @@ use self::code::CodeCache;
 use self::hints::HintCache;
 use crate::run_limit::RunLimit;
 
-/// Runs calls over proven state. It caches the code of contracts, which never changes under its hash, and what calls read
+/// Runs calls over proven state. Caches contract code, which never changes for a given hash, and what each call read
 /// the last time.
 pub(super) struct Prover {
     chain_id: u64,
@@ -40,20 +40,20 @@ pub(super) struct Prover {
     runs: RunLimit,
 }
 
-/// A header and what is proven under it so far. Calls in the same block share it.
+/// A header and the state proven under it so far. Calls at the same block share a session.
 #[derive(Clone)]
 pub(super) struct Session {
     header: Arc<HashedHeader>,
     proven: Proven,
-    /// The accounts and slots that calls have read, or that they lacked. These alone count against the bounds.
+    /// The accounts and slots that calls have read or tried to read. Only these count against the limits.
     read: Wanted,
     hints_left: HintBudget,
-    /// The proofs themselves, where they are kept.
+    /// The proofs themselves, if they are kept.
     nodes: Option<ProofNodes>,
 }
 
-/// How much may be proven because of hints. It is a budget of its own: the hint of one endpoint takes nothing from what a
-/// call may read by the proofs of others.
+/// Limits what may be proven because of hints. It is separate from the limits for calls, so that one endpoint's hint
+/// cannot reduce what a call may read with the proofs of others.
 #[derive(Clone, Copy)]
 struct HintBudget {
     accounts: usize,
@@ -63,7 +63,7 @@ struct HintBudget {
 impl HintBudget {
     const FULL: Self = Self { accounts: MAX_HINTED_ACCOUNTS, slots: MAX_HINTED_SLOTS };
 
-    /// Adds to `wanted` as much of the hint as the budget allows.
+    /// Adds as much of the hint to `wanted` as the budget allows.
     fn grant(&mut self, hinted: Wanted, wanted: &mut Wanted) {
         for (address, slots) in hinted.accounts.into_iter().take(self.accounts) {
             let slots: Vec<U256> = slots.into_iter().take(self.slots).collect();
@@ -74,7 +74,7 @@ impl HintBudget {
     }
 }
 
-/// What a source proves before the header is known. Nothing of it is checked.
+/// Unverified proofs that a source returned before the header was known.
 pub(crate) struct Guess {
     wanted: Wanted,
     items: Vec<StateItem>,
@@ -85,13 +85,13 @@ impl Prover {
         Self { chain_id, codes: CodeCache::new(), hints: HintCache::new(), runs: RunLimit::of_processors() }
     }
 
-    /// The outcome of `call` in the session's block, computed over state that `source` proves.
+    /// The outcome of `call` at the session's block, computed over state that `source` proves.
     ///
-    /// `hint` is what the call is likely to read, in addition to what it read the last time. Without a hint, the source is
-    /// asked for one unless the call ran before.
+    /// `hint` lists what the call is likely to read, in addition to what it read the last time. Without a hint, the
+    /// source is asked for one unless the call ran before.
     ///
     /// # Errors
-    /// [`ProverError`]. What is proven by then stays in the session.
+    /// [`ProverError`]. The state proven so far stays in the session.
     pub(super) async fn call(
         &self,
         source: &dyn StateSource,
@@ -128,9 +128,9 @@ impl Prover {
         Err(ProofError::TooManyRounds.into())
     }
 
-    /// What `call` read the last time, as the source proves it in the block that a tag means at the moment. It may be
-    /// another block than the one whose header is trusted in the end: see [`Prover::adopt`]. `None` for a call that never
-    /// ran, and where the source does not answer.
+    /// Fetches proofs of what `call` read the last time, at the block that a tag currently selects. This may differ
+    /// from the block whose header is eventually trusted: see [`Prover::adopt`]. Returns `None` if the call never ran
+    /// or the source does not answer.
     pub(super) async fn guess(&self, source: &dyn StateSource, tag: BlockId, call: &Call) -> Option<Guess> {
         let known = self.hints.get(call).await?;
         let mut wanted = always_wanted(call);
@@ -141,8 +141,8 @@ impl Prover {
         Some(Guess { wanted, items })
     }
 
-    /// Takes a guess if all of it is proven under the session's header. Else it was made in another block, and nothing of
-    /// it is taken.
+    /// Adds a guess to the session if all of it is proven under the session's header. Otherwise the guess belongs to
+    /// another block and is dropped entirely.
     pub(super) async fn adopt(&self, session: &mut Session, guess: Guess) {
         let mut guessed = session.clone();
         if self.accept(&mut guessed, &guess.wanted, guess.items).await.is_ok() {
@@ -157,11 +157,11 @@ impl Prover {
 
     /// What the call is likely to read: what it read the last time, else the source's hint.
     pub(super) async fn prefetch(&self, source: &dyn StateSource, block: BlockId, call: &Call) -> Arc<AccessList> {
-        // Some nodes give no access list for a call that reverts. Then the runs find out.
+        // Some nodes return no access list for a call that reverts. Then the runs discover what it reads.
         self.hints.get_or(call, async { source.touched(call, block).await.unwrap_or_default() }).await
     }
 
-    /// One run, on a thread that serves no connections, once it is its turn.
+    /// Waits for a permit, then runs the call once on a thread that serves no connections.
     async fn run(&self, session: &mut Session, call: &Call) -> Result<Execution, ProverError> {
         let permit = self.runs.acquire().await;
         let (proven, header) = (std::mem::take(&mut session.proven), Arc::clone(&session.header));
@@ -175,7 +175,7 @@ impl Prover {
         Ok(ran?)
     }
 
-    /// Fetches what is wanted and checks the proofs.
+    /// Fetches the wanted state and verifies the proofs.
     async fn prove(
         &self,
         source: &dyn StateSource,
@@ -190,7 +190,7 @@ impl Prover {
         self.accept(session, &wanted, items).await
     }
 
-    /// Adds the code of accounts that are new and whose last code is not kept.
+    /// Adds to `wanted` the code of accounts that are not proven yet and whose last known code is not cached.
     async fn want_codes(&self, proven: &Proven, wanted: &mut Wanted) {
         for address in wanted.accounts.keys() {
             // Every call reads the account of its caller, which seldom has code.
@@ -201,7 +201,7 @@ impl Prover {
         }
     }
 
-    /// Checks the proofs of what was wanted, and keeps what they prove.
+    /// Verifies the proofs of the wanted state, and keeps what they prove.
     async fn accept(&self, session: &mut Session, wanted: &Wanted, items: Vec<StateItem>) -> Result<(), ProverError> {
         let mut codes = Vec::new();
         for item in items {
@@ -239,13 +239,13 @@ impl Prover {
 }
 
 impl Session {
-    /// Begins with nothing proven.
+    /// A session with nothing proven.
     pub(super) fn new(header: Arc<HashedHeader>) -> Self {
         let (read, hints_left) = (Wanted::default(), HintBudget::FULL);
         Self { header, proven: Proven::default(), read, hints_left, nodes: None }
     }
 
-    /// Counts what a call has read, or lacked.
+    /// Counts what a call has read or tried to read.
     fn note_read(&mut self, read: &BTreeMap<Address, BTreeSet<U256>>) -> Result<(), ProofError> {
         for (address, slots) in read {
             self.read.accounts.entry(*address).or_default().extend(slots);
@@ -259,7 +259,7 @@ impl Session {
         Ok(())
     }
 
-    /// The same, and keeps the proofs.
+    /// Like [`Session::new`], but keeps the proofs.
     pub(super) fn keeping(header: Arc<HashedHeader>) -> Self {
         Self { nodes: Some(ProofNodes::default()), ..Self::new(header) }
     }
@@ -269,7 +269,7 @@ impl Session {
         self.header.id()
     }
 
-    /// The proofs, where they are kept.
+    /// The proofs, if they are kept.
     pub(super) fn nodes(&self) -> Option<ProofNodes> {
         Some(self.nodes.clone()?.with_codes_of(&self.proven))
     }
@@ -281,7 +281,7 @@ fn always_wanted(call: &Call) -> Wanted {
     Wanted { accounts: accounts.into(), ..Wanted::default() }
 }
 
-/// What is hinted at, as far as any budget for hints goes.
+/// The hinted accounts and slots, up to the largest possible hint budget.
 fn hinted<'h>(hint: impl Iterator<Item = &'h AccessListItem>) -> Wanted {
     let mut wanted = Wanted::default();
     let mut room = MAX_HINTED_SLOTS;

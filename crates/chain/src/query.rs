@@ -1,4 +1,4 @@
-//! A query about a name, ready to be sent, and the decoding of its result.
+//! An encoded query about a name, and the decoding of its result.
 
 use alloy_primitives::Bytes;
 use alloy_rpc_client::RpcClient;
@@ -18,22 +18,22 @@ use crate::request::{by_hash, eth_call};
 /// A query about a name.
 pub(crate) struct Query {
     subject: Subject,
-    /// The records that are read; empty where it is the address.
+    /// The text records that are read. Empty for an address query.
     pub(crate) keys: &'static [Key],
-    /// The call of the Universal Resolver, which a look-up repeats.
+    /// The call to the Universal Resolver, which a lookup repeats.
     pub(crate) resolve: Bytes,
-    /// The call of Multicall3, which holds all other calls.
+    /// The Multicall3 call that contains all other calls.
     pub(crate) call: TransactionRequest,
 }
 
 impl Query {
-    /// The text records of the walk, and in the same request what the name says about payments.
+    /// A query for the text records that a resolution needs, combined with the name's payment records.
     pub(crate) fn walk(name: &EnsName, contracts: &Contracts, coins: &Coins) -> Self {
         let subject = Subject::new(name, contracts).with_payment(Some(coins.clone()));
         Self::texts(subject, contracts, &Key::ALL)
     }
 
-    /// The text records of these keys.
+    /// A query for the text records under these keys.
     pub(crate) fn records(name: &EnsName, contracts: &Contracts, keys: &'static [Key]) -> Self {
         Self::texts(Subject::new(name, contracts), contracts, keys)
     }
@@ -43,14 +43,14 @@ impl Query {
         Self::new(subject, contracts, resolve, keys)
     }
 
-    /// Text records of keys that are not part of the walk.
+    /// A query for text records under keys that a resolution does not need.
     pub(crate) fn further_records(name: &EnsName, contracts: &Contracts, keys: &[String]) -> Self {
         let subject = Subject::new(name, contracts);
         let resolve = subject.resolve_texts(keys.iter().map(String::as_str));
         Self::new(subject, contracts, resolve, &[])
     }
 
-    /// The address.
+    /// A query for the name's address.
     pub(crate) fn address(name: &EnsName, contracts: &Contracts) -> Self {
         let subject = Subject::new(name, contracts);
         let resolve = subject.resolve_address();
@@ -62,23 +62,23 @@ impl Query {
         Self { subject, keys, resolve, call }
     }
 
-    /// The data of the call of Multicall3.
+    /// The call data for Multicall3.
     pub(crate) fn call_data(&self) -> Bytes {
         self.call.input.input().cloned().unwrap_or_default()
     }
 
-    /// The coin types that are asked for and the call that asks for them, where payments are.
+    /// The requested coin types and the call that reads them, if payment records are requested.
     pub(crate) fn payment(&self) -> Option<(&Coins, Bytes)> {
         self.subject.coins().zip(self.subject.resolve_payment())
     }
 
-    /// The coin types that are asked for, where payments are.
+    /// The requested coin types, if payment records are requested.
     #[cfg(feature = "state-proof")]
     pub(crate) const fn coins(&self) -> Option<&Coins> {
         self.subject.coins()
     }
 
-    /// The answer with what the name says about payments, if that was asked.
+    /// Adds the payment records to the answer, if the query requested them.
     pub(crate) fn with_payment(&self, answer: Answer, payment: Result<PaymentRecords, ChainError>) -> Answer {
         match self.subject.coins() {
             Some(coins) => answer::with_payment(answer, coins, payment),
@@ -86,7 +86,7 @@ impl Query {
         }
     }
 
-    /// The findings in a block that is named by its hash.
+    /// The findings at a block that is selected by hash.
     ///
     /// # Errors
     /// [`Failure`].
@@ -103,10 +103,10 @@ impl Query {
         self.subject.decode(data).map_err(|garbled| Failure::Unusable(garbled.to_string()))
     }
 
-    /// Decodes the result of the call in a block that was named by its hash.
+    /// Decodes the result of a call at a block that was selected by hash.
     ///
     /// # Errors
-    /// [`Failure::Unusable`], also where the result names another block.
+    /// [`Failure::Unusable`], also if the result reports another block.
     pub(crate) fn decode_at(&self, block: &Block, data: &[u8]) -> Result<Findings, Failure> {
         let findings = self.decode(data)?;
         if findings.block != block.number {
@@ -116,12 +116,12 @@ impl Query {
     }
 }
 
-/// Why nothing that calls returned together can be used.
+/// Why none of the results of a combined call can be used.
 pub(crate) fn spoiled(why: Spoiled) -> Failure {
     Failure::Unusable(why.to_string())
 }
 
-/// The findings, unless the newest block that they are from is older than the pinned one.
+/// The findings at the newest block, unless that block is older than the pinned one.
 ///
 /// # Errors
 /// [`Failure::Unusable`].

@@ -1,7 +1,7 @@
-//! Counting what endpoints state: which block, and which vote about it, enough operators share. No I/O.
+//! Counts votes: on which block, and on which contents, enough operators agree. Performs no I/O.
 //!
-//! Honest endpoints straddle epochs, so the highest block that enough of them have finalized counts. An endpoint that is
-//! ahead is asked again about that block. A vote counts once per operator.
+//! Honest endpoints may be at different epochs, so the highest block that enough of them have finalized counts. An
+//! endpoint that is ahead is asked again about that block. A vote counts once per operator.
 
 #[cfg(test)]
 mod tests;
@@ -18,43 +18,43 @@ use jiff::{SignedDuration, Timestamp};
 use crate::failure::Failure;
 use crate::fan_out::Need;
 
-/// How far apart the finalized blocks of honest endpoints are, at most: three epochs. An agreement on an older block
-/// waits for the endpoints that have not answered yet, so that one that is stuck does not hold the others back.
+/// Largest distance between the finalized blocks of honest endpoints: three epochs. An agreement on an older block
+/// waits for endpoints that have not answered yet, so that one stuck endpoint does not hold the others back.
 const STRADDLE: SignedDuration = SignedDuration::from_mins(20);
 
-/// How often one endpoint is asked again about a block of others. Two are enough for honest ones; more only serve an
-/// endpoint that makes up blocks.
+/// How often one endpoint is asked again about blocks of others. Two suffice for honest endpoints; more would only help
+/// an endpoint that invents blocks.
 const MAX_REPEATS: usize = 4;
 
-/// What an endpoint states about a block.
+/// An endpoint's statement about a block.
 pub(crate) trait Vote: PartialEq {
-    /// Whether the name's resolver and this part of its response are the same, whatever the block.
+    /// Whether the name's resolver and this part of the response are equal, regardless of the block.
     fn same(&self, other: &Self, part: VotePart) -> bool;
 
-    /// Whether both leave the records to look-ups off the chain, and are the same up to these, whatever they say about
-    /// payments. Only what the look-ups read can tell then whether the records are the same.
+    /// Whether both votes leave the records to off-chain lookups and are equal apart from these, regardless of
+    /// payments. Then only the results of the lookups show whether the records are equal.
     fn same_up_to_look_ups(&self, _: &Self) -> bool {
         false
     }
 
-    /// Height of the block that it is about, where it says that itself.
+    /// Height of the block that the vote is about, if the vote contains it.
     fn height(&self) -> Option<u64> {
         None
     }
 
-    /// Time of the block that it is about, where it says that itself.
+    /// Time of the block that the vote is about, if the vote contains it.
     fn time(&self) -> Option<Timestamp> {
         None
     }
 }
 
-/// A part of a vote. At the newest block each counts for itself, so that a dispute about payments leaves the records as
-/// they are.
+/// A part of a vote. At the newest block each part is counted separately, so that a dispute about payments does not
+/// affect the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VotePart {
-    /// The records of the walk.
+    /// The text records that a resolution needs.
     Records,
-    /// What the name says about payments.
+    /// The name's payment records.
     Payment,
 }
 
@@ -81,7 +81,7 @@ impl Vote for Findings {
     }
 }
 
-/// Where the rest is computed from proven state, the header is the whole vote.
+/// If everything else is computed from proven state, the header is the whole vote.
 impl Vote for HashedHeader {
     fn same(&self, other: &Self, _: VotePart) -> bool {
         self == other
@@ -95,19 +95,19 @@ pub(crate) struct QuorumCounter<V> {
     voters: Vec<Voter<V>>,
 }
 
-/// An endpoint, and its votes.
+/// An endpoint and its votes.
 struct Voter<V> {
     /// The endpoint's index.
     endpoint: usize,
     operator: String,
-    /// Its newest block of the requested kind.
+    /// The endpoint's newest block of the requested kind.
     head: Block,
     votes: Vec<(Block, V)>,
-    /// Blocks that it has in place of blocks that it was asked about.
+    /// Its own blocks that differ from the blocks that it was asked about.
     others: Vec<Block>,
     /// Blocks of other endpoints that it was asked about.
     repeats: Vec<Block>,
-    /// Those of them for which no answer is expected any more.
+    /// Those of `repeats` to which no answer is expected any more.
     unanswered: Vec<Block>,
     latest: Option<Result<V, Failure>>,
 }
@@ -118,12 +118,12 @@ pub(crate) struct Agreement {
     pub(crate) block: Block,
     /// Indices of the endpoints that agree.
     pub(crate) endpoints: Vec<usize>,
-    /// The endpoints whose votes on the newest block count. `None` where it was not requested.
+    /// The endpoints whose votes on the newest block count. `None` if it was not requested.
     pub(crate) latest: Option<AtLatest>,
 }
 
-/// The endpoints whose votes on the newest block count, for each part of it: enough endpoints share the vote, or it is an
-/// objection.
+/// The endpoint whose vote on the newest block counts, for each part. Either enough operators share that vote, or it is
+/// an objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtLatest {
     /// For the records.
@@ -135,9 +135,9 @@ pub(crate) struct AtLatest {
 /// The result of the count so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QuorumStatus {
-    /// No further answer can give a better agreement.
+    /// No further answer can improve the agreement.
     Settled(Agreement),
-    /// An agreement that stands unless an answer under way gives a better one.
+    /// An agreement that holds unless a pending answer leads to a better one.
     Provisional(Agreement, Lacking),
     /// No agreement yet.
     Open {
@@ -148,12 +148,12 @@ pub(crate) enum QuorumStatus {
     },
 }
 
-/// What a provisional agreement lacks.
+/// What a provisional agreement is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lacking {
     /// A recent block: an endpoint has finalized a much newer one.
     RecentBlock,
-    /// A clear vote on the newest block.
+    /// A conclusive vote on the newest block.
     Latest,
 }
 
@@ -162,7 +162,7 @@ impl<V: Vote> QuorumCounter<V> {
         Self { agree, voters: Vec::new() }
     }
 
-    /// An endpoint's first answer.
+    /// Counts an endpoint's first answer.
     pub(crate) fn observed(
         &mut self,
         endpoint: usize,
@@ -184,7 +184,8 @@ impl<V: Vote> QuorumCounter<V> {
         self.refuse_heads_below_finalized();
     }
 
-    /// Turns votes on a newest block that lies below a finalized one into failures: their endpoints stand still.
+    /// Turns votes on a newest block that is below the finalized block into failures: their endpoints have stopped
+    /// following the chain.
     fn refuse_heads_below_finalized(&mut self) {
         let Some(finalized) = self.finalized() else { return };
         for latest in self.voters.iter_mut().filter_map(|voter| voter.latest.as_mut()) {
@@ -195,34 +196,34 @@ impl<V: Vote> QuorumCounter<V> {
         }
     }
 
-    /// The height that as many operators as must agree have reached with their own block. It only grows.
+    /// The height that as many operators as must agree have reached with their own block. It never decreases.
     fn finalized(&self) -> Option<u64> {
         let heads = self.voters.iter().map(|voter| (voter.head.number, voter.operator.as_str()));
         highest_shared(heads.collect(), self.agree)
     }
 
-    /// An endpoint is asked again, about a block of others.
+    /// Registers that an endpoint is asked again, about a block of others.
     pub(crate) fn asked_again(&mut self, endpoint: usize, block: Block) {
         self.update(endpoint, |voter| voter.repeats.push(block));
     }
 
-    /// The endpoint has that block too, and this is its vote.
+    /// Registers that the endpoint has that block too, and its vote.
     pub(crate) fn attested(&mut self, endpoint: usize, block: Block, vote: V) {
         self.update(endpoint, |voter| voter.votes.push((block, vote)));
     }
 
-    /// The endpoint has another block at that height.
+    /// Registers that the endpoint has another block at that height.
     pub(crate) fn denied(&mut self, endpoint: usize, other: Block) {
         self.update(endpoint, |voter| voter.others.push(other));
     }
 
-    /// The endpoint gave no answer about that block.
+    /// Registers that the endpoint did not answer about that block.
     pub(crate) fn unanswered(&mut self, endpoint: usize, block: Block) {
         self.update(endpoint, |voter| voter.unanswered.push(block));
     }
 
-    /// Expects no answer any more from the endpoints that were asked again, so that a lower block may do. An answer that
-    /// comes nevertheless is counted.
+    /// Stops expecting answers from endpoints that were asked again, so that a lower block may be used. A late answer
+    /// is still counted.
     pub(crate) fn stop_awaiting(&mut self) {
         for voter in &mut self.voters {
             let awaited: Vec<Block> = voter.awaited().copied().collect();
@@ -251,7 +252,7 @@ impl<V: Vote> QuorumCounter<V> {
         if is_clear { QuorumStatus::Settled(agreement) } else { QuorumStatus::Provisional(agreement, Lacking::Latest) }
     }
 
-    /// What the count leaves open.
+    /// What is still needed for a decision.
     pub(crate) fn need(&self) -> Need {
         match self.status() {
             QuorumStatus::Settled(_) => Need::Nothing,
@@ -262,17 +263,17 @@ impl<V: Vote> QuorumCounter<V> {
         }
     }
 
-    /// The endpoint's vote about the block.
+    /// The endpoint's vote on the block.
     pub(crate) fn vote(&self, endpoint: usize, block: &Block) -> Option<&V> {
         self.voter(endpoint)?.vote(block)
     }
 
-    /// The endpoint's vote about the newest block.
+    /// The endpoint's vote on the newest block.
     pub(crate) fn latest_vote(&self, endpoint: usize) -> Option<&Result<V, Failure>> {
         self.voter(endpoint)?.latest.as_ref()
     }
 
-    /// The votes on the newest block that are the same as `vote` up to look-ups off the chain, by endpoint.
+    /// The votes on the newest block that equal `vote` apart from off-chain lookups, by endpoint.
     pub(crate) fn same_up_to_look_ups(&self, vote: &V) -> impl Iterator<Item = (usize, &V)> {
         self.voters.iter().filter_map(move |voter| {
             let latest = voter.latest.as_ref()?.as_ref().ok()?;
@@ -280,10 +281,10 @@ impl<V: Vote> QuorumCounter<V> {
         })
     }
 
-    /// The height that as many operators as must agree have reached with the votes on the newest block that count: the lower
-    /// one of records and payments, since who agrees on one may dispute the other. Where the records are an objection, its
-    /// height. One to payments alone counts as a payment's only: its height, which it may have made up, stands for no
-    /// record.
+    /// The height that as many operators as must agree have reached with the counted votes on the newest block: the
+    /// lower of the heights for records and payments, since an operator that agrees on one may dispute the other. If
+    /// the vote on the records is an objection, its own height. The height of an objection to payments alone is
+    /// ignored: it may be invented, and must not vouch for records.
     pub(crate) fn reached(&self, at: AtLatest) -> Option<u64> {
         let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.height();
         match (self.agreed_height(at.records, VotePart::Records), self.agreed_height(at.payment, VotePart::Payment)) {
@@ -296,8 +297,8 @@ impl<V: Vote> QuorumCounter<V> {
         }
     }
 
-    /// The height that as many operators as must agree have reached with the vote of `endpoint` on this part. One that is
-    /// ahead does not vouch for those that are behind.
+    /// The height that as many operators as must agree have reached with the vote of `endpoint` on this part. An
+    /// operator that is ahead does not vouch for those that are behind.
     fn agreed_height(&self, endpoint: usize, part: VotePart) -> Option<u64> {
         let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
         let same = self.voters.iter().filter_map(|voter| {
@@ -308,8 +309,8 @@ impl<V: Vote> QuorumCounter<V> {
         highest_shared(same.collect(), agree)
     }
 
-    /// The endpoints whose votes on the newest block count where too few endpoints answered: those that object to `vote`. An
-    /// objection to one part alone is followed in both.
+    /// If too few endpoints answered: the endpoints that object to `vote` at the newest block. If there is an objection
+    /// to only one part, it is used for both.
     #[cfg(feature = "state-proof")]
     pub(crate) fn objections(&self, vote: &V) -> Option<AtLatest> {
         let (records, payment) = (self.objection(vote, VotePart::Records), self.objection(vote, VotePart::Payment));
@@ -344,8 +345,8 @@ impl<V: Vote> QuorumCounter<V> {
         has_two_votes || self.voters.iter().any(|voter| !voter.others.is_empty())
     }
 
-    /// The endpoints that contradict the agreement or anything else that enough operators state alike, and the block that
-    /// they have in its place. An endpoint that agrees late is not among them.
+    /// The endpoints that contradict the agreement, or anything else that enough operators agree on, each with its
+    /// conflicting block. An endpoint that agrees late is not included.
     pub(crate) fn against(&self, agreement: Option<&Agreement>) -> Vec<(usize, Block)> {
         let groups = self.groups();
         let agreed = agreement.and_then(|Agreement { block, endpoints, .. }| {
@@ -369,7 +370,8 @@ impl<V: Vote> QuorumCounter<V> {
         self.voters.iter().filter_map(contradiction).collect()
     }
 
-    /// The endpoints whose vote on the newest block is what was read or what counts, up to look-ups off the chain.
+    /// The endpoints whose vote on the newest block equals the pinned reading or the counted vote, apart from off-chain
+    /// lookups.
     pub(crate) fn current(&self, at: AtLatest, pinned: &V) -> Vec<usize> {
         let counted = self.latest_vote(at.records).and_then(|vote| vote.as_ref().ok());
         let is_like = |vote: &V| {
@@ -385,7 +387,7 @@ impl<V: Vote> QuorumCounter<V> {
         self.voters.iter().any(|voter| voter.awaited().next().is_some())
     }
 
-    /// Every block and vote, with the endpoints that share it.
+    /// Every combination of block and vote, with the endpoints that share it.
     fn groups(&self) -> Vec<AgreementGroup<'_, V>> {
         let is_same = |one: &V, other: &V| {
             one == other || (clresolve_core::mutant!("payments-need-no-quorum") && one.same(other, VotePart::Records))
@@ -402,8 +404,9 @@ impl<V: Vote> QuorumCounter<V> {
         groups
     }
 
-    /// The group with the highest block among those that are large enough; `None` where two of them contradict each
-    /// other, or where enough operators have a block as high and differ about it: a lower one is no way out.
+    /// Among the groups that are large enough, the one with the highest block. `None` if there is none, if two of them
+    /// contradict each other, or if enough operators have a block at least as high but differ about its contents: a
+    /// lower block must not settle a dispute.
     fn winner<'g>(&self, groups: &'g [AgreementGroup<'_, V>]) -> Option<&'g AgreementGroup<'g, V>> {
         let large = groups.iter().filter(|group| self.operators(&group.endpoints) >= self.agree);
         let winner = large.clone().max_by_key(|group| group.block.number)?;
@@ -414,7 +417,7 @@ impl<V: Vote> QuorumCounter<V> {
         (rivals == 1 || clresolve_core::mutant!("rivals-are-ignored")).then_some(winner)
     }
 
-    /// Height of the highest block that enough operators have, and on which too few of them vote alike.
+    /// Height of the highest block that enough operators have, but on which too few of them agree.
     fn disputed(&self, groups: &[AgreementGroup<'_, V>]) -> Option<u64> {
         let is_disputed = |block: &Block| {
             let of_block = || groups.iter().filter(|group| group.block == *block);
@@ -424,8 +427,8 @@ impl<V: Vote> QuorumCounter<V> {
         groups.iter().map(|group| group.block).filter(is_disputed).map(|block| block.number).max()
     }
 
-    /// Where endpoints that are ahead may bring a group to a sufficient size: those that were not asked yet, about the
-    /// highest such block.
+    /// Which endpoints that are ahead may enlarge a group to the required size, for the highest such block. Endpoints
+    /// that were already asked are left out.
     fn repeats(&self, groups: &[AgreementGroup<'_, V>]) -> Vec<(usize, Block)> {
         let disputed = self.disputed(groups);
         let mut by_height: Vec<&AgreementGroup<'_, V>> =
@@ -440,7 +443,7 @@ impl<V: Vote> QuorumCounter<V> {
         self.voters.iter().filter(unasked).map(|voter| (voter.endpoint, *block)).collect()
     }
 
-    /// The endpoints whose votes on the newest block count, and whether that is clear for both parts.
+    /// The endpoints whose votes on the newest block count, and whether both parts are conclusive.
     fn at_latest(&self, group: &AgreementGroup<'_, V>) -> (Option<AtLatest>, bool) {
         let (records, records_are_clear) = self.latest(group, VotePart::Records);
         let (payment, payment_is_clear) = self.latest(group, VotePart::Payment);
@@ -448,9 +451,9 @@ impl<V: Vote> QuorumCounter<V> {
         (latest, records_are_clear && payment_is_clear)
     }
 
-    /// The endpoint whose vote on this part of the newest block counts, and whether that is clear. A change counts unless
-    /// enough operators state that it is absent: the newest block may only downgrade, but one endpoint alone cannot
-    /// withhold a name by it.
+    /// The endpoint whose vote on this part of the newest block counts, and whether that is conclusive. A change counts
+    /// unless enough operators state that there is none: the newest block may only downgrade a verdict, but one
+    /// endpoint alone cannot use it to withhold a name.
     fn latest(&self, group: &AgreementGroup<'_, V>, part: VotePart) -> (Option<usize>, bool) {
         let of = |wanted: &dyn Fn(&Result<V, Failure>) -> bool| -> Vec<usize> {
             let is_one = |voter: &&Voter<V>| voter.latest.as_ref().is_some_and(wanted);
@@ -470,8 +473,8 @@ impl<V: Vote> QuorumCounter<V> {
         (changed.first().or_else(|| failed.first()).or_else(|| same.first()).copied(), is_clear)
     }
 
-    /// Whether the vote of `endpoint` on this part of the newest block differs from `vote`, and too few operators share it.
-    /// Then it says that something may have changed. What changed it does not say: its endpoint may lie.
+    /// Whether the vote of `endpoint` on this part of the newest block differs from `vote` and too few operators share
+    /// it. It then shows only that something may have changed, not what: its endpoint may be lying.
     pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: VotePart) -> bool {
         let differs = |latest: &Result<V, Failure>| latest.as_ref().is_ok_and(|latest| !latest.same(vote, part));
         self.latest_vote(endpoint).is_some_and(differs) && !self.is_stated(endpoint, part)
@@ -503,8 +506,8 @@ impl<V: Vote> QuorumCounter<V> {
     }
 }
 
-/// The height that this many operators have reached, of heights with their operators. One that is ahead does not vouch for
-/// those that are behind.
+/// The height that this many operators have reached, given the heights of their endpoints. An operator that is ahead
+/// does not vouch for those that are behind.
 fn highest_shared(mut heights: Vec<(u64, &str)>, agree: usize) -> Option<u64> {
     heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
     let mut operators = BTreeSet::new();
@@ -515,7 +518,7 @@ fn highest_shared(mut heights: Vec<(u64, &str)>, agree: usize) -> Option<u64> {
     enough.map(|(height, _)| height)
 }
 
-/// The endpoints that share a vote about a block.
+/// The endpoints that share a vote on a block.
 struct AgreementGroup<'b, V> {
     block: Block,
     vote: &'b V,
@@ -527,19 +530,19 @@ impl<V> Voter<V> {
         self.votes.iter().find(|(of, _)| of == block).map(|(_, vote)| vote)
     }
 
-    /// Whether it has another block at that height.
+    /// Whether the endpoint has another block at that height.
     fn denies(&self, block: &Block) -> bool {
         self.others.iter().any(|other| other.number == block.number && other != block)
     }
 
-    /// Blocks of others that it was asked about, and about which an answer is expected.
+    /// Blocks of others about which this endpoint's answer is still expected.
     fn awaited(&self) -> impl Iterator<Item = &Block> {
         self.repeats
             .iter()
             .filter(|block| self.vote(block).is_none() && !self.denies(block) && !self.unanswered.contains(block))
     }
 
-    /// Whether it is ahead and may yet vouch for `block`.
+    /// Whether the endpoint is ahead and may still vouch for `block`.
     fn may_join(&self, block: &Block) -> bool {
         let is_asked = self.repeats.contains(block);
         self.head.number > block.number

@@ -1,4 +1,4 @@
-//! [`QuorumHeaders`]: the header that enough endpoints agree on.
+//! [`QuorumHeaders`]: supplies the header on which enough endpoints agree.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::poll::poll;
 use crate::pool::{ChainConfig, EndpointPool};
 use crate::transport::HttpPost;
 
-/// Selects the block that enough endpoints have.
+/// A header source that selects the block that enough endpoints have.
 pub struct QuorumHeaders(Arc<EndpointPool>);
 
 impl QuorumHeaders {
-    /// Asks the endpoints of `config` through `http`, the door for the operator's URLs.
+    /// Asks the endpoints of `config` through `http`, the client for the operator's URLs.
     pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
         Self::of(Arc::new(EndpointPool::new(config, http)))
     }

@@ -1,8 +1,9 @@
-//! [`QuorumTransport`]: several endpoints as one alloy transport, whose response is the one that enough of them give.
+//! [`QuorumTransport`]: combines several endpoints into one alloy transport. It returns the response on which enough of
+//! them agree.
 //!
-//! Requests at a pinned block after the first exchange go through it: those about the owner, and the steps of a look-up off
-//! the chain. The caller does not see how many endpoints stand behind a call.
-//! [`ProvenTransport`](crate::proven_transport::ProvenTransport) takes its place where calls are computed.
+//! After the first exchange, requests at a pinned block use it: queries about the owner, and the steps of an off-chain
+//! lookup. The caller does not see how many endpoints answer a call. If calls are computed locally,
+//! [`ProvenTransport`](crate::proven_transport::ProvenTransport) replaces it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,17 +22,17 @@ use crate::endpoint::RpcEndpoint;
 use crate::fan_out::{Event, FanOut, Need, Plan};
 use crate::transport::TransportFault;
 
-/// Endpoints that get the same request at the same time.
+/// Endpoints that get the same request concurrently.
 #[derive(Clone)]
 pub(crate) struct QuorumTransport(Arc<Quorum>);
 
 struct Quorum {
-    /// The members, then the spares, which are asked where members stall, fail or contradict each other.
+    /// The members, then the spares. Spares are asked if members stall, fail or contradict each other.
     endpoints: Vec<Arc<RpcEndpoint>>,
     members: usize,
     /// Number of operators that must agree.
     agree: usize,
-    /// How long endpoints may stall until the next spare is asked.
+    /// How long endpoints may stall before the next spare is asked.
     patience: Duration,
 }
 
@@ -63,7 +64,8 @@ impl Service<RequestPacket> for QuorumTransport {
     }
 }
 
-/// The part of a response that is compared. Error messages differ from program to program and are no part of it.
+/// The part of a response that is compared. Error messages are excluded, since they differ between node
+/// implementations.
 #[derive(PartialEq)]
 enum Comparable {
     Result(String),
@@ -89,7 +91,8 @@ impl fmt::Display for Comparable {
 }
 
 impl Quorum {
-    /// The response that enough operators give. Where too few agree: their contradiction, else the first failure.
+    /// The response on which enough operators agree. If too few agree, returns the contradiction, else the first
+    /// failure.
     async fn ask(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
         let plan = Plan::new(self.endpoints.len(), self.members, self.agree);
         let mut fan_out = FanOut::new(plan, Some(self.patience));
@@ -132,19 +135,19 @@ impl Quorum {
         failure.unwrap_or_else(|| Err(unusable("too few endpoints answered")))
     }
 
-    /// Largest number of operators that give the same response.
+    /// Largest number of operators that return the same response.
     fn most_alike(&self, responses: &[(usize, Comparable)]) -> usize {
         responses.iter().map(|(_, response)| self.operators(responses, response)).max().unwrap_or(0)
     }
 
-    /// Number of operators that give this response.
+    /// Number of operators that return this response.
     fn operators(&self, responses: &[(usize, Comparable)], response: &Comparable) -> usize {
         let alike = responses.iter().filter(|(_, other)| other == response);
         alike.map(|(index, _)| self.endpoints[*index].operator.as_str()).collect::<BTreeSet<_>>().len()
     }
 }
 
-/// Whether the request names a block by its hash. At the newest block honest endpoints may differ.
+/// Whether the request selects a block by its hash. Honest endpoints may differ about the newest block.
 fn is_about_one_block(packet: &RequestPacket) -> bool {
     let names_hash = |params: &RawValue| params.get().contains("\"blockHash\"");
     matches!(packet, RequestPacket::Single(request) if request.params().is_some_and(names_hash))
@@ -155,7 +158,7 @@ fn accuse(endpoint: &RpcEndpoint) {
     tracing::warn!(endpoint = endpoint.label, "endpoint contradicts the quorum");
 }
 
-/// The response without what may be a key in an error message.
+/// Removes possible API keys from the error message of a response.
 fn redacted(endpoint: &RpcEndpoint, mut response: Response) -> Response {
     if let ResponsePayload::Failure(error) = &mut response.payload {
         error.message = endpoint.redact(&error.message).into();

@@ -1,5 +1,5 @@
-//! Proofs that a receipt stands in its block, made of all receipts of the block. These are megabytes that an endpoint has
-//! chosen: few are held at a time, and they are read on a thread that serves no connections.
+//! Proves that a block contains a receipt, using all receipts of the block. The receipts are megabytes that an endpoint
+//! has chosen, so only a few lists are held at a time, and a thread that serves no connections processes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::failure::Failure;
 use crate::fan_out::first;
 use crate::run_limit::RunLimit;
 
-/// Longest list of a block's receipts, in bytes. Full blocks of busy chains have one or two MiB of it.
+/// Longest list of a block's receipts, in bytes. Full blocks of busy chains have one or two MiB of receipts.
 const MAX_RECEIPTS_BYTES: usize = 4 << 20;
 
-/// Proofs of one chain that are made at the same time. Each holds a list for each endpoint that it has asked, commonly one.
+/// Most concurrent proofs per chain. Each holds one list per endpoint asked, usually one.
 const PROOFS_AT_ONCE: usize = 2;
 
-/// Lists of one chain that are read at the same time. What is read of a list, its leaves and its trie take about five times
-/// its length, so this many stay below 24 MiB.
+/// Most lists processed concurrently per chain. A parsed list, its leaves and its trie take about five times the length
+/// of the list, which stays below 24 MiB.
 const READ_AT_ONCE: usize = 1;
 
-/// What is to be proven: that the block with this header holds the receipt of this transaction.
+/// The statement to prove: the block with this header contains the receipt of this transaction.
 struct Claim {
     header: HashedHeader,
     execution: Execution,
 }
 
-/// Makes the proofs of one chain.
+/// Builds the proofs for one chain.
 pub(crate) struct ReceiptProofs {
     places: Semaphore,
     runs: RunLimit,
@@ -45,7 +45,7 @@ impl ReceiptProofs {
         Self { places: Semaphore::new(places), runs: RunLimit::of(READ_AT_ONCE) }
     }
 
-    /// The proof for this transaction, by the first of these endpoints that gives the receipts of its block.
+    /// The proof for this transaction, from the first of these endpoints that returns the receipts of its block.
     pub(crate) async fn of(
         &self,
         header: &HashedHeader,
@@ -68,7 +68,7 @@ impl ReceiptProofs {
         self.read(move || prove(&receipts, &claim)).await?
     }
 
-    /// The outcome of `making`, which begins once it is its turn.
+    /// Waits for a permit, then runs `making`.
     async fn in_turn<T>(&self, making: impl Future<Output = T>) -> T {
         let _place = self.places.acquire().await.expect("it is never closed");
         making.await

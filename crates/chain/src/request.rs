@@ -1,4 +1,4 @@
-//! Parameters of the JSON-RPC requests that are sent.
+//! Parameters of JSON-RPC requests.
 
 use alloy_primitives::{Address, Bytes};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, RpcBlockHash, TransactionInput, TransactionRequest};
@@ -6,23 +6,23 @@ use alloy_transport::TransportError;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::CALL_GAS;
 
-/// A call with [`CALL_GAS`].
+/// An `eth_call` with the gas limit [`CALL_GAS`].
 pub(crate) fn eth_call(to: Address, data: Bytes) -> TransactionRequest {
     let input = TransactionInput { data: Some(data), input: None };
     TransactionRequest::default().to(to).input(input).gas_limit(CALL_GAS)
 }
 
-/// The revert data that an error carries.
+/// The revert data in an error.
 pub(crate) fn revert_data(error: &TransportError) -> Option<Bytes> {
     error.as_error_resp()?.as_revert_data()
 }
 
-/// The block by its hash (EIP-1898), so that a reorganisation cannot replace it.
+/// Selects the block by its hash (EIP-1898), so that a reorganisation cannot replace it.
 pub(crate) const fn by_hash(block: &Block) -> BlockId {
     BlockId::Hash(RpcBlockHash { block_hash: block.hash, require_canonical: Some(true) })
 }
 
-/// The block by tag or number.
+/// Selects the block by tag or number.
 pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
     match selector {
         BlockSelector::Finalized => BlockNumberOrTag::Finalized,
@@ -32,7 +32,7 @@ pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
     }
 }
 
-/// The height up to which a reading of `block` tells of changes, where the endpoints had `reached` that height with it.
+/// The height up to which a reading of `block` covers changes, if the endpoints had `reached` that height with it.
 pub(crate) const fn newest(selector: BlockSelector, block: &Block, reached: Option<u64>) -> Option<u64> {
     match selector {
         BlockSelector::Finalized | BlockSelector::Safe | BlockSelector::Pinned(_) => reached,

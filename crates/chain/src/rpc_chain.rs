@@ -1,7 +1,7 @@
-//! [`RpcChain`]: readings as the endpoints state them.
+//! [`RpcChain`]: readings that trust what the endpoints state.
 //!
-//! With [`GradeDemand::SingleRpc`](clresolve_core::reading::Demand::SingleRpc) one endpoint is enough, and the endpoints are
-//! asked one after another. Otherwise several are asked at the same time, until enough operators agree.
+//! With [`GradeDemand::SingleRpc`](clresolve_core::reading::Demand::SingleRpc) one answer is enough, and the endpoints
+//! are asked one after another. Otherwise several are asked concurrently, until enough operators agree.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ use crate::request::{by_hash, newest};
 use crate::transport::HttpPost;
 use crate::{Chain, TextReading};
 
-/// A [`Chain`] over JSON-RPC. Its readings are those of the endpoints that agreed.
+/// A [`Chain`] over JSON-RPC. Its readings are the statements of the endpoints that agreed.
 pub struct RpcChain {
     pool: EndpointPool,
     contracts: Contracts,
     coins: Coins,
     answers: Answers,
-    /// Where names are read along with others.
+    /// Combines queries about different names, if enabled.
     batches: Option<Arc<Batches>>,
 }
 
 impl RpcChain {
-    /// Reads through `http`, the door for the operator's URLs, and follows look-ups through `gateway`, which must
-    /// keep to the rules for foreign URLs.
+    /// Requests go through `http`, the client for the operator's URLs. Lookups are followed through `gateway`, which
+    /// must enforce the rules for untrusted URLs.
     pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
         Self {
             contracts: config.contracts,
@@ -49,7 +49,7 @@ impl RpcChain {
         }
     }
 
-    /// The same for many names at a time: names that are asked about within a moment of each other share requests.
+    /// A chain for many names: queries that arrive within a short time of each other share requests.
     pub fn in_batches(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
         let batches = Some(Arc::new(Batches::new(&config)));
         Self { batches, ..Self::new(config, http, gateway) }
@@ -160,7 +160,7 @@ impl Chain for RpcChain {
         Ok(TextReading { block: consensus.block, records, latest, proof: consensus.proof(self.pool.demand) })
     }
 
-    /// A header of a fork that adds members unknown to this program has another hash here, and counts as missing.
+    /// If a fork adds header fields that this program does not know, the hash differs and the header counts as missing.
     async fn header(&self, block: &Block, endpoints: &[String]) -> Option<Bytes> {
         let (members, _) = self.pool.split(endpoints);
         Some(self.pool.header_of(&members, block.hash).await.ok()?.rlp())

@@ -1,5 +1,5 @@
-//! Bounds how many runs that take the processor (of the EVM, over the receipts of a block) are under way at the same time,
-//! so that they leave processors to the connections.
+//! Limits concurrent CPU-bound jobs (EVM runs, processing of a block's receipts), so that processors remain available
+//! for connections.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::thread;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinError;
 
-/// Hands out permits to run. Those who wait get them in order.
+/// Issues permits to run, in order of request.
 pub(crate) struct RunLimit {
     permits: Arc<Semaphore>,
 }
 
-/// The right to one run. It is given back when the run ends, even where its caller has given up.
+/// Permission for one run. It is released when the run ends, even if the caller has been cancelled.
 pub(crate) struct RunPermit(OwnedSemaphorePermit);
 
 impl RunLimit {
-    /// As many runs as half of the processors take, and one at least.
+    /// Allows as many runs as half of the processors, and at least one.
     pub(crate) fn of_processors() -> Self {
         Self::of(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
     }
@@ -74,7 +74,7 @@ mod tests {
         assert!(poll!(&mut first).is_pending());
         assert_eq!(starts.iter().take(2).count(), 2);
         assert!(poll!(&mut first).is_pending());
-        // The callers give up. Their runs go on until they are released.
+        // The callers are cancelled. Their runs continue until they are released.
         drop(first);
         assert!(poll!(eight()).is_pending());
         drop((started, release));

@@ -1,4 +1,4 @@
-//! A configuration of endpoints that serve the sandbox's chain, and a door that nothing goes through.
+//! Test helpers: a configuration whose endpoints serve the sandbox chain, and an HTTP client that sends nothing.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{ChainConfig, Endpoint};
 /// Longer than any test waits.
 const UNHURRIED: Duration = Duration::from_secs(60);
 
-/// A door that nothing goes through.
+/// An HTTP client that refuses every request.
 pub(crate) struct NoDoor;
 
 #[async_trait]
@@ -26,7 +26,7 @@ impl HttpPost for NoDoor {
     }
 }
 
-/// The servers as endpoints `node-0`, `node-1` and so on, each of an operator of its own.
+/// Endpoints `node-0`, `node-1` and so on for these servers, each with its own operator.
 pub(crate) fn config(servers: &[RpcServer]) -> ChainConfig {
     let endpoint = |(number, server): (usize, &RpcServer)| Endpoint {
         label: format!("node-{number}"),

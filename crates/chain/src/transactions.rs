@@ -1,8 +1,9 @@
-//! [`TransactionReader`]: what a chain says of a transaction, in a finalized block.
+//! [`TransactionReader`]: finds a transaction in a chain's finalized blocks.
 //!
-//! The endpoints agree on a finalized block and on what the chain up to it says of the transaction. Each endpoint's answer
-//! holds together: the receipt is that of the transaction, and the block that it names is the one at that height. Where one
-//! of them gives all receipts of that block, and they have the root of its header, the receipt is proven too.
+//! The endpoints agree on a finalized block and on the transaction's inclusion up to that block. Each endpoint's answer
+//! must be consistent: the receipt belongs to the transaction, and the block that it refers to is the one at that
+//! height. If an endpoint returns all receipts of that block and they match the header's receipts root, the receipt is
+//! proven too.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use crate::quorum::{Vote, VotePart};
 use crate::receipt_proofs::ReceiptProofs;
 use crate::transport::HttpPost;
 
-/// The transactions of one chain, read through endpoints of that chain.
+/// Reads the transactions of one chain through its endpoints.
 pub struct TransactionReader {
     pool: EndpointPool,
     #[cfg(feature = "state-proof")]
@@ -35,8 +36,8 @@ pub struct TransactionReader {
 }
 
 impl TransactionReader {
-    /// Transactions read as `config` says through `http`, the door for the operator's URLs. Of the configuration the
-    /// contracts, the coin types and CCIP-Read are not used.
+    /// Reads transactions as `config` specifies. Requests go through `http`, the client for the operator's URLs. The
+    /// contracts, coin types and CCIP-Read setting of `config` are ignored.
     pub fn new(config: ChainConfig, http: &Arc<dyn HttpPost>, clock: Clock) -> Self {
         Self {
             pool: EndpointPool::new(config, http).with_clock(clock),
@@ -45,7 +46,7 @@ impl TransactionReader {
         }
     }
 
-    /// What the chain up to its finalized block says of the transaction with this hash.
+    /// Looks up the transaction with this hash in the chain up to its finalized block.
     ///
     /// # Errors
     /// [`ChainError`].
@@ -56,14 +57,14 @@ impl TransactionReader {
         Ok(SeenTransaction { head, proof, found, endpoints: consensus.members })
     }
 
-    /// The proof of its receipt, where an endpoint gives what that takes. These are megabytes: give it a time limit.
+    /// The proof of the receipt, if an endpoint supplies the data for it. The data is megabytes long: set a time limit.
     #[cfg(feature = "state-proof")]
     pub async fn prove(&self, seen: &SeenTransaction) -> Option<ReceiptProof> {
         let InBlock { header, execution } = seen.found.as_deref()?;
         self.proofs.of(header, execution, &seen.endpoints, self.pool.patience()).await
     }
 
-    /// None: this build proves nothing.
+    /// Always `None`: this build proves nothing.
     #[cfg(not(feature = "state-proof"))]
     #[expect(clippy::unused_async, reason = "for builds that prove")]
     pub async fn prove(&self, _: &SeenTransaction) -> Option<ReceiptProof> {
@@ -71,7 +72,7 @@ impl TransactionReader {
     }
 }
 
-/// What endpoints agree on about a transaction.
+/// A transaction on which endpoints agree.
 pub struct SeenTransaction {
     head: Block,
     proof: Proof,
@@ -81,19 +82,20 @@ pub struct SeenTransaction {
 }
 
 impl SeenTransaction {
-    /// The reading, with a proof of the receipt where there is one.
+    /// The reading, with a proof of the receipt if there is one.
     pub fn reading(self, receipt_proof: Option<ReceiptProof>) -> TransactionReading {
         let Self { head, proof, found, .. } = self;
         TransactionReading { head, execution: found.map(|found| found.execution), proof, receipt_proof }
     }
 }
 
-/// The question about one transaction.
+/// A query for one transaction.
 struct Search {
     hash: B256,
 }
 
-/// What an endpoint says of it: which block up to the one that it is asked about holds it.
+/// An endpoint's answer: the block that contains the transaction, if there is one up to the block that it was asked
+/// about.
 #[derive(Clone, PartialEq)]
 struct Held(Option<Box<InBlock>>);
 
@@ -120,7 +122,7 @@ impl fmt::Display for Held {
     }
 }
 
-/// What is read of `eth_getTransactionByHash`.
+/// The fields of `eth_getTransactionByHash` that are used.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StatedTransaction {
@@ -154,7 +156,7 @@ impl Votable for Search {
 }
 
 impl Search {
-    /// What the chain up to `head` says.
+    /// Finds the transaction in the chain up to `head`.
     async fn held(&self, endpoint: &RpcEndpoint, head: &Block) -> Result<Held, Failure> {
         let failed = |error| endpoint.failure(&error);
         let mut batch = endpoint.rpc.new_batch();
@@ -183,7 +185,7 @@ impl Search {
         self.executed(receipt, transaction, block).map(|execution| Held(Some(Box::new(InBlock { execution, header }))))
     }
 
-    /// The transaction in the block at its height, where all that the endpoint says fits together.
+    /// The transaction in the block at its height, if all of the endpoint's statements are consistent.
     fn executed(
         &self,
         receipt: StatedReceipt,

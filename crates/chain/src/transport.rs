@@ -1,6 +1,6 @@
 //! JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
 //!
-//! The reply is bounded, and every response in it belongs to exactly one request.
+//! The length of a reply is bounded, and every response in it must belong to exactly one request.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use clresolve_core::cause::LocalLimit;
 use clresolve_core::text::excerpt;
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 
-/// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes some 100 KB, the records of
-/// a name some 20 KB. A longer reply is an attack on memory.
+/// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes about 100 KB, the records of
+/// a name about 20 KB. The limit protects against memory exhaustion.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// Statuses with which servers refuse a batch although they answer its requests one by one.
+/// HTTP statuses with which servers refuse a batch although they accept its requests one by one.
 const BATCH_REFUSALS: [u16; 6] = [400, 405, 413, 415, 422, 501];
 
 /// The HTTP client for endpoints.
@@ -35,15 +35,15 @@ pub trait HttpPost: Send + Sync {
     /// The body has at most `cap` bytes, also after decompression. Head and body arrive within `timeout`.
     ///
     /// # Errors
-    /// [`PostError`], whose message must not hold the URL: it may contain a key.
+    /// [`PostError`], whose message must not contain the URL, since that may include a key.
     async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError>;
 }
 
-/// Why a request has no body as its result.
+/// Why a request returned no body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostError {
-    /// The time ran out.
+    /// The timeout expired.
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
     /// The response has a status other than 2xx.
@@ -58,7 +58,7 @@ pub enum PostError {
 }
 
 impl PostError {
-    /// The outcome in the metrics.
+    /// The value of the outcome label in metrics.
     const fn outcome(&self) -> RequestOutcome {
         match self {
             Self::Timeout(_) => RequestOutcome::Timeout,
@@ -77,31 +77,31 @@ pub(super) enum TransportFault {
     /// The body is HTML, for example a login page.
     #[error("the reply is HTML, not JSON")]
     Html,
-    /// The body is no JSON-RPC response.
+    /// The body is not a JSON-RPC response.
     #[error("the reply is not JSON-RPC: {0}")]
     NotJsonRpc(String),
-    /// A response has the id of no request, or the same id as another one.
+    /// A response id matches no request, or occurs twice.
     #[error("the reply answers a request that was not made")]
     WrongId,
     /// Number of requests without a response.
     #[error("the reply leaves {0} requests unanswered")]
     Missing(usize),
-    /// The endpoint answered the batch with one error that is not about batches.
+    /// The endpoint answered the batch with a single error that is not about batches.
     #[error("the endpoint refused: {0}")]
     Refused(String),
-    /// Too few of several endpoints gave the same response: each response, by label.
+    /// Too few of several endpoints returned the same response. Lists each response by label.
     #[error("the endpoints contradict each other")]
     Divided(Vec<(String, String)>),
-    /// A reply, or a call over proven state, reached a bound of this program.
+    /// A reply, or a call over proven state, reached a local limit of this program.
     #[error(transparent)]
     LocalLimit(#[from] LocalLimit),
-    /// No endpoint gave a proof that holds for a call over proven state: the cause of each, by label.
+    /// No endpoint returned a valid proof for a call over proven state. Lists the cause for each label.
     #[error("no endpoint gave a proof that holds")]
     #[cfg_attr(not(feature = "state-proof"), allow(dead_code, reason = "no call is computed in this build"))]
     Unproven(Vec<(String, String)>),
 }
 
-/// One endpoint as an alloy transport. Clones share what is known about the endpoint.
+/// One endpoint as an alloy transport. Clones share the state of the connection.
 #[derive(Clone)]
 pub(super) struct EndpointTransport(Arc<Connection>);
 
@@ -150,7 +150,7 @@ struct Connection {
 /// The result of a batch.
 enum Batch {
     Answered(Vec<Response>),
-    /// The endpoint takes no batches, or none of this size.
+    /// The endpoint accepts no batches, or none of this size.
     Refused,
 }
 
@@ -229,7 +229,7 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
     if open.is_empty() { Ok(()) } else { Err(TransportFault::Missing(open.len())) }
 }
 
-/// An error that belongs to no single request.
+/// An error that belongs to no particular request.
 fn refusal(response: &Response) -> Option<TransportFault> {
     match &response.payload {
         ResponsePayload::Failure(error) if response.id.is_none() => {
@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    /// An endpoint that gives this reply, whatever it is asked.
+    /// An endpoint that returns this reply to every request.
     struct Replies(&'static str);
 
     #[async_trait]

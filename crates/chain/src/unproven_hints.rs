@@ -1,7 +1,7 @@
-//! [`UnprovenHints`]: what endpoints state without proof while a reading is computed.
+//! [`UnprovenHints`]: what endpoints state without proof while a reading is being computed.
 //!
-//! Two things are taken from them: what the call is likely to read, which saves exchanges, and whether the newest block
-//! differs, which may only downgrade.
+//! The hints serve two purposes: what the call is likely to read, which saves exchanges, and whether the newest block
+//! differs, which can only downgrade a verdict.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::pool::{Clock, EndpointPool};
 use crate::query::{Query, not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
 
-/// The hints of endpoints, and the requests that are still under way.
+/// The hints of endpoints, and the pending requests for them.
 pub(crate) struct UnprovenHints {
     query: Arc<Query>,
     selector: BlockSelector,
@@ -33,12 +33,12 @@ pub(crate) struct UnprovenHints {
     clock: Clock,
     /// The endpoints in the order in which they are asked.
     order: Vec<Arc<RpcEndpoint>>,
-    /// A request is a task of its own, so that it goes on while the answer is computed.
+    /// Each request runs as its own task, so that it continues while the answer is computed.
     fan_out: FanOut<JoinHandle<Reply>>,
     touched: Option<AccessList>,
-    /// Indices of the endpoints that gave a hint, with the findings at the newest block.
+    /// Indices of the endpoints that returned a hint, each with its findings at the newest block.
     latest: Vec<(usize, Result<Findings, Failure>)>,
-    /// Number of endpoints that gave a hint.
+    /// Number of endpoints that returned a hint.
     received: usize,
 }
 
@@ -48,12 +48,12 @@ type Reply = (usize, Result<Hint, Failure>);
 /// The findings at the newest block that count.
 pub(crate) struct NewestFindings {
     pub(crate) newest: Newest<Findings>,
-    /// Height that enough endpoints have reached with them.
+    /// Height that enough endpoints have reached with these findings.
     pub(crate) reached: Option<u64>,
 }
 
 impl UnprovenHints {
-    /// The hints of as many endpoints as must agree.
+    /// Gathers hints from as many endpoints as must agree.
     pub(crate) async fn gather(pool: &EndpointPool, query: Arc<Query>, selector: BlockSelector) -> Self {
         let order = pool.in_order();
         let plan = Plan::new(order.len(), pool.width(), pool.width());
@@ -73,12 +73,12 @@ impl UnprovenHints {
         hints
     }
 
-    /// Takes what the call is likely to read.
+    /// Takes the list of what the call is likely to read.
     pub(crate) fn take_touched(&mut self) -> AccessList {
         self.touched.take().unwrap_or_default()
     }
 
-    /// The owner that an endpoint names at the newest block. A wrong name only costs a request.
+    /// The owner according to an endpoint's newest block. A wrong name only costs a request.
     pub(crate) fn owner(&self) -> Option<EnsName> {
         let texts = self.latest.iter().find_map(|(_, latest)| match &latest.as_ref().ok()?.resolved {
             Resolved::Returned(data) => decode_texts(data, &Key::ALL).ok(),
@@ -87,8 +87,8 @@ impl UnprovenHints {
         EnsName::parse(texts?.1.text(Key::Owner)?.trim()).ok()
     }
 
-    /// The findings at the newest block: enough operators must state what was computed, else an objection counts. `None`
-    /// where too few endpoints answer.
+    /// The findings at the newest block that count: enough operators must state what was computed, otherwise an
+    /// objection counts. `None` if too few endpoints answer.
     pub(crate) async fn newest(mut self, head: &Head, pinned: &Findings) -> Option<NewestFindings> {
         let mut counter = QuorumCounter::new(self.agree);
         let mut counted = 0;

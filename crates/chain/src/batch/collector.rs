@@ -1,4 +1,4 @@
-//! Where a question waits for others that can be asked with it.
+//! Collects queries that can be sent together.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// Most names of one call. Their records take some 400,000 gas each, of the 12 million that the gauge leaves them; the
-/// request has some 30 KB for each, and endpoints commonly take a megabyte.
+/// Most names per call. The records of a name take about 400,000 gas of the 12 million that the gas check of
+/// [`clresolve_state::Together`] leaves, and about 30 KB of the request. Endpoints commonly accept one megabyte.
 const MOST_NAMES: usize = 20;
 
-/// Questions that wait, by what they must have in common.
+/// Waiting queries, grouped by what they must have in common.
 pub(super) struct Collector<K, Q, A> {
     waiting: Arc<Waiting<K, Q, A>>,
-    /// How long the first of a group waits for others.
+    /// How long the first query of a group waits for others.
     wait: Duration,
 }
 
@@ -28,7 +28,7 @@ struct Groups<K, Q, A> {
     next: u64,
 }
 
-/// Questions that will be asked at once.
+/// Queries that will be sent together.
 struct Group<Q, A> {
     number: u64,
     members: Vec<Member<Q, A>>,
@@ -46,8 +46,9 @@ where
         Self { waiting: Arc::new(Waiting(Mutex::new(Groups { groups: HashMap::new(), next: 0 }))), wait }
     }
 
-    /// The answer to `question`, which `ask` gives for the whole group, in its order: once [`MOST_NAMES`] are in it, or after
-    /// the wait. Whoever gives up waiting takes no answer from the others. `None`, where asking was broken off.
+    /// Adds `question` to a group and returns its answer. `ask` answers the whole group in order, as soon as the group
+    /// has [`MOST_NAMES`] members or the wait is over. A caller that stops waiting does not affect the answers of
+    /// others. Returns `None` if `ask` was aborted.
     pub(super) async fn join<F>(&self, key: K, question: Q, ask: impl FnOnce(Vec<Q>) -> F + Send + 'static) -> Option<A>
     where
         F: Future<Output = Vec<A>> + Send + 'static,
@@ -77,13 +78,13 @@ impl<K, Q, A> Waiting<K, Q, A> {
     }
 }
 
-/// What became of a question.
+/// The effect of adding a query.
 enum Added<M> {
-    /// It is the first of the group with this number.
+    /// The query opened the group with this number.
     First(u64),
-    /// It joined a group that goes on waiting.
+    /// The query joined a group that is still waiting.
     Later,
-    /// It filled a group.
+    /// The query completed a group.
     Full(Vec<M>),
 }
 
@@ -102,7 +103,7 @@ impl<K: Clone + Eq + Hash, Q, A> Groups<K, Q, A> {
         Added::Full(self.groups.remove(key).map(|group| group.members).unwrap_or_default())
     }
 
-    /// The members of the group with this number, unless it was filled.
+    /// Removes the group with this number and returns its members, unless the group was completed before.
     fn take(&mut self, key: &K, number: u64) -> Option<Vec<Member<Q, A>>> {
         self.groups.get(key).filter(|group| group.number == number)?;
         self.groups.remove(key).map(|group| group.members)
@@ -115,7 +116,7 @@ where
 {
     let (questions, senders): (Vec<Q>, Vec<oneshot::Sender<A>>) = members.into_iter().unzip();
     for (sender, answer) in senders.into_iter().zip(ask(questions).await) {
-        // Whoever does not wait any more needs no answer.
+        // A closed receiver means that the caller gave up.
         let _ = sender.send(answer);
     }
 }
@@ -130,7 +131,7 @@ mod tests {
 
     const WAIT: Duration = Duration::from_millis(20);
 
-    /// Asks `count` questions about two keys at once; how many were asked each time.
+    /// Sends `count` queries about two keys concurrently. Returns the size of each group.
     async fn asked(count: usize) -> Vec<usize> {
         let collector = Collector::new(WAIT);
         let groups = Arc::new(Mutex::new(Vec::new()));

@@ -1,4 +1,4 @@
-//! Questions that are asked at once, and in halves where that fails. No I/O of its own.
+//! Sends several queries at once, and in halves if the request fails. Performs no I/O itself.
 
 use std::future::Future;
 
@@ -6,9 +6,9 @@ use futures_util::future::{BoxFuture, FutureExt as _, join};
 
 use crate::failure::Failure;
 
-/// The answer to each of `questions`, in their order. `ask` answers all that it is given, or fails for all of them. Where it
-/// fails, both halves are asked, at the same time, so that no question waits for the culprit. One that stands alone fails
-/// alone. Of n questions come at most 2n - 1 requests.
+/// The answer to each of `questions`, in order. `ask` either answers all the queries that it gets or fails for all of
+/// them. If it fails, both halves are asked concurrently, so that no query waits for the one that fails; a single query
+/// fails alone. n queries cause at most 2n - 1 requests.
 pub(super) fn halving<'a, Q, A, F>(
     questions: &'a [Q],
     ask: &'a (impl Fn(&'a [Q]) -> F + Sync),
@@ -46,7 +46,8 @@ mod tests {
         Failure::Unusable(why.to_owned())
     }
 
-    /// What comes of `count` questions where each request with one of `culprits` fails, and how many were asked each time.
+    /// Asks `count` queries with requests that fail if they include one of `culprits`. Returns the results and the size
+    /// of each request.
     fn asked(count: usize, culprits: &[usize]) -> (Vec<Result<usize, Failure>>, Vec<usize>) {
         let questions: Vec<usize> = (0..count).collect();
         let requests = Mutex::new(Vec::new());

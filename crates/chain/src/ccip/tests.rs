@@ -1,4 +1,4 @@
-//! Look-ups of contracts and gateways that play by the rules, and of those that do not.
+//! Lookups with contracts and gateways that follow the rules, and with ones that do not.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -32,7 +32,7 @@ sol! {
     function query(GatewayRequest[] requests) returns (bool[] failures, bytes[] responses);
 }
 
-/// An endpoint whose calls end as scripted. The last step is repeated.
+/// An endpoint with scripted call results. The last result is repeated.
 struct Endpoint {
     script: Mutex<VecDeque<Value>>,
     /// The parameters of the calls.
@@ -74,7 +74,7 @@ fn callback(response: &[u8]) -> String {
 
 type Reply = Result<Bytes, CcipReadGatewayError>;
 
-/// A gateway that answers by the data of the request.
+/// A gateway that chooses its answer by the data of the request.
 struct Gateway {
     reply: fn(&[u8]) -> Reply,
     requests: Mutex<Vec<CcipReadRequest>>,
@@ -90,12 +90,12 @@ impl CcipReadGateway for Gateway {
     }
 }
 
-/// What a look-up came to.
+/// The outcome of a lookup.
 struct Followed {
     result: Result<Bytes, ChainError>,
     calls: Vec<Value>,
     requests: Vec<CcipReadRequest>,
-    /// The most bytes that each request allowed.
+    /// The byte limit of each request.
     caps: Vec<usize>,
 }
 
@@ -153,7 +153,7 @@ async fn without_a_look_up_no_gateway_is_asked() {
     assert_eq!(refused(&followed), &CcipFault::Callback(ResolverFault::Reverted("no".to_owned())));
 }
 
-/// An error with which the Universal Resolver answers questions of its own is no word about the gateway's response.
+/// If the Universal Resolver answers with an error of its own, that says nothing about the gateway's response.
 #[tokio::test]
 async fn a_callback_that_fails_with_an_error_about_something_else_takes_no_response() {
     let absent = ResolverNotFound { name: Bytes::new() }.abi_encode();
@@ -193,7 +193,7 @@ async fn look_ups_without_end_are_stopped() {
     let followed = follow(script, |_| Ok(vec![1].into())).await;
     assert_eq!(refused(&followed), &client_fault("more than 4 look-ups follow each other"));
     assert_eq!((followed.calls.len(), followed.requests.len()), (5, 4));
-    // The fourth one may be the last.
+    // The fourth lookup may be the last.
     let demand = reverted(&look_up(RESOLVER, &["https://a.example/"], &[]));
     let script = [demand.clone(), demand.clone(), demand.clone(), demand, returned(&[5])];
     let followed = follow(script, |_| Ok(vec![1].into())).await;
@@ -254,7 +254,7 @@ fn batch(requests: Vec<(&[&str], Vec<u8>)>) -> Vec<u8> {
     queryCall { requests: requests.into_iter().map(request).collect() }.abi_encode()
 }
 
-/// The response to a batch as the contract gets it.
+/// The response to a batch, as passed to the contract.
 fn batch_of(followed: &Followed) -> queryReturn {
     let callback = hex::decode(followed.calls[1][0]["data"].as_str().unwrap()).unwrap();
     let response = clresolve_state::callback_answer(&callback).unwrap();
@@ -290,14 +290,14 @@ async fn the_requests_of_a_look_up_are_counted_over_all_batches() {
     let two: &[&str] = &["https://a.example/", "https://b.example/"];
     let script = [reverted(&look_up(RESOLVER, &[BATCH], &batch(vec![(two, vec![1]); 64]))), returned(&[5])];
     let followed = follow(script, |_| Ok(Bytes::new())).await;
-    // One of the hundred is the batch itself, and each request takes one for each URL.
+    // The batch itself takes one of the hundred requests, and each request takes one per URL.
     assert_eq!(followed.requests.len(), 49);
     let failures = batch_of(&followed).failures;
     assert_eq!(failures.iter().position(|failed| *failed), Some(49));
     assert!(failures[49..].iter().all(|failed| *failed));
 }
 
-/// A look-up of `levels` batches around one request that has `data`.
+/// A lookup with `levels` nested batches around one request for `data`.
 async fn nested(levels: usize, data: Vec<u8>) -> Followed {
     let innermost = batch(vec![(&["https://a.example/"], data)]);
     let outermost = (1..levels).fold(innermost, |data, _| batch(vec![(&[BATCH], data)]));
@@ -305,7 +305,7 @@ async fn nested(levels: usize, data: Vec<u8>) -> Followed {
     follow(script, |_| Ok(vec![0xaa].into())).await
 }
 
-/// The response to the innermost request, or why a request around it has none.
+/// The response to the innermost request, or the failure of a request around it.
 fn innermost(followed: &Followed) -> Result<Bytes, String> {
     let mut answer = batch_of(followed);
     loop {
@@ -333,18 +333,18 @@ async fn batches_in_batches_are_bounded() {
 
 const TOO_MANY_BYTES: &str = "batches and responses have more than 524288 bytes together";
 
-/// Each level of batches holds a copy of what stands in it.
+/// Each level of batches holds a copy of its contents.
 #[tokio::test]
 async fn nested_batches_around_long_data_are_refused() {
     let followed = nested(3, vec![1; 250 << 10]).await;
     assert_eq!((innermost(&followed), followed.requests.len()), (Err(TOO_MANY_BYTES.to_owned()), 0));
-    // Two levels fit. The gateway may send what they leave.
+    // Two levels fit. The gateway may use what they leave of the limit.
     let followed = nested(2, vec![1; 250 << 10]).await;
     assert_eq!((innermost(&followed), followed.caps.len()), (Ok(vec![0xaa].into()), 1));
     assert!(followed.caps[0] < 12 << 10, "{:?}", followed.caps);
 }
 
-/// Batches in one batch, with 96 requests in all.
+/// A batch of batches, with 96 requests in total.
 fn many() -> Vec<u8> {
     let inner = || batch(vec![(&["https://a.example/"], vec![1]); 32]);
     let batches = batch((0..3).map(|_| (&[BATCH][..], inner())).collect());
@@ -355,7 +355,7 @@ fn many() -> Vec<u8> {
 async fn the_bytes_of_all_responses_are_counted_together() {
     let followed = follow([reverted(&many()), returned(&[5])], |_| Ok(vec![7; 100 << 10].into())).await;
     assert_eq!(followed.caps.len(), 96);
-    // Four responses fit. This gateway does not care how much it may send from then on.
+    // Four responses fit. After that, this gateway ignores its limit.
     assert!(followed.caps[4..].iter().all(|cap| *cap < 100 << 10), "{:?}", followed.caps);
     let batch = batch_of(&followed);
     assert_eq!(batch.failures, [true, false, false], "the first batch has more than one response may have");

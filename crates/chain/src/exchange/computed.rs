@@ -1,4 +1,4 @@
-//! What endpoints are asked beside the header where the reading is computed over proven state: hints.
+//! Requests for hints: what endpoints are asked besides the header if the reading is computed over proven state.
 
 use alloy_rpc_types_eth::{AccessList, AccessListResult, BlockId};
 use clresolve_core::reading::BlockSelector;
@@ -9,19 +9,20 @@ use crate::failure::Failure;
 use crate::query::Query;
 use crate::request::tag;
 
-/// What an endpoint states without proof.
+/// An endpoint's unproven statements.
 pub(crate) struct Hint {
-    /// What the call is likely to read.
+    /// The accounts and slots that the call is likely to read.
     pub(crate) touched: Option<AccessList>,
-    /// The result of the call at the newest block. `None` where that was not requested.
+    /// The result of the call at the newest block. `None` if it was not requested.
     pub(crate) latest: Option<Result<Findings, Failure>>,
 }
 
 impl RpcEndpoint {
-    /// Requests, in one exchange, what the call is likely to read and its result at the newest block. Neither is proven.
+    /// Requests, in one exchange, what the call is likely to read and its result at the newest block. Neither is
+    /// proven.
     ///
     /// # Errors
-    /// [`Failure`], where no response came at all.
+    /// [`Failure`] if there was no response at all.
     pub(crate) async fn hint(&self, query: &Query, selector: BlockSelector) -> Result<Hint, Failure> {
         let mut batch = self.rpc.new_batch();
         let touched = batch

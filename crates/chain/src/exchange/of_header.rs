@@ -1,4 +1,4 @@
-//! What endpoints are asked where the header alone counts.
+//! Requests for a block header without any calls.
 
 use alloy_rpc_types_eth::Header;
 use clresolve_core::reading::{Block, BlockSelector};
@@ -11,7 +11,7 @@ use crate::header;
 use crate::request::tag;
 
 impl RpcEndpoint {
-    /// Requests the header alone.
+    /// Requests the header that `selector` means.
     ///
     /// # Errors
     /// [`Failure`].
@@ -33,7 +33,7 @@ impl RpcEndpoint {
         Ok(Observation { block, pinned: header, latest: None, genesis })
     }
 
-    /// Requests the header at that height.
+    /// Requests the header at the height of `block`.
     ///
     /// # Errors
     /// [`Failure`].

@@ -1,4 +1,4 @@
-//! The exchanges with one endpoint about many names.
+//! Request exchanges with one endpoint about many names.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::query::{Query, not_before, spoiled};
 use crate::request::eth_call;
 
 impl RpcEndpoint {
-    /// As [`RpcEndpoint::observe`], with one call for all names.
+    /// Like [`RpcEndpoint::observe`], with a single call for all names.
     ///
     /// # Errors
-    /// [`Failure`], where a name may not be told what it would be told alone.
+    /// [`Failure`] if any name might get another answer than it would alone.
     pub(crate) async fn observe_together(
         &self,
         multicall3: Address,
@@ -43,10 +43,10 @@ impl RpcEndpoint {
         Ok(queries.iter().enumerate().map(observation).collect())
     }
 
-    /// As [`RpcEndpoint::observe`], with calls of its own for each name.
+    /// Like [`RpcEndpoint::observe`], with separate calls for each name.
     ///
     /// # Errors
-    /// [`Failure`], where the exchange failed for all names.
+    /// [`Failure`] if the exchange failed for all names.
     pub(crate) async fn observe_apart(
         &self,
         queries: &[Arc<Query>],

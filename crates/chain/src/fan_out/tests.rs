@@ -1,15 +1,15 @@
-//! The plan on a clock of its own, with scripted endpoints.
+//! The plan with a simulated clock and scripted endpoints.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What a scripted endpoint does, in milliseconds after it was asked.
+/// What a scripted endpoint does. Times are in milliseconds after it was asked.
 #[derive(Clone, Copy, Debug)]
 enum Does {
-    /// Gives an answer that counts.
+    /// Returns an answer that counts.
     Answer(u64),
-    /// Gives an answer that does not count.
+    /// Returns an answer that does not count.
     Fail(u64),
     Stall,
 }
@@ -19,15 +19,15 @@ const PATIENCE: u64 = 100;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// Endpoints, and when each was asked.
+    /// Each endpoint asked, with the time.
     asked: Vec<(usize, u64)>,
-    /// When enough answers were there.
+    /// When enough answers had arrived.
     decided: Option<u64>,
-    /// Most requests under way at once.
+    /// Largest number of concurrent requests.
     most: usize,
 }
 
-/// Runs a plan until `wanted` answers count. Requests that stall end after a minute.
+/// Runs a plan until `wanted` answers count. Stalled requests end after a minute.
 fn run(mut plan: Plan, wanted: usize, does: &[Does]) -> Seen {
     let (mut now, mut counted, mut seen) = (0, 0, Seen::default());
     // When each request ends, and whether its answer counts.
@@ -96,7 +96,7 @@ fn a_failure_beside_a_stall_is_replaced_at_once() {
 
 #[test]
 fn more_at_first_than_the_width_are_spares() {
-    // Three members of which two must agree: one that fails is no reason to ask another endpoint.
+    // Three members of which two must agree: a single failure does not require another endpoint.
     let seen = run(Plan::new(4, 3, 2), 2, &[Does::Fail(1), Does::Answer(10), Does::Answer(20), Does::Answer(1)]);
     assert_eq!((seen.asked.len(), seen.decided), (3, Some(20)));
     let seen = run(Plan::new(4, 3, 2), 2, &[Does::Fail(1), Does::Fail(2), Does::Answer(20), Does::Answer(1)]);
@@ -164,7 +164,7 @@ proptest! {
         let good = does.iter().filter(|does| matches!(does, Does::Answer(_))).count();
         prop_assert_eq!(seen.decided.is_some(), good >= wanted);
         if let Some(at) = seen.decided {
-            // Each candidate delays the decision by one stall at most, and the last ones by their answer.
+            // Each candidate delays the decision by at most one stall, and the last ones by the time of their answer.
             prop_assert!(at <= PATIENCE * does.len() as u64 + 300, "{}", at);
         }
     }
@@ -179,7 +179,7 @@ proptest! {
     }
 }
 
-/// The driver: answers in any order, one more request where one never ends.
+/// The driver: answers arrive in any order, and another request is sent if one never ends.
 #[tokio::test]
 async fn the_first_success_wins_and_the_failures_before_it_are_kept() {
     let ask = |index: usize| async move {

@@ -1,6 +1,6 @@
-//! Which logs tell that a name may have changed, and of which name they speak.
+//! Recognises event logs which show that a name may have changed, and extracts the name's node.
 //!
-//! A log is a hint. Nothing of it is believed but that the name is worth another reading.
+//! A log is only a hint that the name should be read again. Its other contents are not trusted.
 
 use std::sync::LazyLock;
 
@@ -8,49 +8,49 @@ use alloy_primitives::{Address, B256, b256, keccak256};
 use alloy_rpc_types_eth::Log;
 use clresolve_state::Contracts;
 
-/// Namehash of `eth`, whose second-level names the registrar numbers by the hash of their label.
+/// Namehash of `eth`. The registrar identifies second-level `.eth` names by the hash of their label.
 const ETH_NODE: B256 = b256!("93cdeb708b7545dc668eb9280176169d1c33cfd8ed6f04690a0bcc88a93fc4ae");
 
-/// That something about a name may have changed.
+/// A possible change to a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Change {
-    /// Height of the block with the log.
+    /// Height of the block that contains the log.
     pub block: u64,
-    /// Who says so.
+    /// The contract that emitted the log.
     pub source: Source,
     /// The name's node (EIP-137).
     pub node: B256,
 }
 
-/// The contract that a change comes from.
+/// The kind of contract that reported a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
-    /// The registry, the registrar of `.eth` or the NameWrapper: it concerns the name and all names below it.
+    /// The registry, the `.eth` registrar or the NameWrapper: the change affects the name and all its subnames.
     Registration,
-    /// The resolver at this address: it concerns the names whose records it holds for this node.
+    /// The resolver at this address: the change affects the names whose records it stores for this node.
     Resolver(Address),
 }
 
-/// The topics of one group of contracts.
+/// Event topics by group of contracts.
 pub(super) struct Topics {
-    /// Those of the contracts that hold registrations.
+    /// Topics of the registration contracts.
     pub(super) registration: Vec<B256>,
-    /// Those of resolvers.
+    /// Topics of resolvers.
     pub(super) resolver: Vec<B256>,
 }
 
-/// Where in a log its node, or what gives it, stands.
+/// Where a log contains its node, or the data from which the node is derived.
 #[derive(Clone, Copy)]
 enum Node {
     /// The first topic after the signature.
     First,
-    /// The label in the second topic, below the node in the first.
+    /// The label hash in the second topic, below the node in the first.
     Subnode,
-    /// The id of a second-level `.eth` name in this topic.
+    /// The id of a second-level `.eth` name, in the topic with this index.
     EthLabel(usize),
     /// The first word of the data.
     Data,
-    /// The words of the array that is first in the data.
+    /// The elements of the first array in the data.
     DataArray,
 }
 
@@ -103,12 +103,12 @@ impl Topics {
     }
 }
 
-/// The contracts that hold registrations.
+/// The contracts that store registrations.
 pub(super) const fn registration(contracts: &Contracts) -> [Address; 3] {
     [contracts.registry, contracts.base_registrar, contracts.name_wrapper]
 }
 
-/// The changes that a log tells of; `None` for one of another kind, or of another shape.
+/// The changes that a log reports. `None` if its event or its shape is not recognised.
 pub(super) fn changes(log: &Log, contracts: &Contracts) -> Option<Vec<Change>> {
     let (block, topic) = (log.block_number?, log.topic0()?);
     let address = log.address();
@@ -137,7 +137,7 @@ fn nodes(log: &Log, place: Node) -> Option<Vec<B256>> {
     one.map(|node| vec![node])
 }
 
-/// The node of the name with this label below `node` (EIP-137).
+/// The node of the name with this label hash below `node` (EIP-137).
 pub(crate) fn subnode(node: B256, label: B256) -> B256 {
     keccak256([node, label].concat())
 }
@@ -152,15 +152,15 @@ fn number(data: &[u8], at: usize) -> Option<usize> {
     high.iter().all(|byte| *byte == 0).then_some(low)
 }
 
-/// The bytes, or the string, whose offset is the first word.
+/// The `bytes` or `string` value whose offset is the first word.
 pub(crate) fn first_bytes(data: &[u8]) -> Option<&[u8]> {
     let start = number(data, 0)?;
     let length = number(data, start)?;
     data.get(start.checked_add(32)?..)?.get(..length)
 }
 
-/// The elements of the array whose offset is the first word, as many as the data holds: a reply is bounded
-/// ([`MAX_REPLY_BYTES`](crate::transport::MAX_REPLY_BYTES)).
+/// The elements of the array whose offset is the first word, as far as the data contains them. The length of a reply
+/// is bounded by [`MAX_REPLY_BYTES`](crate::transport::MAX_REPLY_BYTES).
 fn array(data: &[u8]) -> Option<Vec<B256>> {
     let offset = number(data, 0)?;
     let count = number(data, offset)?;
@@ -184,7 +184,7 @@ mod tests {
         changes(log, &Contracts::default()).into_iter().flatten().map(|change| change.node).collect()
     }
 
-    /// Nodes by the library's namehash, so that the paths to them are not our own arithmetic alone.
+    /// The expected nodes come from the library's namehash, so that they do not depend on our own arithmetic alone.
     #[test]
     fn each_contract_says_in_its_own_way_which_name_it_means() {
         let at = Contracts::default();
@@ -241,7 +241,7 @@ mod tests {
         }
     }
 
-    /// The registry says nothing of wrapped names that change hands.
+    /// The registry emits no event when a wrapped name changes hands.
     #[test]
     fn no_name_of_a_batch_is_hidden_behind_others() {
         let ids: Vec<U256> = (1..=5000).map(U256::from).collect();

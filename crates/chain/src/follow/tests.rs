@@ -1,4 +1,4 @@
-//! One endpoint followed: the sandbox's chain and its RPC, which grows, forks and fails as the tests say.
+//! A follower of one endpoint: the sandbox chain and its RPC, which grows, forks and fails as each test requires.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -15,13 +15,13 @@ use super::*;
 use crate::testing::config;
 use crate::transport::PostError;
 
-/// The way to the endpoint, with the requests that went it.
+/// An HTTP client for the endpoint that records the requests sent.
 struct Door {
     http: reqwest::Client,
     sent: Mutex<Vec<String>>,
-    /// What the logs of are too much for a reply, in a request with these words.
+    /// A request that contains one of these texts is refused, as if its logs were too long for a reply.
     flooded: Mutex<Vec<String>>,
-    /// What becomes of the result of a request for logs.
+    /// Falsifies the result of a log request.
     bent: Mutex<Option<fn(&mut Value)>>,
 }
 
@@ -63,7 +63,7 @@ const fn nothing_follows(_: Source, _: B256) -> bool {
     false
 }
 
-/// A chain with agents, its endpoint, and a follower of that.
+/// A chain with agents, its endpoint, and a follower of that endpoint.
 struct Stage {
     builder: ChainBuilder,
     time: Timestamp,
@@ -113,7 +113,8 @@ impl Stage {
         self.follower.next(&self.resolvers, &nothing_follows).await.unwrap()
     }
 
-    /// The block in which an agent's records change, which was shown. The chain goes on from the block before it.
+    /// Changes an agent's records in a block that the follower sees, then forks the chain from the block before.
+    /// Returns the replaced block.
     async fn write_and_undo(&mut self, agent: &str) -> Block {
         self.seal();
         self.news().await;
@@ -129,7 +130,7 @@ impl Stage {
         self.door.sent.lock().unwrap().iter().filter(|body| body.contains("eth_getLogs")).count()
     }
 
-    /// The changes of the records of this agent.
+    /// The blocks in which this agent's records changed.
     fn of(&self, agent: &str, news: &News) -> Vec<u64> {
         let is_its = |change: &&Change| change.node == name(agent).node() && change.source != Source::Registration;
         news.changes.iter().filter(is_its).map(|change| change.block).collect()
@@ -265,8 +266,7 @@ async fn another_chain_is_not_followed() {
     assert_eq!(error.to_string(), "it serves chain 1");
 }
 
-/// An endpoint that repeats every log of the chain in every answer gives none that was not asked for, and no more than
-/// the bound.
+/// The endpoint adds every log of the chain to every reply. Only requested logs count.
 #[tokio::test]
 async fn logs_that_were_not_asked_for_do_not_count() {
     let mut stage = Stage::new().await;
@@ -279,7 +279,7 @@ async fn logs_that_were_not_asked_for_do_not_count() {
     assert!(news.changes.iter().all(|change| change.source != Source::Resolver(REGISTRY)));
 }
 
-/// Else an endpoint could hide a change in logs that say nothing, and nobody would see that it does.
+/// Otherwise an endpoint could hide a change in malformed logs without being noticed.
 #[tokio::test]
 async fn logs_of_another_shape_are_counted() {
     let without_node = |logs: &mut Value| {
@@ -323,12 +323,12 @@ async fn a_flood_of_logs_is_a_gap_in_a_bounded_number_of_requests() {
     assert!(stage.requests_for_logs() - before <= MAX_LOG_REQUESTS);
 }
 
-/// What a request for logs up to this block says.
+/// The text by which a log request up to this block is recognised.
 fn ends_with(block: Block) -> String {
     format!("\"toBlock\":\"{:#x}\"", block.number)
 }
 
-/// Whoever fills a block with the logs of a contract would else hide what changes in the same block.
+/// Otherwise an attacker could fill a block with one contract's logs to hide changes in the same block.
 #[tokio::test]
 async fn a_block_with_too_many_logs_is_asked_for_in_parts() {
     let mut stage = Stage::new().await;
@@ -345,7 +345,7 @@ async fn a_block_with_too_many_logs_is_asked_for_in_parts() {
     assert!(stage.requests_for_logs() - before <= MAX_LOG_REQUESTS);
 }
 
-/// The same, of one event of the very contract.
+/// The same for a single event of that very contract.
 #[tokio::test]
 async fn a_contract_with_too_many_logs_is_asked_for_event_by_event() {
     let mut stage = Stage::new().await;
@@ -363,7 +363,7 @@ fn node(number: usize) -> B256 {
     B256::from(alloy_primitives::U256::from(number))
 }
 
-/// A publisher may else drown what others change in the same blocks.
+/// Otherwise a publisher could crowd out the changes of others in the same blocks.
 #[test]
 fn a_log_that_a_contract_repeats_counts_once() {
     let mut harvest = Harvest::new(&nothing_follows, None);
@@ -381,7 +381,8 @@ fn a_log_that_a_contract_repeats_counts_once() {
     assert_eq!(harvest.changes().iter().map(|change| change.block).max(), Some(MAX_PLACES as u64));
 }
 
-/// What changes at `followed` after so many made-up changes, and before as many; and what was missed then.
+/// The blocks of changes at `followed` amid a flood of this many invented changes before and after, and the blocks
+/// missed.
 fn amid_a_flood(followed: &[(Source, B256)], flood: usize) -> (Vec<u64>, Option<RangeInclusive<u64>>) {
     let follows = |source, node| followed.contains(&(source, node));
     let mut harvest = Harvest::new(&follows, None);
@@ -397,7 +398,7 @@ fn amid_a_flood(followed: &[(Source, B256)], flood: usize) -> (Vec<u64>, Option<
     (changes.iter().take_while(is_followed).map(|change| change.block).collect(), missed)
 }
 
-/// A contract that a cached verdict was read from may emit what it likes.
+/// A contract from which a cached verdict was read may emit arbitrary logs.
 #[test]
 fn a_flood_of_other_names_hides_no_change_of_a_name_that_is_followed() {
     let victims = [(Source::Resolver(Address::repeat_byte(7)), node(1)), (Source::Registration, node(2))];
@@ -407,7 +408,7 @@ fn a_flood_of_other_names_hides_no_change_of_a_name_that_is_followed() {
     assert_eq!(amid_a_flood(&many, 1), (vec![4; MAX_PLACES], Some(3..=4)));
 }
 
-/// The changes of one block beyond those that are remembered of it would else be lost with it.
+/// Otherwise the changes of a block beyond the remembered number would be lost when it is replaced.
 #[tokio::test]
 async fn a_block_with_too_many_changes_that_is_replaced_is_a_gap() {
     let mut stage = Stage::new().await;
@@ -423,7 +424,7 @@ async fn a_block_with_too_many_changes_that_is_replaced_is_a_gap() {
     assert_eq!((news.replaced, news.missed), (Some(undone.number), Some(undone.number..=instead.number)));
 }
 
-/// What a request for logs asks for: each of its contracts with each of its events.
+/// The combinations of contract and event that a log request covers.
 fn asked_for(request: &str) -> BTreeSet<(Address, B256)> {
     let request: Value = serde_json::from_str(request).unwrap();
     let filter = &request["params"][0];
@@ -435,7 +436,7 @@ fn asked_for(request: &str) -> BTreeSet<(Address, B256)> {
     asked
 }
 
-/// One text, or those of an array.
+/// A single text, or the texts of an array.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::Array(texts) => texts.iter().filter_map(Value::as_str).collect(),
@@ -443,7 +444,7 @@ fn texts(value: &Value) -> Vec<&str> {
     }
 }
 
-/// An honest endpoint gives no log that it was not asked for.
+/// An honest endpoint returns only the logs that it was asked for.
 #[tokio::test]
 async fn every_event_is_asked_for_of_its_contract() {
     let mut stage = Stage::new().await;

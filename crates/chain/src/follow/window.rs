@@ -1,4 +1,4 @@
-//! The newest blocks that an endpoint has shown, so that one that was replaced is noticed.
+//! Remembers the newest blocks that an endpoint has shown, to detect replaced blocks.
 
 use std::collections::VecDeque;
 
@@ -7,27 +7,27 @@ use clresolve_core::reading::Block;
 
 use super::events::Change;
 
-/// Blocks that are remembered: two epochs, after which a block of mainnet is final.
+/// Number of blocks remembered: two epochs, after which a mainnet block is final.
 const DEPTH: usize = 64;
 
-/// Most changes that are remembered of a block, so that those of all blocks take less than a mebibyte. Where there are
-/// more, a reorganisation of it is a gap.
+/// Most changes remembered per block, so that the changes of all blocks take less than one mebibyte. If a block has
+/// more, a reorganisation of it counts as a gap.
 const MAX_CHANGES: usize = 256;
 
-/// A block that was seen as the newest.
+/// A block that was the newest when it was seen.
 pub(super) struct Seen {
     pub(super) number: u64,
     pub(super) hash: B256,
     /// The changes that were read with it.
     changes: Vec<Change>,
-    /// Whether there were more.
+    /// Whether some of its changes were dropped.
     is_cut: bool,
 }
 
-/// What was read with the blocks that are no more.
+/// The changes that were read with replaced blocks.
 pub(super) struct Undone {
     pub(super) changes: Vec<Change>,
-    /// Whether there were more.
+    /// Whether some changes were dropped.
     pub(super) is_cut: bool,
 }
 
@@ -45,17 +45,17 @@ impl Window {
         self.0.iter().rev()
     }
 
-    /// The lowest height that is remembered.
+    /// The lowest height remembered.
     pub(super) fn oldest(&self) -> u64 {
         self.0.front().map_or(0, |seen| seen.number)
     }
 
-    /// Whether this very block was seen.
+    /// Whether exactly this block was seen.
     pub(super) fn has(&self, block: &Block) -> bool {
         self.0.iter().any(|seen| (seen.number, seen.hash) == (block.number, block.hash))
     }
 
-    /// Forgets the blocks from this height on, and gives their changes.
+    /// Forgets the blocks from this height on, and returns their changes.
     pub(super) fn cut(&mut self, lowest: u64) -> Undone {
         let kept = self.0.iter().take_while(|seen| seen.number < lowest).count();
         let cut = self.0.split_off(kept);
@@ -81,7 +81,7 @@ mod tests {
     use super::super::events::Source;
     use super::*;
 
-    /// The changes that are undone with the block 7, which had so many.
+    /// The changes undone with block 7, which had `count` changes.
     fn undone(count: usize) -> Undone {
         let block = |number: u64| Block {
             number,

@@ -1,4 +1,5 @@
-//! Names that the sandbox's chain tells of, through endpoints that are honest, hide, invent, flood and take few blocks.
+//! Names found in the sandbox chain through endpoints that are honest, hide names, invent names, flood, or limit block
+//! ranges.
 
 use alloy_primitives::hex;
 use alloy_sol_types::SolValue as _;
@@ -12,29 +13,29 @@ use crate::transport::PostError;
 
 const HOLDER: Address = Address::repeat_byte(7);
 
-/// The way to the endpoints.
+/// An HTTP client that limits and falsifies the endpoints' replies.
 struct Door {
     http: reqwest::Client,
-    /// Most blocks of one request for logs; others are refused, as public endpoints do.
+    /// Most blocks per log request. Longer ranges are refused, as public endpoints do.
     most_blocks: u64,
-    /// Blocks with more records than are given at once, unless a request names their keys.
+    /// Blocks with too many records for one reply, unless a request names their keys.
     full: Option<RangeInclusive<u64>>,
-    /// The key of the records that fill them: a request that names it gets nothing of them either.
+    /// The key of the records that fill these blocks. A request that names it is refused too.
     full_of: Option<&'static str>,
-    /// Blocks whose logs do not come in time.
+    /// Blocks whose logs do not arrive in time.
     late: Option<RangeInclusive<u64>>,
-    /// What is replaced in every reply.
+    /// Text that is replaced in every reply.
     lie: Option<(String, String)>,
     calls: Calls,
 }
 
-/// What becomes of calls of contracts.
+/// How the endpoint handles contract calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Calls {
     Answered,
     Refused,
     Stalled,
-    /// And so is every other request.
+    /// Every request stalls, not only calls.
     AllStalled,
 }
 
@@ -81,7 +82,7 @@ impl HttpPost for Door {
     }
 }
 
-/// A chain with names, whose blocks are sealed one by one.
+/// A chain with names whose blocks are sealed one by one.
 struct Stage {
     builder: ChainBuilder,
     time: Timestamp,
@@ -103,7 +104,7 @@ impl Stage {
         stage
     }
 
-    /// Block by block.
+    /// Registers each name in its own block.
     fn register(&mut self, registrations: &[NameRegistration]) {
         for registration in registrations {
             self.builder.register(registration).unwrap();
@@ -116,7 +117,7 @@ impl Stage {
         self.builder.seal(self.time).unwrap();
     }
 
-    /// The names that endpoints with these faults tell of, the finder that asked them, and their servers.
+    /// Asks endpoints with these faults. Returns the names found, the finder, and the servers.
     async fn ask(
         mut self,
         faults: &[RpcFault],
@@ -152,7 +153,7 @@ fn changed(first: u64, last: Option<u64>) -> WantedNames {
     WantedNames::Changed { first, last }
 }
 
-/// The names that were found, of these.
+/// Which of `names` were found. Fails if any other name was found.
 fn of<'a>(found: &FoundNames, names: &[&'a str]) -> Vec<(&'a str, u64)> {
     let known = names.iter().filter_map(|text| Some((*text, *found.nodes.get(&name(text).node())?)));
     let known: Vec<_> = known.collect();
@@ -160,7 +161,7 @@ fn of<'a>(found: &FoundNames, names: &[&'a str]) -> Vec<(&'a str, u64)> {
     known
 }
 
-/// Two agents in blocks 1 and 2, a change of the first in 3, and in 4 a record that is no agent's.
+/// Two agents in blocks 1 and 2, a change of the first in block 3, and a record unrelated to agents in block 4.
 fn two_agents() -> Stage {
     let mut stage = Stage::new(&[agent("one.eth"), agent("two.eth")]);
     stage.builder.set_text(&name("one.eth"), "cl.owner", "other.eth").unwrap();
@@ -188,7 +189,7 @@ async fn names_whose_records_changed_are_found_in_their_blocks() {
     }
 }
 
-/// Each record of an agent, by itself: those of its card, its signer, and where it is called.
+/// Each kind of agent record on its own: those of the card, the signer and the runtime endpoint.
 #[tokio::test]
 async fn each_record_of_an_agent_tells_of_its_name() {
     let keys: Vec<&str> = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str()).collect();
@@ -201,7 +202,7 @@ async fn each_record_of_an_agent_tells_of_its_name() {
     }
 }
 
-/// One that the specification does not have is a misspelt one.
+/// An unspecified `cl.` key may be a misspelt one.
 #[tokio::test]
 async fn any_cl_key_tells_of_its_name() {
     let keys = [("cl.agent-card", true), ("cl.", true), ("avatar", false), ("clx.a", false), ("cl", false)];
@@ -214,13 +215,13 @@ async fn any_cl_key_tells_of_its_name() {
         assert_eq!(of(&found, &AGENTS), expected, "{key}");
         assert!(found.failed.is_empty(), "{key}: {found:?}");
     }
-    // Who says a key that is not that of the hash says nothing.
+    // A key that does not match its hash is ignored.
     let door = Door { lie: Some((hex::encode("avatar"), hex::encode("cl.abc"))), ..open_door() };
     let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(4, None)).await;
     assert!(found.nodes.is_empty() && found.failed.is_empty(), "{found:?}");
 }
 
-/// The oldest resolvers give the key twice in clear, and no hash of it.
+/// The oldest resolvers emit the key twice in plain text, but not its hash.
 #[test]
 fn a_log_without_a_hash_says_its_key_in_clear() {
     let says = |key: &str, hash: Option<B256>| {
@@ -234,7 +235,7 @@ fn a_log_without_a_hash_says_its_key_in_clear() {
     assert!(!says("avatar", None) && !says("cl.owner", hash("avatar")) && !says("avatar", hash("cl.owner")));
 }
 
-/// There are resolvers whose event has the value in the place of the key.
+/// Some resolvers emit the value in the place of the key.
 #[tokio::test]
 async fn a_known_key_is_known_by_its_hash_alone() {
     let door = Door { lie: Some((hex::encode("cl.owner"), hex::encode("cl.other"))), ..open_door() };
@@ -242,7 +243,7 @@ async fn a_known_key_is_known_by_its_hash_alone() {
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3)]);
 }
 
-/// Whoever fills a block with records hides what is misspelt in it, and nothing else.
+/// An attacker who fills a block with records hides only misspelt keys in it.
 #[tokio::test]
 async fn a_block_with_too_many_records_is_asked_for_those_of_known_keys() {
     for (full, expected) in [(2, [("one.eth", 5), ("two.eth", 2)]), (5, [("one.eth", 3), ("two.eth", 2)])] {
@@ -286,7 +287,7 @@ async fn a_block_whose_logs_come_late_is_asked_for_once_and_not_value_by_value()
     assert_eq!(reader.requests, 100 - ranges - blocks);
 }
 
-/// The search for the records of any key.
+/// The search for records of any key.
 fn any_key() -> Search {
     Search {
         filter: Filter::new(),
@@ -295,7 +296,8 @@ fn any_key() -> Search {
     }
 }
 
-/// Whoever fills blocks with records of a key hides what else is said of that key, and no name that has another one.
+/// An attacker who fills blocks with records of one key hides other records of that key, but no name that has a record
+/// of another key.
 #[tokio::test]
 async fn blocks_that_are_full_of_one_key_hide_no_record_of_another() {
     let texts = ["cl.owner", "cl.entry"].map(|key| (key.to_owned(), "x".to_owned())).into();
@@ -380,7 +382,7 @@ async fn a_block_that_is_refused_hides_no_deeper_level() {
     assert!(found.failed[0].1.starts_with("it does not give the logs of block 4: "), "{found:?}");
 }
 
-/// How a name is spelt, and whether nobody answered.
+/// The spelling of a name, and the number of unanswered lookups.
 async fn spelt(finder: &NameFinder, text: &str) -> (Option<EnsName>, usize) {
     let Spellings { mut names, unanswered } = finder.spellings(BTreeSet::from([name(text).node()])).await;
     (names.remove(&name(text).node()), unanswered)

@@ -14,7 +14,7 @@ use crate::pool::ChainConfig;
 use crate::testing::NoDoor;
 use crate::transport::HttpPost;
 
-/// Has a bug where the endpoint `first` is observed, or where `ahead` attests.
+/// A query that panics when the endpoint `first` is observed or when `ahead` attests.
 struct Buggy;
 
 fn header(number: u64) -> (HashedHeader, Block) {

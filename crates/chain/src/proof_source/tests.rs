@@ -1,4 +1,4 @@
-//! What is noted of endpoints that fail.
+//! The recording of endpoint failures.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::*;
 use crate::endpoint::Endpoint;
 use crate::transport::{HttpPost, PostError};
 
-/// Refuses the requests to the host `down`, floods from `flood`, and never answers others.
+/// Refuses requests to the host `down`, returns oversized replies from `flood`, and never answers for other hosts.
 struct Door;
 
 #[async_trait]
@@ -33,7 +33,7 @@ fn endpoint(host: &str) -> Arc<RpcEndpoint> {
     Arc::new(RpcEndpoint::new(endpoint, Arc::new(Door), Duration::from_secs(60)))
 }
 
-/// The caller's time runs out before any endpoint has answered. Those that have failed by then are known nevertheless.
+/// The caller's time runs out before any endpoint has answered. The failures up to then are recorded nevertheless.
 #[tokio::test]
 async fn a_failure_is_noted_when_it_happens() {
     let endpoints = ["down", "flood", "silent"].map(endpoint);
@@ -42,7 +42,7 @@ async fn a_failure_is_noted_when_it_happens() {
     let wanted = Wanted { accounts: [(Address::ZERO, BTreeSet::new())].into(), codes: BTreeSet::new() };
 
     let mut fetched = source.fetch(&wanted, BlockId::hash(B256::ZERO));
-    // The client gives way between its steps.
+    // The client yields between its steps.
     for _ in 0..32 {
         assert!(poll!(&mut fetched).is_pending(), "the last one never answers");
     }

@@ -1,4 +1,4 @@
-//! A cache of contract code by its hash. The code of a hash never changes.
+//! A cache of contract code by code hash. The code for a hash never changes.
 
 use alloy_primitives::{Address, B256, Bytes};
 use moka::future::Cache;
@@ -6,13 +6,13 @@ use revm::state::Bytecode;
 
 use clresolve_state::{ProofError, checked_code};
 
-/// Capacity in bytes: some hundred contracts of the largest size that a chain allows.
+/// Capacity in bytes: several hundred contracts of the largest size that a chain allows.
 const CAPACITY_BYTES: u64 = 16 << 20;
 
-/// Accounts whose code hash is remembered.
+/// Number of accounts whose code hash is remembered.
 const MAX_ACCOUNTS: u64 = 4096;
 
-/// Memory of a piece of code: its bytes, its table of jump targets (one bit a byte) and the entry.
+/// Memory of a piece of code: its bytes, its table of jump targets (one bit per byte) and the cache entry.
 const fn weight(code_bytes: usize) -> usize {
     code_bytes + code_bytes / 8 + 256
 }
@@ -20,7 +20,8 @@ const fn weight(code_bytes: usize) -> usize {
 /// The code of contracts, and the last known code hash of accounts.
 pub(super) struct CodeCache {
     by_hash: Cache<B256, Bytecode>,
-    /// A guess, so that cached code is not fetched again together with the proof of its hash.
+    /// Each account's last known code hash. A guess, used to avoid fetching cached code again together with the proof
+    /// of its hash.
     last_of: Cache<Address, B256>,
 }
 
@@ -49,7 +50,7 @@ impl CodeCache {
         self.last_of.insert(address, hash).await;
     }
 
-    /// Checks what an endpoint gave for the code of `address`, which is proven to hash to `hash`, and caches it.
+    /// Verifies that an endpoint's code for `address` has the proven `hash`, and caches it.
     ///
     /// # Errors
     /// [`ProofError::Code`] or [`ProofError::CodeTooLong`].

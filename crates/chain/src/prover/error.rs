@@ -9,13 +9,13 @@ use crate::failure::Failure;
 /// Why a call could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProverError {
-    /// The call or a proof is refused.
+    /// The call or a proof was rejected.
     #[error(transparent)]
     Proof(#[from] ProofError),
-    /// The endpoint gave no usable response.
+    /// The endpoint returned no usable response.
     #[error("{0}")]
     Endpoint(Failure),
-    /// The run ended without a result: this program has a bug, or shuts down.
+    /// The run ended without a result: it panicked, or the runtime is shutting down.
     #[error("the run was broken off: {0}")]
     BrokenOff(String),
 }

@@ -1,4 +1,4 @@
-//! A cache of what calls are likely to read. A hint saves exchanges and is not trusted.
+//! A cache of what calls are likely to read. A hint saves exchanges but is not trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -10,15 +10,15 @@ use moka::future::Cache;
 
 use clresolve_state::Call;
 
-/// Capacity in bytes: the hints of some thousand names.
+/// Capacity in bytes: the hints of several thousand names.
 const CAPACITY_BYTES: u64 = 4 << 20;
 
-/// Memory of a hint without its slots, in bytes: the key with the entry, and each account.
+/// Memory of a hint without its slots, in bytes: the key with its entry, and each account.
 const ENTRY_BYTES: usize = 256;
 const ACCOUNT_BYTES: usize = 64;
 
-/// What calls read the last time, or are said to read, by their target and data. The block is not part of the key: most
-/// reads are the same in the next one.
+/// What each call read the last time, or what an endpoint says that it reads, keyed by target and data. The block is
+/// not part of the key, since most reads are the same at the next block.
 pub(super) struct HintCache(Cache<B256, Arc<AccessList>>);
 
 impl HintCache {
@@ -32,12 +32,12 @@ impl HintCache {
         self.0.get(&key(call)).await
     }
 
-    /// The hint for the call, else what `request` gives. Concurrent callers share one request.
+    /// The hint for the call; if there is none, the result of `request`. Concurrent callers share one request.
     pub(super) async fn get_or(&self, call: &Call, request: impl Future<Output = AccessList>) -> Arc<AccessList> {
         self.0.get_with(key(call), async { Arc::new(request.await) }).await
     }
 
-    /// Replaces the hint by what the call did read.
+    /// Replaces the hint with what the call actually read.
     pub(super) async fn learn(&self, call: &Call, read: BTreeMap<Address, BTreeSet<U256>>) {
         let item = |(address, slots): (Address, BTreeSet<U256>)| AccessListItem {
             address,

@@ -1,4 +1,4 @@
-//! Requests state from an endpoint. What it gives is not checked here.
+//! Requests state from an endpoint. The responses are not verified here.
 
 use std::collections::BTreeSet;
 
@@ -16,20 +16,20 @@ use crate::failure::Failure;
 use crate::request::eth_call;
 use crate::transport::MAX_REPLY_BYTES;
 
-/// Estimated part of a reply for one account, in bytes of JSON: ten nodes of 532 bytes, in hex.
+/// Estimated bytes of JSON in a reply for one account: ten nodes of 532 bytes, in hexadecimal.
 const ACCOUNT_REPLY_BYTES: usize = 12 << 10;
-/// The same for one slot: the largest tries of the chain are seven or eight nodes deep.
+/// Estimated bytes for one slot: the largest tries of the chain are seven or eight nodes deep.
 const SLOT_REPLY_BYTES: usize = 9 << 10;
-/// The same for the code of one account, of the largest size today.
+/// Estimated bytes for the code of one account, at the current maximum size.
 const CODE_REPLY_BYTES: usize = 50 << 10;
-/// Planned length of a reply: half of what is accepted, since depths are estimated.
+/// Planned length of a reply: half of the accepted length, since trie depths are estimated.
 const PLANNED_REPLY_BYTES: usize = MAX_REPLY_BYTES / 2;
 /// Most slots in one `eth_getProof`, so that one account fits into a reply.
 const MAX_SLOTS_AT_ONCE: usize = 32;
-/// Most batches under way at the same time.
+/// Most concurrent batches.
 const MAX_IN_FLIGHT: usize = 8;
 
-/// A source of a block's state. It is not trusted.
+/// A source of the state at a block. It is not trusted.
 #[async_trait]
 pub(crate) trait StateSource: Sync {
     /// A hint: the accounts and slots that the call reads (`eth_createAccessList`).
@@ -39,7 +39,7 @@ pub(crate) trait StateSource: Sync {
     async fn fetch(&self, wanted: &Wanted, block: BlockId) -> Result<Vec<StateItem>, ProverError>;
 }
 
-/// A proof or code that a source gave.
+/// A proof or piece of code from a source.
 pub(crate) enum StateItem {
     /// The result of `eth_getProof` for these slots of this account.
     Proof(Address, Vec<U256>, Box<EIP1186AccountProofResponse>),
@@ -47,11 +47,11 @@ pub(crate) enum StateItem {
     Code(Address, Bytes),
 }
 
-/// An endpoint as a source.
+/// An endpoint as a state source.
 pub(crate) struct RpcSource<'a> {
     /// Its connection.
     pub(crate) rpc: &'a RpcClient,
-    /// What one of its errors means.
+    /// Classifies an error of the endpoint.
     pub(crate) explain: &'a (dyn Fn(&TransportError) -> Failure + Send + Sync),
 }
 
@@ -122,7 +122,7 @@ impl StateRequest {
     }
 }
 
-/// The requests, in batches whose replies are short enough.
+/// The requests, grouped into batches whose replies are short enough.
 fn plan(wanted: &Wanted) -> Vec<Vec<StateRequest>> {
     let proofs = wanted.accounts.iter().flat_map(|(address, slots)| proofs(*address, slots));
     let mut batches = Vec::new();

@@ -1,5 +1,5 @@
-//! The engine over tries built here, whose every byte can be changed. [`wire`] has it over the sandbox's chain by JSON-RPC,
-//! [`lies`] the endpoints that lie.
+//! The prover over tries built here, in which every byte can be changed. [`wire`] tests it over the sandbox chain by
+//! JSON-RPC, [`lies`] with endpoints that lie.
 
 mod ledger;
 mod lies;
@@ -24,7 +24,7 @@ async fn run(endpoint: &Endpoint, session: &mut Session) -> Result<CallOutcome, 
     Prover::new(CHAIN).call(endpoint, session, &call(CONTRACT), None).await
 }
 
-/// `SLOAD(0)`, `SLOAD` of that, and both returned together with the code size of [`OTHER`].
+/// `SLOAD(0)`, `SLOAD` of that value, and both returned together with the code size of [`OTHER`].
 const POINTER: &[u8] = &hex!("5f54805f525460205273" "0000000000000000000000000000000000c0de02" "3b60405260605ff3");
 
 fn pointer() -> Ledger {
@@ -75,13 +75,13 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
         let outcome = prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), Some(hint)).await;
         assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches);
-        // What was read is known from then on, whatever the hint was.
+        // Afterwards, what was read is known regardless of the hint.
         prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches + 1);
     }
 }
 
-/// Else the endpoint that answers first could have a name refused that another one proves.
+/// Otherwise the endpoint that answers first could cause the refusal of a name that another endpoint can prove.
 #[tokio::test]
 async fn long_hint_takes_nothing_from_what_a_call_may_read() {
     let many = |accounts: u8, slots: u64| {
@@ -91,7 +91,7 @@ async fn long_hint_takes_nothing_from_what_a_call_may_read() {
         };
         AccessList((0x80..0x80 + accounts).map(item).collect())
     };
-    // Slots 0 to 699, and balances of 0 to 49.
+    // Slots 0 to 699, and the balances of accounts 0 to 49.
     let slots: &[u8] = &hex!("5f5b80545060010180" "6102bc" "11600157" "00");
     let balances: &[u8] = &hex!("5f5b80315060010180" "6032" "11600157" "00");
     for (code, hint) in [(slots, many(1, 2000)), (slots, many(40, 100)), (balances, many(100, 0))] {
@@ -100,7 +100,7 @@ async fn long_hint_takes_nothing_from_what_a_call_may_read() {
         let prover = Prover::new(CHAIN);
         let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), Some(hint.clone())).await;
         assert_eq!(outcome, Ok(CallOutcome::Returned(Bytes::new())));
-        // Another call in the same block is hinted at in vain, and what hints cost is bounded for all of them.
+        // A useless hint for another call at the same block: the cost of hints is bounded across all calls.
         let again = Call { data: vec![1].into(), ..call(CONTRACT) };
         assert!(prover.call(&endpoint, &mut session, &again, Some(hint)).await.is_ok());
         assert!(session.proven.accounts() <= MAX_ACCOUNTS + MAX_HINTED_ACCOUNTS);
@@ -108,7 +108,7 @@ async fn long_hint_takes_nothing_from_what_a_call_may_read() {
     }
 }
 
-/// The state of the block in which a call ran before, proven before the header is there.
+/// A guess is state proven before the header is known, possibly at another block.
 #[tokio::test]
 async fn a_guess_that_holds_leaves_nothing_to_ask_and_any_other_is_dropped_whole() {
     let ledger = pointer();
@@ -126,7 +126,7 @@ async fn a_guess_that_holds_leaves_nothing_to_ask_and_any_other_is_dropped_whole
     assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
     assert_eq!(endpoint.fetches.load(Ordering::Relaxed), before + 1, "the guess alone");
 
-    // A whole other ledger, each proof of which holds under its own root.
+    // A different ledger whose proofs are all valid under its own root.
     let other = Ledger::of([
         (CONTRACT, Account::contract(POINTER, &[(0, 6), (6, 66)])),
         (OTHER, Account::contract(&hex!("0011223344"), &[])),
@@ -183,21 +183,21 @@ async fn what_reads_on_and_on_is_stopped() {
         assert_eq!(limit.to_string(), error.to_string());
         error
     };
-    // Each slot leads to the next one, until one is zero.
+    // Each slot leads to the next one, until a slot is zero.
     let chain: Vec<(u64, u64)> = (0..40).map(|slot| (slot, slot + 1)).collect();
     assert_eq!(stopped(&hex!("5f5b5480600157"), &chain).await, ProofError::TooManyRounds);
-    // The same, for ever.
+    // An endless loop.
     assert_eq!(stopped(&hex!("5f5b54600156"), &chain).await, ProofError::TooMuchGas);
     // Slots 0, 1, 2 and so on, until the gas runs out.
     assert_eq!(stopped(&hex!("5f5b805450600101600156"), &[(0, 1)]).await, ProofError::TooManySlots);
-    // Balances of 0, 1, 2 and so on.
+    // Balances of accounts 0, 1, 2 and so on.
     assert_eq!(stopped(&hex!("5f5b803150600101600156"), &[]).await, ProofError::TooManyAccounts);
 }
 
 #[tokio::test]
 async fn a_call_that_the_evm_does_not_begin_is_a_limit_of_this_program() {
     let ledger = pointer();
-    // Less than what every transaction costs.
+    // Less gas than every transaction costs.
     let call = Call { gas: 20_000, ..call(CONTRACT) };
     let error = Prover::new(CHAIN).call(&Endpoint::honest(&ledger), &mut ledger.session(), &call, None).await;
     let error = refused(error.unwrap_err());
@@ -205,7 +205,7 @@ async fn a_call_that_the_evm_does_not_begin_is_a_limit_of_this_program() {
     assert_eq!(error.blame(), Blame::LocalLimit(LocalLimit::Evm(words.clone())));
 }
 
-/// The refused proof.
+/// The error of a rejected proof.
 fn refused(error: ProverError) -> ProofError {
     match error {
         ProverError::Proof(error) => error,
@@ -228,7 +228,7 @@ async fn a_call_waits_for_its_turn_to_run_and_keeps_what_is_proven() {
     assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
 }
 
-/// A task that panics is a bug of this program, and no bound of it.
+/// A panicking task is a bug in this program, not a limit of it.
 #[tokio::test]
 async fn a_run_that_is_broken_off_is_no_limit() {
     let error = tokio::task::spawn_blocking(|| panic!("a bug")).await.unwrap_err();

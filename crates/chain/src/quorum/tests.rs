@@ -1,4 +1,4 @@
-//! Counting, with words in place of findings; and polls of scripted endpoints.
+//! Vote counting with words in place of findings, and polls of scripted endpoints.
 
 mod moving;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fan_out::{Action, Plan};
 
-/// A word for the records and, after a slash, one for payments.
+/// A word for the records and, after a slash, a word for payments.
 impl Vote for &'static str {
     fn same(&self, other: &Self, part: VotePart) -> bool {
         let [one, other] = [self, other].map(|words| words.split_once('/').unwrap_or((words, "")));
@@ -27,7 +27,8 @@ fn block(number: u64, fork: u8) -> Block {
     Block { number, hash: B256::left_padding_from(&[u8::try_from(number).unwrap(), fork]), timestamp }
 }
 
-/// A counter of 2 in which endpoint `i` belongs to operator `i` and states that the newest block is the same.
+/// A counter that needs two operators. Endpoint `i` belongs to operator `i` and casts the same vote on the newest
+/// block.
 fn two(votes: &[(u64, u8, &'static str)]) -> QuorumCounter<&'static str> {
     let mut counter = QuorumCounter::new(2);
     for (endpoint, (number, fork, vote)) in votes.iter().enumerate() {
@@ -150,7 +151,7 @@ fn one_that_is_ahead_on_another_branch_does_not_join() {
 
 #[test]
 fn one_that_denies_a_made_up_block_may_still_vouch_for_the_true_one() {
-    // 0 makes up block 5, 1 is ahead and has the true one.
+    // Endpoint 0 invents block 5; endpoint 1 is ahead and has the true one.
     let mut counter = two(&[(5, 1, "x"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(1, block(5, 1))]);
     counter.asked_again(1, block(5, 1));
@@ -174,7 +175,7 @@ fn the_highest_common_block_wins() {
 
 #[test]
 fn a_made_up_block_ahead_of_all_sends_the_count_down_to_the_true_one() {
-    // 0 makes block 7 up, 1 is at the true 7, 2 at 6: the two honest ones meet at 6.
+    // Endpoint 0 invents block 7, endpoint 1 is at the true 7 and endpoint 2 at 6: the two honest ones meet at 6.
     let mut counter = two(&[(7, 1, "x"), (7, 0, "a"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(6, 0)), (1, block(6, 0))]);
     counter.asked_again(1, block(6, 0));
@@ -218,7 +219,7 @@ fn an_old_agreement_waits_for_a_newer_one() {
     assert!(!just_recent.is_divided(), "blocks of other heights contradict nobody");
 }
 
-/// Three endpoints, of which two agree on everything but the newest block, as they say it in turn.
+/// The status after these votes on the newest block, in order. Two endpoints must agree; all agree on everything else.
 fn newest(votes: &[Result<&'static str, Failure>]) -> QuorumStatus {
     let mut counter = QuorumCounter::new(2);
     for (endpoint, vote) in votes.iter().enumerate() {
@@ -260,7 +261,7 @@ fn a_change_of_payments_at_latest_leaves_the_records_as_they_are() {
     let at = |records, payment| Some(AtLatest { records, payment });
     assert_eq!(of(&[Ok("a"), Ok("a/p")]), (at(0, 1), false), "the payments are not clear");
     assert_eq!(of(&[Ok("a/p"), Ok("a/p")]), (at(0, 0), true));
-    // Payments change, and one endpoint lies about the records: it withholds nothing.
+    // Payments change, and one endpoint lies about the records: it cannot withhold anything.
     assert_eq!(of(&[Ok("b/p"), Ok("a/p"), Ok("a/p")]), (at(1, 0), true));
     assert_eq!(of(&[Ok("a/p"), Ok("a"), Ok("a")]), (at(0, 1), true), "one alone withholds no address");
     assert_eq!(of(&[Ok("a"), Err(Failure::Unusable("busy".to_owned()))]), (at(1, 1), false));
@@ -315,7 +316,7 @@ fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
     );
 }
 
-/// What is found of a name whose resolver demands this look-up off the chain.
+/// The findings for a name whose resolver requires this off-chain lookup.
 fn looked_up(look_up: &'static [u8]) -> Findings {
     Findings {
         block: 5,
@@ -374,7 +375,7 @@ fn the_newest_votes_that_are_the_same_up_to_look_ups_are_named_with_their_endpoi
     assert_eq!(same, [(0, looked_up(b"another")), (4, looked_up(b"third"))]);
 }
 
-/// The endpoint that is ahead may not have the higher block at all: then a lower one is tried.
+/// An endpoint that is ahead may not have the higher block at all. Then a lower block is tried.
 #[test]
 fn who_is_awaited_no_longer_leaves_a_lower_block_to_the_others() {
     let mut counter = two(&[(9, 0, "a"), (7, 0, "a"), (6, 0, "a")]);
@@ -387,7 +388,7 @@ fn who_is_awaited_no_longer_leaves_a_lower_block_to_the_others() {
     assert_eq!(settled(&counter), (block(7, 0), vec![0, 1]), "an answer that comes nevertheless counts");
 }
 
-/// Two endpoints that agree, of which not each was asked about the newest block.
+/// Two endpoints agree, but not both voted on the newest block.
 #[test]
 fn one_word_on_the_newest_block_is_not_clear() {
     let failed = || Err(Failure::Unusable("busy".to_owned()));
@@ -451,11 +452,11 @@ fn one_word_is_enough_where_one_is_asked_for() {
 /// A scripted endpoint.
 #[derive(Clone, Debug)]
 enum Script {
-    /// Follows the one chain up to this height, and takes this long for each answer.
+    /// Follows the true chain up to this height, and takes this long for each answer.
     Honest(u64, u64),
-    /// Makes up a block or a vote at this height.
+    /// Invents a block or a vote at this height.
     Lying(u64, u8, u64),
-    /// Answers its first request alone.
+    /// Answers only its first request.
     Mute(u64, u64),
     Failing(u64),
 }
@@ -487,7 +488,7 @@ impl Script {
     }
 }
 
-/// Polls the endpoints for an agreement of two, as the plan says, on a clock of its own.
+/// Polls the endpoints for an agreement of two according to the plan, with a simulated clock.
 fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
     const PATIENCE: u64 = 100;
     let mut counter = QuorumCounter::new(2);
@@ -539,7 +540,7 @@ fn polled(scripts: &[Script]) -> (QuorumStatus, QuorumCounter<&'static str>) {
     }
 }
 
-/// Any endpoints, of which one lies at most.
+/// Random endpoints, at most one of which lies.
 fn endpoints() -> impl Strategy<Value = Vec<Script>> {
     let honest = prop_oneof![
         4 => (5..9_u64, 0..300_u64).prop_map(|(height, after)| Script::Honest(height, after)),
@@ -560,8 +561,8 @@ proptest! {
     #[test]
     fn one_liar_never_decides_and_two_honest_endpoints_always_do(scripts in endpoints()) {
         let honest = scripts.iter().filter(|script| matches!(script, Script::Honest(..))).count();
-        // A liar that has the true block disputes what it holds. Where one honest endpoint alone has that block, nobody can
-        // say who lies, and a lower block is no way out.
+        // A liar that has the true block may dispute its contents. If only one honest endpoint has that block, nobody
+        // can tell who lies, and a lower block must not settle the dispute.
         let newest = scripts.iter().filter_map(|script| match script {
             Script::Honest(height, _) | Script::Mute(height, _) => Some(*height),
             _ => None,
@@ -583,7 +584,7 @@ proptest! {
     }
 }
 
-/// A vote on the newest block that says its height.
+/// A vote on the newest block with its height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct At(u64, &'static str);
 
@@ -607,7 +608,7 @@ fn newest_block_below_one_that_enough_have_finalized_is_a_failure() {
     assert!(counter.latest_vote(1).is_some_and(Result::is_ok));
 }
 
-/// Else an endpoint that is far ahead, or makes blocks up, would vouch for one that has not seen a change yet.
+/// Otherwise an endpoint that is far ahead, or invents blocks, would vouch for one that has not seen a change yet.
 #[test]
 fn as_many_as_must_agree_have_reached_a_height() {
     let reached = |latest: &[At]| {
@@ -626,8 +627,8 @@ fn as_many_as_must_agree_have_reached_a_height() {
     assert_eq!(reached(&[At(1000, "old"), At(7, "old")]), Some(7));
     assert_eq!(reached(&[At(1000, "old"), At(7, "old"), At(9, "old")]), Some(9));
     assert_eq!(reached(&[At(7, "old"), At(8, "new")]), Some(8), "an objection is one endpoint's");
-    // Its height may be made up, and the records would then seem to be read beyond every change.
+    // The height of the objection may be invented. Then the records would seem to be read after every change.
     assert_eq!(reached(&[At(7, "old"), At(1_000_000, "old/new")]), Some(7), "one to payments vouches for no record");
-    // Of three, one says that a payee has changed, one denies that, and the third has not seen the block.
+    // One endpoint states that a payee has changed, the second denies it, and the third has not reached that block.
     assert_eq!(reached(&[At(9, "old/new"), At(9, "old"), At(8, "old")]), Some(8));
 }

@@ -1,4 +1,4 @@
-//! A state whose every byte can be changed, and an endpoint over it that may lie.
+//! A state in which every byte can be changed, and an endpoint for it that may lie.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ pub(super) fn trie(mut leaves: Vec<(B256, Vec<u8>)>, targets: &[B256]) -> (B256,
     (root, targets.iter().map(proof).collect())
 }
 
-/// A whole state, and an endpoint that proves it.
+/// A complete state.
 #[derive(Clone)]
 pub(super) struct Ledger {
     accounts: BTreeMap<Address, Account>,
@@ -74,7 +74,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn of<const N: usize>(accounts: [(Address, Account); N]) -> Self {
-        // Neighbours, so that proofs have branches.
+        // Neighbouring accounts, so that the proofs contain branch nodes.
         let crowd = (0..12).map(|i: u8| (Address::repeat_byte(0x80 + i), Account { balance: 7, ..Account::default() }));
         let accounts: BTreeMap<_, _> = crowd.chain(accounts).collect();
         let leaf = |(address, account): (&Address, &Account)| (keccak256(address), alloy_rlp::encode(account.leaf()));

@@ -1,4 +1,4 @@
-//! Endpoints that lie: each lie is refused by its name.
+//! Endpoints that lie: each lie is rejected with its specific error.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use super::ledger::{ALICE, Account, CHAIN, CONTRACT, Endpoint, Ledger, OTHER, sl
 use super::{POINTER, pointer, refused, run, words};
 use crate::prover::*;
 
-/// Why the pointer's call is refused when an endpoint lies in this way.
+/// Why the pointer's call is refused if an endpoint lies in this way.
 async fn refusal_of(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> ProofError {
     let ledger = pointer();
     let error = refused(run(&Endpoint::lying(&ledger, lie), &mut ledger.session()).await.unwrap_err());
@@ -22,7 +22,7 @@ async fn refusal_of(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> Pro
     error
 }
 
-/// Changes the proof of [`CONTRACT`], and leaves others alone.
+/// Falsifies only the proof of [`CONTRACT`].
 async fn refusal_for_contract(lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static) -> ProofError {
     refusal_of(move |given| {
         if let StateItem::Proof(CONTRACT, _, answer) = given {
@@ -82,14 +82,14 @@ async fn each_lie_is_refused_by_its_name() {
     });
     let error = run(&grown, &mut pointer().session()).await.unwrap_err();
     assert_eq!(refused(error), ProofError::Code { address: CONTRACT });
-    // Only code that has the proven hash is the contract's.
+    // Code counts as the contract's only if it has the proven hash.
     let long = Bytes::from(vec![0; (256 << 10) + 1]);
     let error = checked_code(CONTRACT, keccak256(&long), long).unwrap_err();
     assert_eq!(error, ProofError::CodeTooLong { address: CONTRACT, bytes: (256 << 10) + 1 });
     assert!(matches!(error.blame(), Blame::LocalLimit(_)));
 }
 
-/// The pointer's world with other values in it: a whole ledger of a liar's own.
+/// A forged version of the pointer's ledger with other values.
 fn forged() -> Ledger {
     Ledger::of([
         (CONTRACT, Account::contract(POINTER, &[(0, 5), (5, 78), (6, 1), (7, 2), (8, 3)])),
@@ -97,8 +97,8 @@ fn forged() -> Ledger {
     ])
 }
 
-/// An endpoint of the genuine ledger that lies about [`CONTRACT`] with proofs of [`forged`]. `lie` gets its honest
-/// response and that of the forged ledger, which is consistent in itself.
+/// The error for an endpoint of the genuine ledger that lies about [`CONTRACT`] with proofs of [`forged`]. `lie` gets
+/// the honest response and the response of the forged ledger, which is consistent in itself.
 async fn refusal_of_forgery(
     lie: impl Fn(&mut EIP1186AccountProofResponse, EIP1186AccountProofResponse) + Send + Sync + 'static,
 ) -> ProofError {
@@ -112,34 +112,34 @@ async fn refusal_of_forgery(
 
 #[tokio::test]
 async fn a_forged_ledger_is_refused_although_it_is_consistent() {
-    // It would be taken under a header of its own.
+    // Under its own header the forged ledger is accepted.
     let endpoint = Endpoint::honest(&forged());
     assert_eq!(
         run(&endpoint, &mut forged().session()).await,
         Ok(CallOutcome::Returned(words(&[5, 78, 5]))),
         "the lie is consistent"
     );
-    // Whole, from the state root down: the first account that is looked at shows it.
+    // The complete ledger, from the state root down: the first account read reveals the forgery.
     let error = refused(run(&endpoint, &mut pointer().session()).await.unwrap_err());
     assert!(matches!(error, ProofError::Account { flaw: Flaw::WrongHash, .. }), "{error:?}");
-    // One account of it, from the state root down.
+    // One forged account, from the state root down.
     let whole = refusal_of_forgery(|answer, forged| *answer = forged).await;
     assert_eq!(whole, account_flaw(Flaw::WrongHash));
 }
 
 #[tokio::test]
 async fn a_forged_subtree_below_a_genuine_root_is_refused() {
-    // The genuine root of the state trie, and the forged account below it.
+    // The genuine root of the state trie with the forged account below it.
     let account = refusal_of_forgery(|answer, mut forged| {
         assert!(forged.account_proof.len() > 1 && answer.account_proof[0] != forged.account_proof[0]);
         forged.account_proof[0] = answer.account_proof[0].clone();
         *answer = forged;
     });
     assert_eq!(account.await, account_flaw(Flaw::WrongHash));
-    // The genuine account, and below it a storage trie of the liar's own.
+    // The genuine account with a forged storage trie below it.
     let storage = refusal_of_forgery(|answer, forged| answer.storage_proof = forged.storage_proof);
     assert_eq!(storage.await, slot_flaw(Flaw::WrongHash));
-    // The genuine root of the storage trie, and a forged slot below it.
+    // The genuine root of the storage trie with a forged slot below it.
     let error = refusal_of_forgery(|answer, mut forged| {
         for (slot, forged) in answer.storage_proof.iter_mut().zip(&mut forged.storage_proof) {
             assert!(forged.proof.len() > 1, "the slot is below the root");
@@ -158,7 +158,7 @@ async fn a_forged_subtree_below_a_genuine_root_is_refused() {
     assert_eq!(code.await, ProofError::Code { address: CONTRACT });
 }
 
-/// Whoever makes the header up can make up the trie below it too, so it need not be that of any ledger.
+/// An attacker who invents the header can also invent the trie below it, so the trie need not belong to a real ledger.
 #[test]
 fn tries_that_no_ledger_has_are_refused_by_name() {
     let prove = |node: &[u8]| {
@@ -171,7 +171,7 @@ fn tries_that_no_ledger_has_are_refused_by_name() {
     let (_, proofs) = trie(vec![(keccak256(CONTRACT), hex!("c101").to_vec())], &[keccak256(CONTRACT)]);
     assert_eq!(prove(&proofs[0][0]), account_flaw(Flaw::BadValue), "a list of one number is no account");
 
-    // An account whose slot holds a list.
+    // An account with a list in a slot.
     let path = slot_path(U256::ZERO);
     let (storage_root, slot) = trie(vec![(path, hex!("c101").to_vec())], &[path]);
     let leaf = TrieAccount { storage_root, ..TrieAccount::default() };
@@ -188,7 +188,7 @@ fn tries_that_no_ledger_has_are_refused_by_name() {
     assert_eq!(error, slot_flaw(Flaw::BadValue));
 }
 
-/// Why recorded proofs are refused.
+/// Why recorded proofs are rejected.
 fn refusal_of_recording(nodes: ProofNodes) -> ProofError {
     let proof = StateProof {
         contracts: Contracts::default(),
@@ -205,7 +205,7 @@ fn refusal_of_recording(nodes: ProofNodes) -> ProofError {
     }
 }
 
-/// The nodes of a recording stand in no order, so one with another hash is one that is missing.
+/// The nodes of a recording are unordered, so a node with a wrong hash counts as missing.
 #[test]
 fn recorded_proofs_of_a_forged_ledger_are_refused_by_name() {
     let slots = [U256::from(5)];
@@ -248,7 +248,7 @@ fn another_header_than_the_agreed_one_is_refused() {
     assert!(HashedHeader::checked(forged, agreed).is_err());
 }
 
-/// A made-up header may lead to nodes that no honest trie has: paths longer than a key, on which
+/// An invented header may lead to nodes that no honest trie contains: paths longer than a key, on which
 /// `alloy_trie::proof::verify_proof` panics.
 #[test]
 fn paths_longer_than_a_key_are_refused_without_a_panic() {
@@ -275,7 +275,7 @@ fn paths_longer_than_a_key_are_refused_without_a_panic() {
     assert!(theirs.is_err(), "alloy_trie can be used as it is by now");
 }
 
-/// Where a byte of what an endpoint gave is to be changed.
+/// Changes the byte at position `at` of a response, modulo its length. Returns whether there was one.
 fn flip(given: &mut StateItem, at: usize, with: u8) -> bool {
     let mut places: Vec<&mut Bytes> = match given {
         StateItem::Proof(_, _, answer) => {
@@ -301,7 +301,7 @@ fn flip(given: &mut StateItem, at: usize, with: u8) -> bool {
     false
 }
 
-/// Changes one of the values that the response states in addition to the proofs.
+/// Falsifies one of the values that the response states besides the proofs.
 fn misstate(answer: &mut EIP1186AccountProofResponse, at: usize, with: u8) {
     let bit = U256::from(with) << (at % 248);
     let word = B256::from(bit);
@@ -321,7 +321,7 @@ fn misstate(answer: &mut EIP1186AccountProofResponse, at: usize, with: u8) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// The property that all rests on: no change of one byte makes another answer.
+    /// The property on which everything relies: changing any single byte never changes the answer.
     #[test]
     fn no_changed_byte_changes_the_answer(nth in 0_usize..8, at: usize, with in 1_u8.., beside: bool) {
         static LEDGER: LazyLock<Ledger> = LazyLock::new(pointer);
@@ -347,7 +347,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// On honest proofs the walk gives what alloy's gives.
+    /// For honest proofs, our trie traversal and alloy's return the same.
     #[test]
     fn the_walk_agrees_with_alloys(slots in proptest::collection::btree_map(0_u64..64, 1_u64.., 0..40), asked in 0_u64..64) {
         let slots: Vec<(u64, u64)> = slots.into_iter().collect();

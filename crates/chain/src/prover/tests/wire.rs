@@ -1,4 +1,4 @@
-//! JSON-RPC to a sandbox's chain.
+//! The prover over JSON-RPC to a sandbox chain.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::prover::*;
 use crate::request::eth_call;
 use crate::transport::{EndpointTransport, HttpPost, PostError};
 
-/// Changes the reply to a method.
+/// Falsifies the reply to a method.
 type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
 
-/// A door to the sandbox that counts, and may change what comes back.
+/// An HTTP client for the sandbox that counts requests and may falsify replies.
 struct Door {
     http: reqwest::Client,
     posts: AtomicUsize,
@@ -82,7 +82,7 @@ impl World {
         Self { server, door, rpc, header, prover: Prover::new(CHAIN) }
     }
 
-    /// The outcome over proven state, and its round trips.
+    /// The outcome over proven state, and its number of round trips.
     async fn computed(&self, name: &str) -> (Result<CallOutcome, ProverError>, usize) {
         let explain = |error: &TransportError| Failure::Unusable(error.to_string());
         let source = RpcSource { rpc: &self.rpc, explain: &explain };
@@ -94,7 +94,7 @@ impl World {
         (outcome, self.door.posts.load(Ordering::Relaxed) - before)
     }
 
-    /// The outcome as the endpoint states it.
+    /// The outcome that the endpoint states.
     async fn stated(&self, name: &str) -> CallOutcome {
         let (to, data) = question(name);
         let call: TransactionRequest = eth_call(to, data);

@@ -1,4 +1,4 @@
-//! A chain that moves, a block every slot and finality behind it, seen through every arrangement of honest, stalled and
+//! A moving chain, with a block in every slot and finality behind it, seen by every arrangement of honest, stalled and
 //! lying endpoints.
 
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use super::*;
 use crate::head_age::HeadAge;
 
-/// Height of the newest block. A block comes every 12 s, from time 0 on.
+/// Height of the newest block. Blocks arrive every 12 s, starting at time 0.
 const HEAD: u64 = 100;
 
 /// Blocks between the newest and the finalized one.
 const FINALITY: u64 = 32;
 
-/// The age that a newest block may have, in blocks.
+/// Maximum age of the newest block, in blocks.
 const FRESH: u64 = 5;
 
-/// What an endpoint states about a block.
+/// An endpoint's statement about a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stated {
     height: u64,
@@ -41,20 +41,20 @@ fn stated(height: u64, word: &'static str) -> Stated {
     Stated { height, time: block(height, 0).timestamp, word }
 }
 
-/// How an endpoint sees the chain.
+/// How an endpoint presents the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
-    /// It has the true chain up to this height: it keeps up, or has stopped.
+    /// It has the true chain up to this height: it keeps up or has stopped.
     UpTo(u64),
-    /// It has every true block, and states the old record in all of them.
+    /// It has every true block, but states the old record in all of them.
     OldRecords,
-    /// The same, and claims to have stopped at this height, while its newest block is recent.
+    /// Like `OldRecords`, but it claims to have stopped at this height, while its newest block is recent.
     OldRecordsFrom(u64),
-    /// It states the truth about the finalized block, and the old record in the newest one.
+    /// It states the true record in the finalized block, but the old one in the newest block.
     Hiding,
-    /// It has blocks of its own.
+    /// It has blocks of its own fork.
     Forked,
-    /// It has true blocks, states old records, and claims a newest block of the future.
+    /// It has true blocks, states old records, and claims that its newest block is in the future.
     Ahead,
 }
 
@@ -80,7 +80,7 @@ impl View {
         matches!(self, Self::UpTo(head) if head + FRESH >= HEAD)
     }
 
-    /// Its finalized block and the word there; its newest one.
+    /// Its finalized block with the statement there, and its statement about the newest block.
     fn observed(self, changed: u64) -> (Block, Stated, Stated) {
         let truth = |height: u64| stated(height, if height >= changed { "new" } else { "old" });
         let finalized = HEAD - FINALITY;
@@ -95,7 +95,7 @@ impl View {
         (block(height, fork), word, newest)
     }
 
-    /// What it states about a block of others. `None` where it does not have the block.
+    /// Its statement about a block of others, or the block that it has at that height. `None` if it has no block there.
     fn attested(self, about: Block, changed: u64) -> Option<Result<Stated, Block>> {
         let truth = stated(about.number, if about.number >= changed { "new" } else { "old" });
         let is_true = about == block(about.number, 0);
@@ -109,8 +109,8 @@ impl View {
     }
 }
 
-/// The word that a verdict could rest on, where two of these endpoints must agree, and they answer in this order: it was
-/// read, and holds at the newest block too. The record was replaced in the block `changed`.
+/// The record that a verdict could rely on: one on which two of these endpoints agree, and which also holds at the
+/// newest block. The endpoints answer in this order. The record was replaced in the block `changed`.
 fn settled_on(views: &[View], changed: u64, age: HeadAge) -> Option<&'static str> {
     let now = block(HEAD, 0).timestamp;
     let mut counter = QuorumCounter::new(2);
@@ -144,7 +144,7 @@ fn settled_on(views: &[View], changed: u64, age: HeadAge) -> Option<&'static str
     holds.then_some(pinned.word)
 }
 
-/// Every sequence of endpoints of these lengths with one liar at most.
+/// Every sequence of up to four endpoints with at most one liar.
 fn arrangements() -> Vec<Vec<View>> {
     let mut all: Vec<Vec<View>> = vec![Vec::new()];
     let mut found = Vec::new();
@@ -159,7 +159,7 @@ fn arrangements() -> Vec<Vec<View>> {
     found
 }
 
-/// The heights at which the record was replaced: below every finalized block of an endpoint that keeps up, and above all.
+/// Heights at which the record is replaced: from below the finalized blocks to above all of them.
 const CHANGES: [u64; 3] = [50, HEAD - FINALITY, HEAD - 2 * FRESH];
 
 #[test]
@@ -177,7 +177,8 @@ fn stalled_endpoints_and_liars_hide_no_change_in_any_order() {
 fn enough_endpoints_that_keep_up_always_settle_what_is_final() {
     let age = HeadAge(Some(Duration::from_secs(12 * FRESH)));
     for views in arrangements() {
-        // Those at one height share the finalized block: of two that do not, a liar may dispute the higher one.
+        // Endpoints at the same height share the finalized block. If only one honest endpoint has the higher block, a
+        // liar may dispute it.
         let at_head = views.iter().filter(|view| **view == View::UpTo(HEAD)).count();
         if views.iter().any(|view| view.keeps_up() && *view != View::UpTo(HEAD)) || at_head < 2 {
             continue;
