@@ -1,5 +1,5 @@
-//! What offers and receipts have in common (x402's extension offer-receipt, version 0.6): a payload under a signature,
-//! by EIP-712 or as a JWS. A signature shows which key signed, not whose key it is.
+//! Signed artifacts: the common form of offers and receipts (x402 extension offer-receipt, version 0.6). An artifact is
+//! a payload with an EIP-712 or JWS signature. The signature identifies the key that signed, not the owner of the key.
 
 use alloy_primitives::{Address, B256};
 use base64::Engine as _;
@@ -17,44 +17,44 @@ use clresolve_jose::{BASE64URL, ED25519_ALGORITHMS, PublicKey};
 use crate::forms;
 use crate::typed_data::{NoSigner, es256k_signers, signer};
 
-/// Most bytes of an artifact's signature, and of the header and payload in a JWS. Those of the SDK have one kilobyte.
+/// Most bytes of an artifact's signature, and of the header and payload in a JWS. Those that the SDK writes take one
+/// kilobyte.
 pub const MAX_ARTIFACT_BYTES: usize = 16 * 1024;
 
-/// What header and payload of a JWS may use up. The payload is flat; a header may carry a key or certificates, two levels
-/// below it.
+/// Parser limits for the header and payload of a JWS. The payload is flat; a header may contain a key or certificates,
+/// two levels deeper.
 const LIMITS: Limits =
     Limits { bytes: MAX_ARTIFACT_BYTES, levels: 4, values: 64, name: 1024, paths: MAX_ARTIFACT_BYTES };
 
-/// The one version of payloads that is defined.
+/// The only defined version of payloads.
 const VERSION: u64 = 1;
 
-/// `alg` of a JWS by the key of an address (RFC 8812).
+/// The JWS algorithm for the key of an Ethereum address (RFC 8812).
 const ES256K: &str = "ES256K";
 
-/// Which published keys can have made a signature, by its algorithm.
+/// Which kind of published key may have made a signature, derived from its algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
-    /// The key of an address: EIP-712, or a JWS by ES256K.
+    /// The key of an address: EIP-712, or a JWS with ES256K.
     Address,
     /// An Ed25519 key.
     Ed25519,
-    /// One that no name can publish: such a signature is not checked.
+    /// A kind of key that no name can publish. Such a signature is not checked.
     Unpublishable,
 }
 
-/// Keys that a name publishes.
+/// The signing keys that a name publishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignerKeys {
-    /// Its addresses, whatever the coin type: keys that sign by EIP-712, or by JWS with ES256K.
+    /// The name's addresses for any coin type. Their keys sign with EIP-712, or JWS with ES256K.
     pub addresses: Vec<Address>,
-    /// `cl.sig.pub` of the name that `cl.receipt.signer` names: keys that sign by JWS with
-    /// Ed25519.
+    /// The keys in `cl.sig.pub` of the name that `cl.receipt.signer` refers to. They sign JWS with Ed25519.
     pub ed25519: Vec<PublicKey>,
-    /// Why it is not known which key signs by JWS; `None` where all that is published stands here.
+    /// Why the JWS keys are unknown. `None` if all published keys are listed here.
     pub unread: Option<Box<Reason>>,
 }
 
-/// A payload and what was signed over it; it may be anybody's signature, or none.
+/// A payload and its signature, which may be invalid or by anyone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact<P> {
     payload: P,
@@ -63,28 +63,28 @@ pub struct Artifact<P> {
 
 /// A payload of a signed artifact.
 pub trait Payload: DeserializeOwned {
-    /// `version`.
+    /// The payload's `version`.
     fn version(&self) -> u64;
 
-    /// The hash that is signed by EIP-712.
+    /// The hash that an EIP-712 signature covers.
     fn signing_hash(&self) -> B256;
 }
 
-/// Who has signed an artifact.
+/// Who signed an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignedBy {
     /// A key that the name publishes.
     Published,
-    /// Another key; or, in a JWS, perhaps nobody: it does not tell who signed.
+    /// Another key. A JWS does not identify its signer, so it may also have no valid signature at all.
     Stranger,
-    /// Nobody: no key can have made this signature.
+    /// Nobody: no key can produce this signature.
     Nobody,
-    /// Not said here: a contract wallet, which only the chain can ask, a build that checks no signatures, an algorithm that
-    /// is not checked, or a key that was not read.
+    /// Unknown: a contract wallet, which only the chain can verify; a build without signature checks; an unsupported
+    /// algorithm; or a key that could not be read.
     Undecided,
 }
 
-/// An artifact has not the form of the extension's version 0.6.
+/// The artifact does not conform to version 0.6 of the extension.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(String);
@@ -97,21 +97,21 @@ impl Malformed {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Signature {
-    /// `0x` and hex digits.
+    /// `0x` and hexadecimal digits.
     Eip712(String),
     Jws(Jws),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Jws {
-    /// `alg`.
+    /// The header's `alg`.
     algorithm: String,
-    /// Header and payload as they were signed.
+    /// The encoded header and payload, as they were signed.
     signed: String,
     signature: Vec<u8>,
 }
 
-/// What both kinds have around the payload. `acceptIndex` is not signed, and not read.
+/// The fields around the payload in both formats. `acceptIndex` is not signed, so it is ignored.
 #[derive(Deserialize)]
 struct Envelope {
     format: String,
@@ -120,10 +120,10 @@ struct Envelope {
 }
 
 impl<P: Payload> Artifact<P> {
-    /// Reads an artifact. Its payload has the members of the text and no other.
+    /// Parses an artifact. Unknown members of the payload are rejected.
     ///
     /// # Errors
-    /// Says which rule it breaks first.
+    /// The first rule that the artifact violates.
     pub fn read(artifact: &Value) -> Result<Self, Malformed> {
         if !artifact.is_object() {
             return Err(Malformed::new("no object"));
@@ -146,12 +146,12 @@ impl<P: Payload> Artifact<P> {
         Ok(Self { payload, signature })
     }
 
-    /// What is signed.
+    /// The signed payload.
     pub const fn payload(&self) -> &P {
         &self.payload
     }
 
-    /// `alg` of a JWS; `None` where it is signed by EIP-712.
+    /// The `alg` of a JWS. `None` for an EIP-712 signature.
     pub fn algorithm(&self) -> Option<&str> {
         match &self.signature {
             Signature::Eip712(_) => None,
@@ -159,7 +159,7 @@ impl<P: Payload> Artifact<P> {
         }
     }
 
-    /// Which keys can have signed it.
+    /// Which kind of key can have signed it.
     pub fn key_kind(&self) -> KeyKind {
         match self.algorithm() {
             None | Some(ES256K) => KeyKind::Address,
@@ -168,7 +168,7 @@ impl<P: Payload> Artifact<P> {
         }
     }
 
-    /// Who has signed it. What a JWS says of its key (`kid`, `jwk` and the like) is not looked at.
+    /// Determines who signed it. The key information in a JWS header (`kid`, `jwk` and the like) is ignored.
     pub fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
         match &self.signature {
             Signature::Eip712(signature) => {
@@ -184,7 +184,7 @@ impl<P: Payload> Artifact<P> {
     }
 }
 
-/// `signers` are those of whom one has signed.
+/// Looks for a published key. `signers` are the candidates, one of which signed.
 fn by_address(signers: Result<Vec<Address>, NoSigner>, keys: &SignerKeys) -> SignedBy {
     match signers {
         Ok(signers) if signers.iter().any(|signer| keys.addresses.contains(signer)) || mutant!("any-address-signs") => {
@@ -197,12 +197,12 @@ fn by_address(signers: Result<Vec<Address>, NoSigner>, keys: &SignerKeys) -> Sig
 }
 
 impl Jws {
-    /// Whether it carries no signature.
+    /// Whether it has no signature.
     fn is_nobodys(&self) -> bool {
         self.algorithm == "none" || self.signature.is_empty()
     }
 
-    /// The hash that ES256K signs.
+    /// The hash that an ES256K signature covers.
     fn hash(&self) -> B256 {
         B256::from(*Digest::of(self.signed.as_bytes()).as_bytes())
     }
@@ -217,7 +217,7 @@ impl Jws {
     }
 }
 
-/// Payload and signature of a JWS in compact form.
+/// The payload and signature of a JWS in compact serialization.
 fn jws(compact: &str) -> Result<(Value, Signature), Malformed> {
     let parts: Vec<&str> = compact.splitn(4, '.').collect();
     let [header, payload, signature] = parts[..] else {

@@ -1,4 +1,4 @@
-//! Assets: contracts on networks, each with its EIP-712 domain. A symbol identifies none of them.
+//! Assets: token contracts on networks, each with its EIP-712 domain. A symbol does not identify an asset.
 
 use std::borrow::Cow;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::network::Network;
 
-/// What identifies an asset.
+/// The identity of an asset.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AssetId {
-    /// The network that the contract is on.
+    /// The network of the contract.
     pub network: Network,
-    /// The contract.
+    /// The address of the contract.
     pub address: Address,
 }
 
-/// What is known of an asset's contract.
+/// The properties of an asset's contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asset {
-    /// `name` of its EIP-712 domain.
+    /// The `name` of its EIP-712 domain.
     pub name: Cow<'static, str>,
-    /// `version` of its EIP-712 domain.
+    /// The `version` of its EIP-712 domain.
     pub version: Cow<'static, str>,
-    /// Decimals of its unit.
+    /// Number of decimals of the unit.
     pub decimals: u8,
-    /// What people call the unit. For display alone.
+    /// The symbol of the unit. For display only.
     pub symbol: Cow<'static, str>,
 }
 
 impl Asset {
-    /// What the built-in table has for a contract.
+    /// Looks up a contract in the built-in table.
     pub fn known(id: &AssetId) -> Option<Self> {
         let chain = id.network.chain_id()?;
         let row = TABLE.iter().find(|row| row.0 == chain && row.1 == id.address)?;
@@ -38,7 +38,7 @@ impl Asset {
         Some(Self { name: name.into(), version: version.into(), decimals, symbol: symbol.into() })
     }
 
-    /// An amount of atomic units as a decimal number of units, without zeros that say nothing.
+    /// Formats an amount of atomic units as a decimal number of units, without trailing zeros.
     pub fn units(&self, amount: U256) -> String {
         let digits = amount.to_string();
         let decimals = usize::from(self.decimals);

@@ -1,4 +1,4 @@
-//! The decision: every check, each made once, and what follows from them.
+//! The payment decision: runs every check once and combines the results.
 
 #[cfg(test)]
 mod tests;
@@ -24,54 +24,54 @@ use crate::route::{Route, RouteSource, is_tool, resource_objection};
 use crate::signed::PaymentHeader;
 use crate::terms::{Entry, Price, StatedDomain, Terms, Transfer};
 
-/// What is asked: may these terms be paid?
+/// The question: may these terms be paid?
 #[derive(Clone, Copy, Debug)]
 pub struct PaymentQuestion<'a> {
-    /// The verb that is to be invoked.
+    /// The verb to invoke.
     pub verb: &'a str,
-    /// The terms, or why the reply holds none.
+    /// The terms, or why the reply contains none.
     pub terms: Result<&'a Terms, &'a Reason>,
-    /// Whether the terms came in a reply over HTTP. Such a reply sells no tools: only a result of MCP does.
+    /// Whether the terms came in an HTTP reply. Only an MCP result sells tools; an HTTP reply does not.
     pub is_http_reply: bool,
-    /// The URL that answered; `None` where the asker cannot tell.
+    /// The URL that answered. `None` if the caller does not know it.
     pub url: Option<&'a str>,
-    /// The entry that the client has chosen; `None`: any.
+    /// The entry that the client has chosen. `None`: any entry.
     pub selected: Option<&'a Selected>,
-    /// The payment header that is about to be sent.
+    /// The payment header that the client is about to send.
     pub signed: Option<&'a str>,
 }
 
 /// The entry that a client has chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
-    /// Its place in `accepts`, from 0.
+    /// Its index in `accepts`, starting at 0.
     Index(usize),
     /// The entry itself, compared as a JSON value (RFC 8785).
     Entry(Value),
-    /// Something that is no entry: why it is not.
+    /// Not an entry. Contains the cause.
     Unreadable(String),
 }
 
-/// What is known of the agent, and what the operator permits.
+/// What is known about the agent, and what the operator permits.
 #[derive(Clone, Copy, Debug)]
 pub struct Knowledge<'a> {
-    /// The verdict of a live run.
+    /// The verdict of a live resolution.
     pub resolution: &'a Resolution,
-    /// The policy of the gate.
+    /// The gate's policy.
     pub gate: &'a GatePolicy,
-    /// The limits in force, with what the caller has tightened.
+    /// The limits in force, including those that the caller tightened.
     pub limits: &'a Limits,
-    /// The URL behind the entry, or why it is not known.
+    /// The URL behind the agent's entry, or why it is unknown.
     pub route: Result<&'a Route, &'a Reason>,
-    /// Where the name's tools are called over MCP, or why that is not known; `None` where the name does not say.
+    /// Where the name's tools are called over MCP, or why that is unknown. `None` if the name publishes no such URL.
     pub tools: Option<Result<&'a Route, &'a Reason>>,
-    /// Payees by network; none where a network is missing.
+    /// Payees by network. A missing network has no payees.
     pub payees: &'a BTreeMap<Network, Payees>,
-    /// The time.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Whether the payment may be made.
+/// Decides whether the payment may be made.
 pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision {
     let tools = if question.is_http_reply { None } else { configured(question, known).map(Ok).or(known.tools) };
     let known = &Knowledge { route: route(question, known), tools, ..*known };
@@ -84,7 +84,7 @@ pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision
         Ok(entries) => (entries, None),
         Err(reason) => (Vec::new(), Some(Objection::new(Check::Amount, *reason))),
     };
-    // What is signed is one entry. Where none was named, it is that whose terms it keeps.
+    // A payment header signs one entry. If the client selected none, it is the entry whose terms the header satisfies.
     let kept =
         question.signed.and_then(|_| entries.iter().position(|entry| !entry.objections.iter().any(Objection::decides)));
     let entries = match kept {
@@ -97,8 +97,8 @@ pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision
     written(question, known, &common, &entries, objections)
 }
 
-/// The URL behind the entry for these terms. What sells a tool is called where the name's tools are, whatever record stands
-/// before that one; the configuration decides first all the same.
+/// The URL behind the entry for these terms. If every entry sells a tool, this is the URL of the name's tools, even if
+/// another record would otherwise take precedence. The configuration takes precedence over both.
 fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'a Route, &'a Reason> {
     let is_configured = known.route.is_ok_and(|route| route.source() == RouteSource::Configured);
     let sells_tool = |entry: &Entry| entry.resource.as_deref().is_some_and(is_tool);
@@ -109,19 +109,19 @@ fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'
     }
 }
 
-/// The configured route, where that is what answered: it decides for tools before the name's record does.
+/// The configured route, if it is the URL that answered. For tools it takes precedence over the name's record.
 fn configured<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Option<&'a Route> {
     let has_answered = |route: &&Route| question.url.is_some_and(|url| route.objection(url).is_none());
     known.route.ok().filter(|route| route.source() == RouteSource::Configured).filter(has_answered)
 }
 
-/// One entry, judged.
+/// One entry with the results of its checks.
 struct Judged<'a> {
     index: usize,
     entry: &'a Entry,
     proven: Option<Proven>,
     objections: Vec<Objection>,
-    /// Checks that were not made, for want of what they hold a price against.
+    /// Checks that could not run because the limit for the price is missing.
     unmade: Vec<Check>,
 }
 
@@ -180,7 +180,7 @@ const ALL: [Check; 9] = [
     Check::Signature,
 ];
 
-/// Checks of an entry that need its price.
+/// Checks that require the price of an entry.
 const OF_PRICE: [Check; 5] = [Check::Network, Check::Asset, Check::Amount, Check::Timeout, Check::Payee];
 
 fn is_asked(check: Check, question: &PaymentQuestion<'_>) -> bool {
@@ -214,11 +214,11 @@ fn unchecked(
     unchecked
 }
 
-/// What is said against every entry alike: identity and route.
+/// Objections that apply to every entry: identity and route.
 fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objection> {
     let mut objections: Vec<Objection> = identity(question, known).into_iter().collect();
     match (known.route, question.url) {
-        // What sells a tool is called elsewhere, and these terms do not say whether they do.
+        // A tool is called at another URL, and without terms it is unknown whether they sell one.
         (Ok(_), Some(_)) if question.terms.is_err() => {}
         (Ok(_), Some(_)) => {
             objections.extend(route_objection(question, known).map(|reason| Objection::new(Check::Route, reason)));
@@ -233,12 +233,12 @@ fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objectio
     objections
 }
 
-/// What is wrong with the URL that answered.
+/// The objection to the URL that answered.
 fn route_objection(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Reason> {
     known.route.ok()?.objection(question.url?)
 }
 
-/// The gate's own decision.
+/// The decision of the gate.
 fn identity(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Objection> {
     let Some(code) = known.gate.objection(known.resolution, Some(question.verb), None) else { return numbered(known) };
     if clresolve_core::mutant!("the-gate-is-not-asked") {
@@ -253,7 +253,7 @@ fn identity(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Obj
     Some(Objection { check: Check::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None })
 }
 
-/// A decision is about now. Nothing is concluded from a block that was chosen by number.
+/// A decision applies to the present, so a block that was chosen by number is not accepted.
 fn numbered(known: &Knowledge<'_>) -> Option<Objection> {
     let block = &known.resolution.verdict().anchor.as_ref()?.block;
     if !block.is_chosen_by_number() || clresolve_core::mutant!("the-past-is-paid") {
@@ -264,7 +264,7 @@ fn numbered(known: &Knowledge<'_>) -> Option<Objection> {
     Some(Objection::new(Check::Identity, reason.observed(block.tag.as_str())))
 }
 
-/// The entries that are decided about, with their places.
+/// The entries to decide about, with their indices.
 pub(crate) fn chosen<'t>(
     terms: &'t Terms,
     selected: Option<&Selected>,
@@ -308,7 +308,7 @@ fn judge_all<'t>(
     entries.iter().map(|(index, entry)| judge(&held, *index, entry, question, known)).collect()
 }
 
-/// What every entry is held against. It is read once.
+/// Data against which every entry is compared. It is parsed only once.
 struct Held {
     offers: Offers,
     payment: Option<Result<PaymentHeader, Box<Reason>>>,
@@ -360,14 +360,14 @@ fn judge<'t>(
     Judged { index, entry, proven, objections, unmade }
 }
 
-/// A tool is called over MCP, so its terms in a reply over HTTP come from somewhere else.
+/// Tools are called over MCP, so a tool's terms in an HTTP reply come from a different place.
 fn tool_over_http(question: &PaymentQuestion<'_>, resource: Option<&str>) -> Option<Reason> {
     let tool = resource.filter(|resource| question.is_http_reply && is_tool(resource))?;
     let message = "A reply over HTTP names a tool of MCP as its resource.";
     Some(Reason::new(Code::EndpointMismatch).message(message).expected("the URL that answered").observed(tool))
 }
 
-/// The checks of an entry with a price that need a limit, where there is none.
+/// The checks that could not run because this entry's price has no limit.
 fn unmade(
     limits: &Limits,
     limit: Option<&AssetLimit>,
@@ -381,14 +381,14 @@ fn unmade(
     [Check::Amount].into_iter().chain(of_limits.iter().copied()).chain(of_header).collect()
 }
 
-/// CL-71, for the network that is paid on.
+/// Rule CL-71, applied to the payment's network.
 fn against_network(price: &Price, known: &Knowledge<'_>) -> Option<Reason> {
     let network = &price.network;
     let verdict = known.resolution.verdict();
     let of_card = verdict.identity.as_ref().map(|agent| agent.networks.as_slice()).unwrap_or_default();
     let in_card =
         known.limits.source == NetworkSource::Limits || of_card.iter().any(|listed| listed == network.as_str());
-    // Where nothing at all is configured, the missing limit is the reason, and not the network.
+    // If nothing is configured at all, the missing limit is the reason, not the network.
     let in_limits = known.limits.networks.contains(network) || !known.limits.set;
     if (in_card && in_limits) || clresolve_core::mutant!("pays-on-any-network") {
         return None;
@@ -403,7 +403,7 @@ fn against_network(price: &Price, known: &Knowledge<'_>) -> Option<Reason> {
     Some(Reason::new(Code::PaymentNetworkMismatch).expected(expected).observed(network.as_str()))
 }
 
-/// Scheme, asset, amount and time against the limits.
+/// Compares scheme, asset, amount and timeout with the limits.
 fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> Vec<Objection> {
     let mut objections = Vec::new();
     if limits.schemes.is_empty() && !clresolve_core::mutant!("no-scheme-is-every-scheme") {
@@ -442,7 +442,7 @@ fn against_price(price: &Price, limit: Option<&AssetLimit>, limits: &Limits) -> 
     objections
 }
 
-/// An asset without a line of its own in the limits.
+/// The objection to an asset that the limits do not list.
 fn unlisted(price: &Price, limits: &Limits) -> Vec<Objection> {
     if clresolve_core::mutant!("every-asset-is-listed") {
         return Vec::new();
@@ -460,7 +460,8 @@ fn unlisted(price: &Price, limits: &Limits) -> Vec<Objection> {
     vec![Objection::new(Check::Asset, reason)]
 }
 
-/// What the terms state of the EIP-712 domain is the asset's. Permit2 has a domain of its own, so nothing need be stated.
+/// The EIP-712 domain stated in the terms must be that of the asset. With Permit2 it may be missing, since Permit2 has
+/// its own domain.
 fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
     let StatedDomain { name, version } = &price.domain;
     let is_optional = price.transfer == Transfer::Permit2;
@@ -475,7 +476,7 @@ fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
     Some(Reason::new(Code::PaymentAssetUnlisted).expected(expected).observed(observed))
 }
 
-/// `end` is that of the decision.
+/// The row of an entry in the decision. `end` is the expiry of the whole decision.
 fn row(common: &[Objection], judged: &Judged<'_>, known: &Knowledge<'_>, end: Option<Timestamp>) -> EntryRow {
     let objections = [common, judged.objections.as_slice()].concat();
     let abort = objections.iter().any(Objection::decides);
@@ -515,7 +516,7 @@ fn sentence(known: &Knowledge<'_>, shown: Option<&Judged<'_>>, objections: &[Obj
     }
 }
 
-/// What is paid to whom.
+/// A phrase that states the payment: what is paid to whom.
 fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
     let id = AssetId { network: price.network.clone(), address: price.asset };
     let amount = match known.limits.assets.get(&id) {
@@ -529,7 +530,7 @@ fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
     format!("Pay {amount} ({network}) to {}, {provenance}.", price.pay_to)
 }
 
-/// What was decided about: the terms, or why there are none.
+/// The subject of the decision: the terms, or why there are none.
 fn stated(question: &PaymentQuestion<'_>, entries: &[Judged<'_>]) -> Value {
     if let (Ok(terms), false) = (question.terms, entries.is_empty()) {
         let entries: Vec<&Entry> = entries.iter().map(|judged| judged.entry).collect();
@@ -550,7 +551,7 @@ fn stated(question: &PaymentQuestion<'_>, entries: &[Judged<'_>]) -> Value {
     })
 }
 
-/// What was decided about, where that is these entries of terms.
+/// The subject of the decision, if it consists of these entries of the terms.
 pub(crate) fn stated_terms(url: Option<&str>, terms: &Terms, entries: &[&Entry]) -> Value {
     let entry = |entry: &&Entry| json!({"entry": entry.json, "resource": entry.resource});
     json!({
@@ -579,12 +580,12 @@ fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, s
         "verdict": verdict.id,
         "anchor": verdict.anchor,
     });
-    // Moved: the macro would copy the terms, which are the longest part.
+    // Moved instead of copied: the terms are the longest part, and the macro would copy them.
     decided["terms"] = stated;
     canonical_digest(&decided)
 }
 
-/// Over everything that the name and the configuration say about payees, and the keys that sign offers.
+/// The digest of everything that the name and the configuration specify about payees, and of the keys that sign offers.
 fn payees_digest(known: &Knowledge<'_>) -> String {
     let named = |(network, payees): (&Network, &Payees)| {
         let keys: Vec<_> = payees.signers.ed25519.iter().map(|key| key.id().to_owned()).collect();
@@ -593,7 +594,7 @@ fn payees_digest(known: &Knowledge<'_>) -> String {
     canonical_digest(&json!(known.payees.iter().map(named).collect::<Vec<_>>()))
 }
 
-/// The first end of verdict, of what proves the payees, and of the terms.
+/// The earliest expiry of the verdict, the proofs of the payees, and the terms.
 fn valid_until(known: &Knowledge<'_>, entries: &[Judged<'_>]) -> Option<Timestamp> {
     let verdict = Some(known.resolution.verdict().freshness.fresh_until);
     let proofs = entries.iter().filter_map(|judged| judged.proven?.until);

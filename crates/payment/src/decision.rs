@@ -1,4 +1,5 @@
-//! The written form of a decision. One JSON schema (`schemas/decision.schema.json`) for command line, HTTP and library.
+//! The serialized form of a decision. Command line, HTTP API and library share one JSON schema
+//! (`schemas/decision.schema.json`).
 
 use std::fmt;
 
@@ -20,80 +21,81 @@ pub const SCHEMA: &str = "clresolve.decision/1";
 pub struct Decision {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// SHA-256 over the RFC 8785 form of everything that was decided about: name, verb, terms, payment header, limits, route,
-    /// payees, policy, verdict and anchor.
+    /// SHA-256 of the RFC 8785 form of everything that the decision depends on: name, verb, terms, payment header,
+    /// limits, route, payees, policy, verdict and anchor.
     pub id: String,
-    /// The agent, in normal form; as it was asked for where it has none.
+    /// The agent in canonical form, or as requested if the name has no canonical form.
     pub name: String,
-    /// The verb.
+    /// The verb to invoke.
     pub verb: String,
-    /// What was decided.
+    /// The outcome.
     pub decision: Outcome,
-    /// Whether the payment must not be made: false only where every check was made and passed.
+    /// Whether the payment must not be made. False only if every check ran and passed.
     pub abort: bool,
     /// One sentence: what is paid to whom, or the first reason against it.
     pub reason: String,
-    /// The codes of all reasons, by effect and then in the order of the checks: `reason` begins with the first,
-    /// unless it says what is paid.
+    /// The codes of all reasons, by effect and then in the order of the checks. `reason` begins with the first code,
+    /// unless it states what is paid.
     pub codes: Vec<String>,
-    /// All reasons but the gate's own, by effect.
+    /// All reasons except those of the gate, by effect.
     pub reasons: Vec<Reason>,
-    /// State of the verdict.
+    /// The state of the verdict.
     pub state: State,
-    /// `id` of the verdict.
+    /// The `id` of the verdict.
     pub verdict: String,
-    /// SHA-256 over the RFC 8785 form of the terms: URL, version, offers, and the entries that were decided about.
+    /// SHA-256 of the RFC 8785 form of the terms: URL, version, offers, and the entries that were decided about.
     pub terms_digest: Option<String>,
-    /// A row for each entry that was decided about.
+    /// One row per entry that was decided about.
     pub entries: Vec<EntryRow>,
-    /// What the first of them asks for whose payee is proven, else the first.
+    /// The price of the first entry with a proven payee, or else of the first entry.
     pub price: Option<PriceRow>,
-    /// Who is paid by it.
+    /// The payee of that price.
     pub payee: Option<PayeeRow>,
     /// The URL behind the agent's entry.
     pub route: Option<Route>,
-    /// Checks that were made.
+    /// Checks that ran.
     pub checked: Vec<Check>,
-    /// Checks that could not be made.
+    /// Checks that could not run.
     pub unchecked: Vec<Check>,
-    /// Until when the decision holds: the first end of verdict, terms, and what proves the payee. Absent where it aborts.
+    /// When the decision expires: the earliest expiry of the verdict, the terms, and the proof of the payee. Absent if
+    /// the decision aborts.
     pub valid_until: Option<Timestamp>,
 }
 
-/// What was decided.
+/// The outcome of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Every check was made and passed.
+    /// Every check ran and passed.
     Allow,
     /// A check failed.
     Deny,
-    /// None failed, but not every one could be made.
+    /// No check failed, but some could not run.
     Undecided,
 }
 
-/// One entry of the terms.
+/// The result for one entry of the terms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EntryRow {
-    /// Its place in `accepts`.
+    /// Its index in `accepts`.
     pub index: usize,
-    /// Whether it must not be paid.
+    /// Whether this entry must not be paid.
     pub abort: bool,
-    /// Why, by effect.
+    /// The codes of the reasons, by effect.
     pub codes: Vec<String>,
-    /// Until when it may be paid; absent where it must not be, and where that is the end of the decision.
+    /// When permission to pay it expires. Absent if it must not be paid, or if it expires with the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Timestamp>,
-    /// Whether nothing but the payee stands against it, if anything does. What is looked up could settle that. It is not
-    /// written.
+    /// Whether the payee is the only possible obstacle, so that looking up further payees could settle it. Not
+    /// serialized.
     #[serde(skip)]
     pub is_but_for_the_payee: bool,
 }
 
-/// What is asked for.
+/// The price that is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PriceRow {
-    /// On this network.
+    /// The network of the payment.
     pub network: Network,
     /// The asset's contract.
     pub asset: Address,
@@ -101,20 +103,20 @@ pub struct PriceRow {
     pub amount: String,
 }
 
-/// Who is paid.
+/// The recipient of the payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PayeeRow {
     /// The address.
     pub address: Address,
-    /// On this network.
+    /// The network of the payment.
     pub network: Network,
-    /// How it is known to be the agent's.
+    /// How the address was proven to be the agent's.
     pub proven_by: Option<ProvenBy>,
-    /// SHA-256 over the RFC 8785 form of everything that the name and the configuration say about payees.
+    /// SHA-256 of the RFC 8785 form of everything that the name and the configuration specify about payees.
     pub digest: String,
 }
 
-/// A check.
+/// One of the checks of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Check {
@@ -130,22 +132,22 @@ pub enum Check {
     Asset,
     /// The amount is permitted.
     Amount,
-    /// The authorisation is short-lived.
+    /// The authorisation expires soon enough.
     Timeout,
     /// The payee is the agent's.
     Payee,
-    /// What was signed is what was decided.
+    /// The signed payment matches the decision.
     Signature,
 }
 
-/// A reason against a payment: one of the registry's, or what the gate has against the agent.
+/// A reason against a payment, either from the registry of reasons or from the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Objection {
     pub(crate) check: Check,
     pub(crate) effect: Effect,
     pub(crate) code: String,
     pub(crate) message: String,
-    /// The registry's reason; `None` for one of the gate's.
+    /// The registry's reason. `None` if the objection comes from the gate.
     pub(crate) reason: Option<Reason>,
 }
 
@@ -159,14 +161,14 @@ impl Objection {
         self.effect != Effect::Warn
     }
 
-    /// What is said first: by effect, then in the order of the checks, then by name.
+    /// Sort key: by effect, then in the order of the checks, then by code.
     pub(crate) fn rank(&self) -> (Effect, Check, &str) {
         (self.effect, self.check, &self.code)
     }
 }
 
 impl Outcome {
-    /// What objections lead to.
+    /// The outcome that results from these objections.
     pub(crate) fn of(objections: &[Objection]) -> Self {
         match objections.iter().map(|objection| objection.effect).min() {
             Some(Effect::Fail) => Self::Deny,
@@ -177,7 +179,7 @@ impl Outcome {
 }
 
 impl Outcome {
-    /// As it is written.
+    /// The serialized form.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -186,13 +188,13 @@ impl Outcome {
         }
     }
 
-    /// The same, unless nothing stood to be decided about: what holds no terms is never allowed.
+    /// The outcome without any terms: it is never `Allow`.
     pub(crate) fn without_terms(self) -> Self {
         if self == Self::Allow { Self::Undecided } else { self }
     }
 }
 
-/// The codes of objections, each once, in their [rank](Objection::rank).
+/// The codes of the objections without duplicates, in [rank](Objection::rank) order.
 pub(crate) fn codes(objections: &[Objection]) -> Vec<String> {
     let mut sorted: Vec<&Objection> = objections.iter().collect();
     sorted.sort_by(|a, b| a.rank().cmp(&b.rank()));
@@ -211,8 +213,8 @@ impl Decision {
         self.codes.iter().any(|known| known == code.slug())
     }
 
-    /// The places of the entries that may be paid, each with the time until when. There may be some where the decision
-    /// aborts: others do not pass then.
+    /// The indices of the entries that may be paid, each with its expiry. There may be some even if the decision
+    /// aborts, because other entries do not pass.
     pub fn passing(&self) -> impl Iterator<Item = (usize, Timestamp)> {
         let passes = self.entries.iter().filter(|row| !row.abort);
         passes.filter_map(|row| Some((row.index, row.valid_until.or(self.valid_until)?)))

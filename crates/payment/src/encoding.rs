@@ -1,4 +1,4 @@
-//! JSON in base64: how version 2 of x402 writes its headers.
+//! JSON in base64, the encoding of x402 version 2 headers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use clresolve_core::json::{JsonError, Limits, parse};
 
-/// The object in a header's value. Every SDK writes the standard alphabet with padding; readers differ on everything
-/// else (white space, base64url, missing padding, bits that are left over), so that is refused.
+/// Decodes the JSON object in a header's value. Only the standard alphabet with padding is accepted, as every SDK
+/// writes it. Readers disagree on everything else (white space, base64url, missing padding, nonzero trailing bits), so
+/// it is rejected.
 ///
 /// # Errors
-/// Before anything is decoded, if that would be more than the limits permit.
+/// [`HeaderError`]. Values that would exceed the limits are rejected before decoding.
 pub(crate) fn decode(header: &str, limits: Limits) -> Result<Value, HeaderError> {
     if header.is_empty() {
         return Err(HeaderError::Empty);
@@ -28,7 +29,7 @@ pub(crate) const fn longest(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-/// Why a header's value is refused.
+/// Why a header's value is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HeaderError {
     #[error("empty")]

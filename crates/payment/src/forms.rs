@@ -1,4 +1,5 @@
-//! The one form in which foreign text writes an amount or an address. Clients read other forms differently.
+//! The only accepted notation for amounts and addresses in untrusted text. Clients interpret other notations
+//! differently.
 
 use std::borrow::Cow;
 
@@ -9,16 +10,16 @@ use serde_json::{Number, Value};
 
 use clresolve_core::mutant;
 
-/// How an amount is written.
+/// The notation of an amount.
 pub(crate) const AMOUNT: &str = "a decimal integer below 2^256 in quotes, without sign or leading zero";
 
-/// How an address is written.
+/// The notation of an address.
 pub const ADDRESS: &str = "0x and 40 hex digits, where they are in mixed case with a valid EIP-55 checksum";
 
-/// Digits of the largest 256-bit number.
+/// Number of digits of the largest 256-bit number.
 const MAX_DIGITS: usize = 78;
 
-/// The amount, if it is written like [`AMOUNT`].
+/// Parses an amount in the notation [`AMOUNT`].
 pub(crate) fn amount(text: &str) -> Option<U256> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let is_shortest = text == "0" || !text.starts_with('0') || mutant!("amounts-in-any-form");
@@ -28,12 +29,12 @@ pub(crate) fn amount(text: &str) -> Option<U256> {
     U256::from_str_radix(text, 10).ok()
 }
 
-/// Writes an amount like [`AMOUNT`].
+/// Serializes an amount in the notation [`AMOUNT`].
 pub(crate) fn in_decimal<S: Serializer>(amount: &U256, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(amount)
 }
 
-/// The address, if it is written like [`ADDRESS`].
+/// Parses an address in the notation [`ADDRESS`].
 pub fn address(text: &str) -> Option<Address> {
     let address = Address::from(fixed(text)?);
     let has = |is_case: fn(&u8) -> bool| text.as_bytes()[2..].iter().any(is_case);
@@ -41,22 +42,22 @@ pub fn address(text: &str) -> Option<Address> {
     (!is_mixed || address.to_checksum(None) == text || mutant!("checksums-are-ignored")).then_some(address)
 }
 
-/// 32 bytes.
+/// Parses 32 bytes.
 pub(crate) fn word(text: &str) -> Option<B256> {
     fixed(text).map(B256::from)
 }
 
-/// `N` bytes, written as `0x` and hex digits.
+/// Parses `N` bytes, written as `0x` and hexadecimal digits.
 fn fixed<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 + 2 * N {
-        return None; // The decoder would pass over a second 0x.
+        return None; // The decoder would skip a second 0x.
     }
     alloy_primitives::hex::decode_to_slice(text.strip_prefix("0x")?, &mut bytes).ok()?;
     Some(bytes)
 }
 
-/// A record whose members are texts, numbers and further records. Serde alone would take a list for a record too.
+/// Deserializes an object that contains no lists. Serde by itself would also accept a list in place of an object.
 pub(crate) fn record<'v, T: Deserialize<'v>>(value: &'v Value) -> Result<T, serde_json::Error> {
     if !value.is_object() || holds_list(value) {
         return Err(serde_json::Error::custom("expected an object without lists"));
@@ -72,30 +73,30 @@ fn holds_list(value: &Value) -> bool {
     }
 }
 
-/// For serde: an amount.
+/// Serde helper: reads an amount.
 pub(crate) fn read_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     amount(&text).ok_or_else(|| D::Error::custom(format_args!("expected {AMOUNT}")))
 }
 
-/// For serde: an address.
+/// Serde helper: reads an address.
 pub(crate) fn read_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {ADDRESS}")))
 }
 
-/// For serde: 32 bytes.
+/// Serde helper: reads 32 bytes.
 pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     word(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))
 }
 
-/// For serde: a whole number. JSON has one kind of number, so `402.0` is 402.
+/// Serde helper: reads a whole number. JSON has a single number type, so `402.0` is 402.
 pub(crate) fn read_whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<N, D::Error> {
     whole(&Number::deserialize(deserializer)?)
 }
 
-/// For serde: the same, or nothing.
+/// Serde helper: like [`read_whole`], but also accepts null.
 pub(crate) fn read_whole_or_null<'de, D, N>(deserializer: D) -> Result<Option<N>, D::Error>
 where
     D: Deserializer<'de>,
@@ -104,7 +105,7 @@ where
     Option::<Number>::deserialize(deserializer)?.as_ref().map(whole).transpose()
 }
 
-/// What is beyond 64 bits counts as the largest number of 64.
+/// Converts a whole number. A value above 64 bits becomes the largest 64-bit number.
 fn whole<N: TryFrom<u64>, E: serde::de::Error>(number: &Number) -> Result<N, E> {
     let without_fraction = |number: f64| (number >= 0.0 && number.fract() == 0.0).then_some(number as u64);
     let found = number.as_u64().or_else(|| without_fraction(number.as_f64()?));

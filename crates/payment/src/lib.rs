@@ -1,21 +1,22 @@
-//! May this x402 payment be made? Terms, limits, payee, route, what was signed, and the decision. No I/O, no clock.
+//! Decides whether an x402 payment may be made. Covers terms, limits, payee, route, signed payment and the decision
+//! itself. No I/O, no clock.
 //!
-//! A trusted name says who an agent is. A payment asks more: that these terms come from the agent and pay it. The
-//! [`decide()`] function binds the two.
+//! A trusted name identifies an agent. A payment requires more: the terms must come from that agent, and the payment
+//! must go to it. [`decide()`] checks both.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`terms`] | what a seller demands: x402 version 1 and 2, MCP, read strictly into one type |
-//! | [`network`], [`asset`] | networks (CAIP-2) and assets with their EIP-712 domains |
-//! | [`limits`] | what the operator permits, and what a caller tightens |
-//! | [`payee`] | whom the name says to pay |
-//! | [`offer`] | offers that a seller has signed |
-//! | [`receipt`], [`artifact`] | receipts that a seller has signed; what offers and receipts have in common |
-//! | [`route`] | which URL an entry stands for |
+//! | [`terms`] | the terms that a seller demands: x402 versions 1 and 2 and MCP, parsed strictly into one type |
+//! | [`network`], [`asset`] | networks (CAIP-2), and assets with their EIP-712 domains |
+//! | [`limits`] | what the operator permits, and how a caller tightens it |
+//! | [`payee`] | the payees that the name specifies |
+//! | [`offer`] | offers signed by a seller |
+//! | [`receipt`], [`artifact`] | receipts signed by a seller; the common form of offers and receipts |
+//! | [`route`] | the URL behind an entry |
 //! | [`signed`] | what a payment header permits |
 //! | [`settlement`] | whether a payment was settled |
-//! | [`request`] | what is asked |
-//! | [`decide`](mod@decide), [`decision`] | the decision, and its written form |
+//! | [`request`] | the decision request |
+//! | [`decide`](mod@decide), [`decision`] | the decision, and its serialized form |
 
 pub mod artifact;
 pub mod asset;

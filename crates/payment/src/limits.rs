@@ -1,4 +1,4 @@
-//! What the operator permits to be paid, and what a caller tightens.
+//! Payment limits: what the operator permits, and how a caller tightens it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,46 +10,46 @@ use crate::asset::{Asset, AssetId};
 use crate::forms;
 use crate::network::Network;
 
-/// Longest time that an authorisation may ever be valid for, in seconds.
+/// Maximum validity of an authorisation, in seconds.
 pub const MAX_TIMEOUT_SECONDS: u64 = 300;
 
-/// Most networks of the limits. For each of them an address record is read, with the records of the walk.
+/// Most networks in the limits. For each network one address record is read, together with the name's other records.
 pub const MAX_NETWORKS: usize = 32;
 
 /// What may be paid. The default permits nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// Whether the operator has said anything of what may be paid.
+    /// Whether the operator has configured any limits.
     pub set: bool,
-    /// Networks that are permitted.
+    /// Permitted networks.
     pub networks: BTreeSet<Network>,
-    /// Whether a network must stand in the agent's card too.
+    /// Whether the agent's card must list the network too.
     pub source: NetworkSource,
-    /// Schemes that are permitted.
+    /// Permitted schemes.
     pub schemes: BTreeSet<Scheme>,
-    /// Longest time that an authorisation may be valid for, in seconds; at most [`MAX_TIMEOUT_SECONDS`].
+    /// Maximum validity of an authorisation, in seconds; at most [`MAX_TIMEOUT_SECONDS`].
     pub max_timeout_seconds: u64,
-    /// Assets that are permitted.
+    /// Permitted assets.
     #[serde(serialize_with = "listed")]
     pub assets: BTreeMap<AssetId, AssetLimit>,
 }
 
-/// Where a network must stand for a payment on it to be permitted.
+/// Where a network must be listed for a payment on it to be permitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkSource {
     /// In the agent's card and in the limits.
     #[default]
     Card,
-    /// In the limits: published cards list chain 1 alone, whatever their sellers take.
+    /// In the limits only. Published cards list only chain 1, whatever their sellers accept.
     Limits,
 }
 
-/// A scheme that states a price.
+/// A payment scheme that states a price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheme {
-    /// Exactly the amount that is stated.
+    /// Exactly the stated amount.
     Exact,
 }
 
@@ -59,7 +59,7 @@ pub struct AssetLimit {
     /// The asset's EIP-712 domain and unit.
     #[serde(flatten)]
     pub asset: Asset,
-    /// Most atomic units of one payment; `None` permits none.
+    /// Maximum amount of one payment, in atomic units. `None` permits no payment.
     #[serde(serialize_with = "decimal")]
     pub max_amount: Option<U256>,
 }
@@ -78,7 +78,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits, tightened: nothing that `caller` says permits more.
+    /// Applies the limits of `caller`. They can only tighten, never permit more.
     #[must_use]
     pub fn tightened(&self, caller: &CallerLimits) -> Self {
         let mut limits = self.clone();
@@ -97,7 +97,7 @@ impl Limits {
         for (id, limit) in &mut limits.assets {
             let of_asset = caller.assets.as_ref().and_then(|assets| assets.get(&id.network)?.amount(&id.address));
             let tightest = caller.max_amount.into_iter().chain(of_asset).map(|Atomic(amount)| amount).min();
-            // An asset without the operator's limit stays without one: a caller permits nothing.
+            // An asset without an operator limit remains without one: a caller cannot permit anything.
             limit.max_amount = limit.max_amount.map(|most| tightest.map_or(most, |amount| most.min(amount)));
         }
         limits
@@ -105,7 +105,7 @@ impl Limits {
 }
 
 impl Scheme {
-    /// As terms write it.
+    /// The scheme's identifier in terms.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -164,7 +164,7 @@ fn read_asset<E: serde::de::Error>(text: &str) -> Result<Address, E> {
     forms::address(text).ok_or_else(|| E::custom(format_args!("expected {}", forms::ADDRESS)))
 }
 
-/// One contract may be written in more than one way, and no two members may stand for it.
+/// Reads contracts with amounts. A contract can be spelt in several ways, and must not appear twice.
 fn each_once<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Address, Atomic>, D::Error> {
     let named = BTreeMap::<String, Atomic>::deserialize(deserializer)?;
     let mut assets = BTreeMap::new();
@@ -193,17 +193,17 @@ impl CallerAssets {
     }
 }
 
-/// A number of atomic units: in JSON a text, `0|[1-9][0-9]*`, below 2^256.
+/// A number of atomic units. In JSON it is a string, `0|[1-9][0-9]*`, below 2^256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Atomic(pub U256);
 
-/// A text is no number of atomic units.
+/// The text is not a number of atomic units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a whole number of atomic units, in decimal digits without leading zeros, below 2^256")]
 pub struct NotAtomic;
 
 impl Atomic {
-    /// Reads the text.
+    /// Parses the text.
     ///
     /// # Errors
     /// [`NotAtomic`].
@@ -230,7 +230,7 @@ fn decimal<S: Serializer>(amount: &Option<U256>, serializer: S) -> Result<S::Ok,
     serializer.collect_str(&amount.unwrap_or_default())
 }
 
-/// JSON has no keys with two parts.
+/// JSON does not support keys with two parts.
 fn listed<S: Serializer>(assets: &BTreeMap<AssetId, AssetLimit>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(assets)
 }

@@ -1,4 +1,4 @@
-//! Networks, as CAIP-2 names them.
+//! Networks, identified by CAIP-2.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,18 +11,18 @@ use clresolve_verdict::check::card::is_caip2;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network(String);
 
-/// A text is no CAIP-2 identifier.
+/// The text is not a CAIP-2 identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a network as CAIP-2 names it, such as eip155:8453")]
 pub struct NotCaip2;
 
 impl Network {
-    /// The network that x402 version 1 calls by this name.
+    /// The network with this name in x402 version 1.
     pub fn of_v1(name: &str) -> Option<Self> {
         V1_NAMES.iter().find(|(known, _)| *known == name).map(|(_, id)| Self(format!("eip155:{id}")))
     }
 
-    /// The EIP-155 chain id; `None` for a network of another kind, or an id that is not in its shortest form.
+    /// The EIP-155 chain id. `None` for other kinds of networks, or an id that is not in its shortest form.
     pub fn chain_id(&self) -> Option<u64> {
         let digits = self.0.strip_prefix("eip155:")?;
         let id: u64 = digits.parse().ok()?;
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Network {
     }
 }
 
-/// Networks by the names of x402 version 1, as `@x402/evm` 2.27.0 has them.
+/// Network names of x402 version 1, as defined in `@x402/evm` 2.27.0.
 pub(crate) const V1_NAMES: [(&str, u64); 23] = [
     ("ethereum", 1),
     ("sepolia", 11_155_111),

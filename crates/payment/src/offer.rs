@@ -1,5 +1,5 @@
-//! Offers that a seller has signed (x402's extension offer-receipt, version 0.6): a proof that exactly these terms come
-//! from the holder of a key. Whose key it is, is another question: only a key that the name publishes counts.
+//! Offers signed by a seller (x402 extension offer-receipt, version 0.6). An offer proves that exactly these terms come
+//! from the holder of a key. Only a key that the name publishes identifies the agent.
 
 #[cfg(test)]
 mod tests;
@@ -22,30 +22,30 @@ use crate::forms;
 use crate::terms::{MAX_ENTRIES, Price};
 use crate::typed_data;
 
-/// Most offers of which the terms are read: one for each entry.
+/// Most offers whose terms are read: one per entry.
 pub const MAX_OFFERS: usize = MAX_ENTRIES;
 
-/// Most offers about one entry whose signatures are checked: a seller makes one, or one in each of the two formats. To
-/// find who signed takes 100 µs.
+/// Most offers per entry whose signatures are checked. A seller makes one, or one in each of the two formats.
+/// Recovering a signer takes 100 µs.
 pub const MAX_SIGNATURES: usize = 4;
 
-/// An offer that holds.
+/// A valid offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offered {
-    /// Until when; `None` where it does not say.
+    /// When it expires. `None` if it states no expiry.
     pub valid_until: Option<Timestamp>,
 }
 
-/// An offer proves nothing.
+/// The offer proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unproven {
-    /// `offer-invalid` or `offer-signer-unproven`; `record-pending` where the key is about to change.
+    /// `offer-invalid` or `offer-signer-unproven`; `record-pending` if the key is about to change.
     pub reason: Box<Reason>,
-    /// Whether that is all that is known: who has signed it could not be found out.
+    /// Whether the result is open because the signer could not be determined.
     pub is_open: bool,
 }
 
-/// What an offer states.
+/// The contents of an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Offer {
@@ -56,37 +56,38 @@ pub struct Offer {
     asset: String,
     pay_to: String,
     amount: String,
-    /// In seconds since 1970; 0 says as much as its absence.
+    /// In seconds since 1970. 0 means the same as absence.
     #[serde(default)]
     valid_until: u64,
 }
 
-/// The offers of terms. Each is read once, and its signature is checked at most once, however many entries there are.
+/// The offers in the terms. Each is parsed once, and its signature is checked at most once, regardless of the number of
+/// entries.
 #[derive(Debug)]
 pub struct Offers(Vec<Result<OfferRead, Malformed>>);
 
-/// An offer, and what does not depend on the price that it is compared with.
+/// An offer with everything that does not depend on the price that it is compared with.
 #[derive(Debug)]
 struct OfferRead {
     artifact: Artifact<Offer>,
-    /// What it is for, where that is a URL.
+    /// The resource it is for, if that is a URL.
     url: Option<Url>,
-    /// Who has signed it. It is about one network, so there is one set of keys that it is held against.
+    /// Who signed it. An offer is about one network, so only one set of keys applies to it.
     signed_by: OnceCell<SignedBy>,
 }
 
-/// What an offer about an entry may be for: the URL that answered, and the resource of the entry unless that lies
-/// elsewhere. Sellers sign the one or the other.
+/// The resources that an offer about an entry may be for: the URL that answered, and the entry's resource unless that
+/// is elsewhere. Sellers sign either of them.
 #[derive(Clone, Debug, Default)]
 pub struct Resources<'a>(Vec<(&'a str, Option<Url>)>);
 
 impl<'a> Resources<'a> {
-    /// These URLs.
+    /// The resources in `texts`.
     pub fn of(texts: impl IntoIterator<Item = &'a str>) -> Self {
         Self(texts.into_iter().map(|text| (text, Url::parse(text).ok())).collect())
     }
 
-    /// Whether one of them is this one. Two texts are one URL where every client of the web would ask for the same.
+    /// Whether one of them equals this resource. Two texts are the same URL if every web client would request the same.
     fn has(&self, text: &str, url: Option<&Url>) -> bool {
         self.0.iter().any(|(known, parsed)| *known == text || url.is_some() && parsed.as_ref() == url)
     }
@@ -103,14 +104,14 @@ impl Offers {
         Self(offers.iter().take(MAX_OFFERS).map(read).collect())
     }
 
-    /// Whether one of them, for one of `resources`, proves that `price` comes from a holder of `keys`, the keys for the
-    /// network of the price. `None` where none of them is about this way to pay: its scheme, network and asset.
+    /// Whether one of the offers for one of `resources` proves that `price` comes from a holder of `keys`, the keys for
+    /// the network of the price. `None` if no offer has the scheme, network and asset of the price.
     ///
-    /// An offer says by its signed payload alone what it is about; `acceptIndex` is not signed. A changed offer that is
-    /// signed by EIP-712 looks like one that a stranger has signed.
+    /// What an offer is about is determined by its signed payload only, since `acceptIndex` is not signed. An EIP-712
+    /// offer whose contents were changed appears to be signed by someone else.
     ///
     /// # Errors
-    /// The weakest objection to an offer about this way to pay, or to one that cannot be read.
+    /// The weakest objection to an offer with this scheme, network and asset, or to an offer that cannot be read.
     pub fn prove(
         &self,
         price: &Price,
@@ -149,7 +150,7 @@ impl Offers {
 
 impl OfferRead {
     fn signed_by(&self, keys: &SignerKeys) -> SignedBy {
-        // To find out who signed by ES256K costs twice as much, and no seller signs its offers so.
+        // Recovering an ES256K signer costs twice as much, and no seller signs offers with it.
         let signed_by = || match (self.artifact.algorithm(), self.artifact.key_kind()) {
             (Some(_), KeyKind::Address) => SignedBy::Undecided,
             _ => self.artifact.signed_by(keys),
@@ -157,7 +158,7 @@ impl OfferRead {
         *self.signed_by.get_or_init(signed_by)
     }
 
-    /// Why it is not known who has signed it.
+    /// Why the signer is unknown.
     fn undecided(&self, keys: &SignerKeys) -> Objection {
         match keys.unread.as_ref().filter(|_| self.artifact.key_kind() == KeyKind::Ed25519) {
             Some(reason) => Objection::Open(reason.clone()),
@@ -166,7 +167,7 @@ impl OfferRead {
     }
 }
 
-/// The offer, if what it states is this price at this time. `None` where it is about another way to pay.
+/// The offer, if it states this price at this time. `None` if its scheme, network or asset differs.
 fn stated<'o>(
     offer: &'o Result<OfferRead, Malformed>,
     price: &Price,
@@ -188,12 +189,12 @@ fn stated<'o>(
     Ok(Some(read))
 }
 
-/// What speaks against an offer, weakest first.
+/// An objection to an offer. Weakest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Objection {
-    /// A key that the name publishes may have signed it.
+    /// A published key may have signed it, but could not be determined.
     Open(Box<Reason>),
-    /// Anybody may have signed it.
+    /// Anyone may have signed it.
     Undecided,
     Signer,
     Signature,
@@ -203,7 +204,7 @@ enum Objection {
 }
 
 impl Objection {
-    /// How much it weighs.
+    /// The severity of the objection.
     const fn rank(&self) -> u8 {
         match self {
             Self::Open(_) => 0,
@@ -216,7 +217,7 @@ impl Objection {
         }
     }
 
-    /// The objection to the offer at `index`.
+    /// Converts the objection to the offer at `index` into a reason.
     fn reason(self, index: usize) -> Box<Reason> {
         let invalid = |message: &str| Reason::new(Code::OfferInvalid).message(message);
         let reason = match self {
@@ -238,15 +239,15 @@ impl Objection {
 }
 
 impl Offer {
-    /// Whether it is about the price's way to pay.
+    /// Whether it has the scheme, network and asset of the price.
     fn is_about(&self, price: &Price) -> bool {
-        // A price is one in the scheme `exact`.
+        // Every price uses the scheme `exact`.
         self.scheme == "exact"
             && self.network == price.network.as_str()
             && forms::address(&self.asset) == Some(price.asset)
     }
 
-    /// Whether it states the rest of the price too.
+    /// Whether it also states the payee and the amount of the price.
     fn states(&self, price: &Price) -> bool {
         forms::address(&self.pay_to) == Some(price.pay_to) && forms::amount(&self.amount) == Some(price.amount)
     }
@@ -255,7 +256,7 @@ impl Offer {
         self.valid_until != 0 && i64::try_from(self.valid_until).is_ok_and(|end| end <= now.as_second())
     }
 
-    /// When it ends; a time that cannot be written is the last one that can.
+    /// When it expires. A time that cannot be represented becomes the latest one that can.
     fn end(&self) -> Option<Timestamp> {
         let end = i64::try_from(self.valid_until).ok().and_then(|end| Timestamp::from_second(end).ok());
         (self.valid_until != 0).then(|| end.unwrap_or(Timestamp::MAX))

@@ -1,4 +1,4 @@
-//! Whom a name says to pay, and how that is known.
+//! The payees of a name, and how they are proven.
 
 use alloy_primitives::{Address, U256};
 use clresolve_core::payment::CoinType;
@@ -11,34 +11,34 @@ use crate::network::Network;
 use crate::offer::{Offers, Resources, SignerKeys};
 use crate::terms::Price;
 
-/// Everything that is known of a name's payees on one network.
+/// Everything known about a name's payees on one network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payees {
-    /// Those that the operator names for the agent.
+    /// The payees that the operator configured for the agent.
     pub configured: Vec<Address>,
     /// The address record for the network.
     pub record: Claim,
     /// The wallet of the name's ERC-8004 registration on the network.
     pub registration: Claim,
-    /// Keys that the name publishes, with which offers are signed.
+    /// Published keys that sign offers.
     pub signers: SignerKeys,
 }
 
-/// What one source says about the payee.
+/// The claim of one source about the payee.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Claim {
-    /// Nothing, or it was not asked.
+    /// There is no claim, or the source was not asked.
     #[default]
     None,
-    /// This address.
+    /// The payee is this address.
     Is(Address, ClaimSource),
-    /// It could not be decided: `record-pending`, or `payee-unproven` with the cause.
+    /// The claim is undecided: `record-pending`, or `payee-unproven` with the cause.
     Undecided(Box<Reason>),
 }
 
 impl Claim {
-    /// What the address records say of a network: its own coin type, else ENSIP-19's default of all EVM chains. Zero is
-    /// an address that is stored: it says that nobody is paid there, and no default stands in for it.
+    /// The claim of the address records for a network: the record of its own coin type, else the default record for all
+    /// EVM chains (ENSIP-19). A stored zero address means that nobody is paid there; it is not replaced by the default.
     pub fn of_records(published: &Published, network: &Network) -> Self {
         let own = network.chain_id().and_then(CoinType::of_chain);
         for coin in own.into_iter().chain([CoinType::EVM_DEFAULT]) {
@@ -54,7 +54,7 @@ impl Claim {
                 PublishedRecord::Failed(cause) => {
                     return Self::open(Code::PayeeUnproven, coin, Some(cause.to_string()));
                 }
-                // Without the network's own record nothing is known of a default.
+                // If the network's own record is unknown, the default does not apply either.
                 PublishedRecord::NotAsked => return Self::None,
             }
         }
@@ -70,7 +70,7 @@ impl Claim {
     }
 }
 
-/// Where a claim stands.
+/// The source of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimSource {
     /// The name's address record of this coin type.
@@ -79,33 +79,33 @@ pub enum ClaimSource {
     Registration(Box<Registration>),
 }
 
-/// The entry of an ERC-8004 registry that a wallet was read of.
+/// The entry of an ERC-8004 registry from which a wallet was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
     /// The agent's number in the registry.
     pub agent: U256,
-    /// Height of the block of the registry's chain that was read.
+    /// The height of the registry's block at which it was read.
     pub block: u64,
-    /// Until when the reading may be relied on.
+    /// When the reading expires.
     pub until: Timestamp,
 }
 
-/// How a payee is known to be the agent's.
+/// How an address is proven to be the agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProvenBy {
-    /// The configuration names it.
+    /// The configuration lists it.
     Configured,
-    /// The name's address record for the network, or ENSIP-19's default.
+    /// It is the name's address record for the network, or the ENSIP-19 default.
     Addr,
-    /// The wallet of its ERC-8004 registration.
+    /// It is the wallet of the name's ERC-8004 registration.
     Erc8004,
-    /// An offer for exactly these terms, signed by a key that the name publishes.
+    /// A published key signed an offer for exactly these terms.
     Offer,
 }
 
 impl ProvenBy {
-    /// As it is written.
+    /// The serialized form.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Configured => "configured",
@@ -116,17 +116,17 @@ impl ProvenBy {
     }
 }
 
-/// A payee that is the agent's.
+/// A payee that is proven to be the agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proven {
-    /// How that is known.
+    /// How it is proven.
     pub by: ProvenBy,
-    /// Until when; `None`: as long as the verdict.
+    /// When the proof expires. `None`: with the verdict.
     pub until: Option<Timestamp>,
 }
 
 impl Payees {
-    /// Whether `price.pay_to` is the agent's, by what the name says or by an offer for one of `resources`.
+    /// Proves that `price.pay_to` is the agent's, using the name's claims or an offer for one of `resources`.
     ///
     /// # Errors
     /// Every objection; at least one.
@@ -154,7 +154,7 @@ impl Payees {
             None => {}
         }
         let undecided: Vec<_> = [&self.record, &self.registration].into_iter().filter_map(Claim::undecided).collect();
-        // Another address contradicts nothing while a source that is not known may prove this one.
+        // A different address is no contradiction while an undecided source may still prove this one.
         let is_open = may_be_offered || !undecided.is_empty();
         objections.extend(undecided);
         let others = self.others();
@@ -167,7 +167,7 @@ impl Payees {
         Err(objections)
     }
 
-    /// How an address is known without any offer.
+    /// How the address is proven without an offer.
     fn named(&self, address: Address) -> Option<Proven> {
         let lasting = |by| Some(Proven { by, until: None });
         if clresolve_core::mutant!("any-payee") {
@@ -187,13 +187,13 @@ impl Payees {
         }
     }
 
-    /// Every address that is named.
+    /// Every address that the configuration or the name specifies.
     pub fn others(&self) -> Vec<Address> {
         let claimed = [&self.record, &self.registration].into_iter().filter_map(Claim::address);
         self.configured.iter().copied().chain(claimed).collect()
     }
 
-    /// How the proof reads in a sentence, where the name's records are those of the block `anchor`.
+    /// Describes the proof in words. `anchor` is the block of the name's records.
     pub fn provenance(&self, by: ProvenBy, network: &Network, anchor: Option<u64>) -> String {
         let at = |words: &str| match anchor {
             Some(block) => format!("proven by {words} at block {block}"),
@@ -228,7 +228,7 @@ impl Claim {
     }
 }
 
-/// Addresses that are nobody's: zero, and the asset itself.
+/// Rejects addresses that nobody owns: zero, and the asset itself.
 fn nobody(price: &Price) -> Option<Reason> {
     let is_nobody = price.pay_to.is_zero() || price.pay_to == price.asset;
     (is_nobody && !clresolve_core::mutant!("the-asset-is-paid"))
@@ -263,13 +263,13 @@ mod tests {
         payees.prove(&price, &Offers::read(&[]), &Resources::default(), Timestamp::UNIX_EPOCH).map_err(codes)
     }
 
-    /// What one source says of [`WALLET`].
+    /// The claim of one source about [`WALLET`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     enum Says {
         Nothing,
         This,
         Another,
-        /// Undecided; of an offer: signed by a stranger.
+        /// Undecided. For an offer: signed by a third party.
         Doubtful,
     }
 
@@ -284,7 +284,7 @@ mod tests {
         }
     }
 
-    /// A signed offer of the price. One that pays another is about this way to pay, and not about these terms.
+    /// A signed offer for the price. `Another` pays someone else: same scheme, network and asset, but different terms.
     fn offers(says: Says, own: &SigningKey, stranger: &SigningKey) -> Offers {
         let (pay_to, key) = match says {
             Says::Nothing => return Offers::read(&[]),
@@ -301,14 +301,15 @@ mod tests {
         Offers::read(&[jws_offer(&header, &payload, key)])
     }
 
-    /// What follows where the sources say this: one that names the payee is enough, else each says what is against it.
+    /// The expected result for these claims: one source that names the payee suffices, otherwise each source raises its
+    /// objection.
     fn expected(record: Says, registration: Says, offer: Says) -> Result<ProvenBy, Vec<Code>> {
         let sources = [(record, ProvenBy::Addr), (registration, ProvenBy::Erc8004), (offer, ProvenBy::Offer)];
         if let Some((_, by)) = sources.into_iter().find(|(says, _)| *says == Says::This) {
             return Ok(by);
         }
         let others = [record, registration];
-        // A source that is not known may yet name the payee.
+        // An undecided source may still name the payee.
         let is_contradicted = others.contains(&Says::Another) && !others.contains(&Says::Doubtful);
         let objections = [
             (offer == Says::Another, Code::OfferInvalid),
@@ -343,7 +344,7 @@ mod tests {
         assert_eq!(paid_to(&payees, OTHER).map(|proven| proven.by), Ok(ProvenBy::Erc8004));
     }
 
-    /// Address record, registration and offer, each silent, for the payee, for another, or in doubt.
+    /// Address record, registration and offer: each silent, for the payee, for another, or undecided.
     #[test]
     fn one_source_that_names_the_payee_is_enough_and_each_other_says_what_it_has_against_it() {
         let (own, stranger) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
@@ -372,7 +373,7 @@ mod tests {
         }
     }
 
-    /// Absence, contradiction and "could not ask" are three things.
+    /// Absence, contradiction and "could not ask" are different results.
     #[test]
     fn an_offer_by_a_key_that_was_not_read_contradicts_no_address() {
         let own = SigningKey::generate().expect("a key");
@@ -393,7 +394,7 @@ mod tests {
         assert_eq!(codes(None, Says::This), [Code::OfferSignerUnproven, Code::PayeeMismatch]);
     }
 
-    /// A configuration has no block.
+    /// A configured address has no block.
     #[test]
     fn only_what_was_read_of_the_chain_is_proven_at_a_block() {
         let network: Network = "eip155:8453".parse().expect("a CAIP-2 identifier");

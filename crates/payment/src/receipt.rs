@@ -1,5 +1,5 @@
-//! Receipts that a seller has signed (x402's extension offer-receipt, version 0.6): that it was paid and has delivered.
-//! A receipt names no amount, asset or payee.
+//! Receipts signed by a seller (x402 extension offer-receipt, version 0.6). A receipt states that the seller was paid
+//! and has delivered. It does not contain an amount, asset or payee.
 
 use alloy_primitives::{Address, B256, U256};
 use alloy_sol_types::SolStruct as _;
@@ -15,52 +15,53 @@ use crate::network::Network;
 use crate::route::behind_proxy;
 use crate::typed_data;
 
-/// A receipt and its signature.
+/// A receipt with its signature.
 pub type SignedReceipt = Artifact<Receipt>;
 
-/// What a receipt states.
+/// The contents of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Receipt {
     version: u64,
-    /// The network that was paid on, as CAIP-2 names it.
+    /// The network of the payment (CAIP-2).
     pub network: String,
     /// The URL that was paid for.
     pub resource_url: String,
-    /// Who paid, commonly an address.
+    /// The payer, usually an address.
     pub payer: String,
     /// When it was issued, in seconds since 1970.
     pub issued_at: u64,
-    /// The hash of the transaction; empty where it is not told.
+    /// The transaction hash. Empty if it is not disclosed.
     #[serde(default)]
     pub transaction: String,
 }
 
-/// What is known of a purchase, for a receipt to be held against; of a [`Purchase`](crate::settlement::Purchase).
+/// The facts about a [`Purchase`](crate::settlement::Purchase) with which a receipt is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bought {
-    /// SHA-256 over the RFC 8785 form of the decision's document. Its `id` is only what the document states.
+    /// SHA-256 of the RFC 8785 form of the decision document. The document's own `id` is only a claim.
     pub decision: String,
-    /// The agent that was decided about.
+    /// The agent in the decision.
     pub name: String,
-    /// The verb that was decided about.
+    /// The verb in the decision.
     pub verb: String,
-    /// The network that was to be paid on, where one alone was.
+    /// The network of the payment, if there was only one choice.
     pub network: Option<Network>,
-    /// The URL behind the agent's entry; its origin and path count.
+    /// The URL behind the agent's entry. Only origin and path are compared.
     pub url: Url,
-    /// Who paid, where that is known.
+    /// The payer, if known.
     pub payer: Option<Address>,
 }
 
 impl Receipt {
-    /// SHA-256 over the RFC 8785 form of the payload: `sha256:` and hex digits. A transaction that is not told is empty
-    /// there, as it is where the payload is signed.
+    /// SHA-256 of the RFC 8785 form of the payload: `sha256:` and hexadecimal digits. An undisclosed transaction is an
+    /// empty string, as in the signed payload.
     pub fn digest(&self) -> String {
         canonical_digest(&serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
     }
 
-    /// Why it is not about this purchase: network, URL or payer are others. `None` where nothing speaks against it.
+    /// Why the receipt does not belong to this purchase: its network, URL or payer differs. `None` if there is no
+    /// objection.
     pub fn objection(&self, bought: &Bought) -> Option<Box<Reason>> {
         let network = bought.network.as_ref().filter(|network| self.network != network.as_str());
         if let Some(network) = network.filter(|_| !clresolve_core::mutant!("receipts-of-any-purchase")) {
@@ -70,7 +71,7 @@ impl Receipt {
         let payer = bought.payer.filter(|payer| stated != Some(*payer));
         if let Some(payer) = payer.filter(|_| !clresolve_core::mutant!("receipts-of-any-payer")) {
             let reason = differs("/payload/payer", payer, &self.payer);
-            // What is no address may stand for any.
+            // A payer that is not an address may stand for any address.
             let effect = if stated.is_some() { reason.effect } else { Effect::Unknown };
             return Some(Box::new(Reason { effect, ..*reason }));
         }
@@ -79,7 +80,7 @@ impl Receipt {
         match self.url() {
             Some(url) if is_same(&url) || over_tls().is_some_and(|url| is_same(&url)) => None,
             Some(_) => Some(differs("/payload/resourceUrl", &bought.url, &self.resource_url)),
-            // What MCP names is no place on the web, which could be compared.
+            // An MCP resource has no web location that could be compared.
             None => Some(Box::new(Reason {
                 effect: Effect::Unknown,
                 ..*differs("/payload/resourceUrl", &bought.url, &self.resource_url)
@@ -87,7 +88,7 @@ impl Receipt {
         }
     }
 
-    /// The URL that was paid for, where it is one of the web.
+    /// The URL that was paid for, if it is an HTTP(S) URL.
     pub fn url(&self) -> Option<Url> {
         Url::parse(&self.resource_url).ok().filter(|url| matches!(url.scheme(), "https" | "http"))
     }

@@ -1,4 +1,4 @@
-//! What is asked of a decision, and its JSON form.
+//! The decision request, and its JSON form.
 
 use std::fmt;
 
@@ -17,64 +17,64 @@ use crate::decide::Selected;
 use crate::limits::CallerLimits;
 use crate::terms::{self, MAX_HEADERS, Reply, Terms};
 
-/// Longest request, in bytes: room for a reply that is far too long, so that the answer says that it is.
+/// Longest request, in bytes. It has room for an oversized reply, so that the decision can report the excess.
 pub const MAX_REQUEST_BYTES: usize = 512 * 1024;
 
-/// Longest name or verb, in bytes: as long as a member's name in a card.
+/// Longest name or verb, in bytes: the same as for member names in a card.
 pub const MAX_WORD_BYTES: usize = 1024;
 
-/// Longest URL, in bytes: as long as the request line that common servers accept. It is compared with every entry and
+/// Longest URL, in bytes: the longest request line that common servers accept. It is compared with every entry and
 /// every offer.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Most bytes that are kept of a header's name. No header that is read has a name of this length.
+/// Most bytes kept of a header's name. All headers that are read have shorter names.
 const MAX_HEADER_NAME_BYTES: usize = 256;
 
-/// May this payment be made?
+/// A request to decide whether a payment may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRequest {
     /// The agent's name, as typed.
     pub name: String,
-    /// The verb that is to be invoked.
+    /// The verb to invoke.
     pub verb: String,
-    /// What the seller demands.
+    /// The seller's demand.
     pub demand: Demand,
-    /// The URL that answered; `None` where the asker cannot tell.
+    /// The URL that answered. `None` if the caller does not know it.
     pub url: Option<String>,
-    /// The entry that the client has chosen; `None`: any.
+    /// The entry that the client has chosen. `None`: any entry.
     pub selected: Option<Selected>,
-    /// What the caller tightens.
+    /// Limits that the caller tightens.
     pub limits: CallerLimits,
-    /// The payment header that is about to be sent.
+    /// The payment header that the client is about to send.
     pub header: Option<String>,
 }
 
-/// What a seller demands.
+/// A seller's demand for payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Demand {
-    /// Its reply, as it came.
+    /// The seller's unmodified reply.
     Reply(Reply),
-    /// The terms alone, a JSON text, as an SDK hands them on.
+    /// The terms alone as JSON, as an SDK passes them on.
     PaymentRequired(String),
-    /// The result of an MCP tool, a JSON text, or the JSON-RPC error in its place.
+    /// The JSON result of an MCP tool, or the JSON-RPC error in its place.
     ToolResult(String),
-    /// Nothing: the seller was not asked, for this reason.
+    /// There is no demand: the seller was not asked, for the contained reason.
     Unasked(Box<Reason>),
 }
 
-/// Why a request is none.
+/// Why a request is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// It is longer than [`MAX_REQUEST_BYTES`].
     #[error("a request has at most {MAX_REQUEST_BYTES} bytes")]
     TooLong,
-    /// It is no JSON, or a member is missing, unknown, given twice, or has the wrong type.
+    /// It is not JSON, or a member is missing, unknown, duplicate, or has the wrong type.
     #[error("{0}")]
     Form(String),
 }
 
 impl DecisionRequest {
-    /// A question about a seller's reply.
+    /// A request about a seller's reply.
     pub fn about_reply(name: impl Into<String>, verb: impl Into<String>, url: impl Into<String>, reply: Reply) -> Self {
         Self {
             name: name.into(),
@@ -87,16 +87,16 @@ impl DecisionRequest {
         }
     }
 
-    /// Reads the JSON form.
+    /// Parses the JSON form.
     ///
     /// # Errors
-    /// [`RequestError`]: what is wrong is the asker's, not the seller's.
+    /// [`RequestError`], for mistakes of the caller rather than the seller.
     pub fn from_json(bytes: &[u8]) -> Result<Self, RequestError> {
         Form::read(bytes)?.request()
     }
 
-    /// The same, with a digest of everything in it that a decision goes by. Two requests with one digest differ at most
-    /// in headers of the reply that nobody reads, and in how the same is written.
+    /// Like [`from_json`](Self::from_json), and returns a digest of all input to the decision. Two requests with the
+    /// same digest differ only in ignored reply headers and in equivalent notation.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
@@ -106,7 +106,7 @@ impl DecisionRequest {
         Ok((form.request()?, digest))
     }
 
-    /// The JSON Schema of what [`from_json`](Self::from_json) reads.
+    /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
         clresolve_core::schema::read_as::<Form>()
@@ -199,7 +199,8 @@ impl Form {
     }
 }
 
-/// The digest of a list of texts. Each stands there with its length before it, so that no other list is written alike.
+/// The digest of a list of texts. Each text is preceded by its length, so that different lists have different
+/// encodings.
 #[derive(Default)]
 struct Parts(Digester);
 
@@ -212,7 +213,7 @@ impl Parts {
     }
 }
 
-/// What the caller tightens. No limit may be given twice, so that which of them counts is never a question.
+/// Parses the caller's limits. Duplicate members are rejected, so that it is clear which one applies.
 fn tightened(raw: &RawValue) -> Result<CallerLimits, RequestError> {
     let refused = |why: &dyn fmt::Display| RequestError::Form(excerpt(&format!("limits: {why}")));
     let value = parse(raw.get().as_bytes(), terms::LIMITS).map_err(|error| refused(&error))?;
@@ -224,7 +225,7 @@ impl Selected {
         if let Ok(index) = raw.get().parse() {
             return Self::Index(index);
         }
-        // An entry is part of terms, so it has room in what terms may use up.
+        // An entry is part of terms, so the limits for terms apply.
         match parse(raw.get().as_bytes(), terms::LIMITS) {
             Ok(entry) => Self::Entry(entry),
             Err(error) => Self::Unreadable(excerpt(&error.to_string())),
@@ -261,8 +262,8 @@ struct Response {
     body_base64: Option<String>,
 }
 
-/// The headers of a reply, in their order: an object, or a list of pairs. A header may stand twice in either. One more than
-/// is read is kept, so that the decision says that there are too many.
+/// The headers of a reply, in order: an object, or a list of pairs. Either may contain a header several times. One more
+/// than the maximum is kept, so that the decision can report that there are too many.
 #[derive(Default)]
 struct Headers(Vec<(String, String)>);
 
@@ -319,7 +320,7 @@ pub(crate) enum Values {
 }
 
 impl Response {
-    /// Adds what a decision goes by. The values of headers come last, since nobody knows how many there are.
+    /// Adds the input to the decision. The values of headers come last, because their number varies.
     fn add_to(&self, parts: &mut Parts) {
         let Self { status, url, headers: Headers(headers), body, body_base64 } = self;
         parts.add(Some(&status.to_string()));
@@ -409,7 +410,7 @@ mod tests {
         assert!(matches!(DecisionRequest::from_json(twice.as_bytes()), Err(RequestError::Form(_))));
     }
 
-    /// Else the second would take the place of the first, which may have been the tighter one.
+    /// Otherwise the second would replace the first, which may have been tighter.
     #[test]
     fn a_limit_that_is_given_twice_is_refused() {
         let with = |limits: &str| {
@@ -479,14 +480,14 @@ mod tests {
         DecisionRequest::with_digest(request.to_string().as_bytes()).expect("a request").1
     }
 
-    /// The same request, with another value at a place.
+    /// The same request with another value at `pointer`.
     fn with(request: &Value, pointer: &str, value: Value) -> Value {
         let mut changed = request.clone();
         *changed.pointer_mut(pointer).expect("it is there") = value;
         changed
     }
 
-    /// Else one question would get the answer to another.
+    /// Otherwise two different questions could get the same answer.
     #[test]
     fn whatever_a_decision_goes_by_is_in_the_digest_of_its_request() {
         let reply = about_reply();
@@ -531,7 +532,7 @@ mod tests {
         assert_eq!(digests.len(), requests.len(), "one for each");
     }
 
-    /// A seller dates each of its replies, and gives it an identifier of its own.
+    /// A seller dates each of its replies and gives it a unique identifier.
     #[test]
     fn what_no_decision_goes_by_is_not_in_the_digest_of_its_request() {
         let reply = about_reply();
@@ -546,7 +547,7 @@ mod tests {
         assert_eq!(DecisionRequest::with_digest(spaced.as_bytes()).expect("a request").1, digest(&reply));
     }
 
-    /// What a seller sent is judged as terms, however broken it is.
+    /// The seller's data is judged as terms, even if it is malformed.
     #[test]
     fn broken_terms_are_a_request_all_the_same() {
         let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));

@@ -1,4 +1,4 @@
-//! Which URL an entry stands for, and whether the URL that answered is that one.
+//! Determines the URL behind an entry, and compares it with the URL that answered.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use clresolve_verdict::verdict::Identity;
 use serde::{Serialize, Serializer};
 use url::{Host, Url};
 
-/// The URL behind an entry, and who says so. It is https, or names a program on this machine.
+/// The URL behind an entry, and its source. The URL is https, or refers to a program on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Route {
     #[serde(serialize_with = "as_text")]
@@ -18,7 +18,7 @@ pub struct Route {
     source: RouteSource,
 }
 
-/// Who says which URL an entry stands for, strongest first.
+/// The source of a route, by descending precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteSource {
     /// The configuration.
@@ -46,24 +46,24 @@ impl Serialize for RouteSource {
 }
 
 impl Route {
-    /// The URL. Its origin and path count; a query does not.
+    /// The URL. Only its origin and path are compared, not its query.
     pub const fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Who says so.
+    /// The source of the route.
     pub const fn source(&self) -> RouteSource {
         self.source
     }
 
-    /// The route that the configuration names. Plain http is for programs on this machine alone.
+    /// The route from the configuration. Plain http is accepted only for programs on this machine.
     pub fn configured(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok()?;
         let permitted = is_https(&url) || (url.scheme() == "http" && is_loopback(&url));
         permitted.then_some(Self { url, source: RouteSource::Configured })
     }
 
-    /// The route in the record under `key`, for an entry whose segments behind the name are `verb` and `version`.
+    /// The route in the record under `key`. `verb` and `version` are the path segments after the name in the entry.
     pub fn of_record(key: EndpointKey, value: &str, verb: &str, version: &str) -> Option<Self> {
         let mut url = Url::parse(value.trim()).ok().filter(is_https)?;
         if key == EndpointKey::Runtime {
@@ -73,10 +73,10 @@ impl Route {
         Some(Self { url, source: RouteSource::Record(key) })
     }
 
-    /// The URL that the entry of an agent stands for by what its name publishes, for its first verb where none is named.
+    /// The URL that the name publishes for the agent's entry. Uses the agent's first verb if `verb` is `None`.
     ///
     /// # Errors
-    /// `invoke-no-route`, or `record-pending` where a record that would say so is about to change.
+    /// `invoke-no-route`, or `record-pending` if a decisive record is about to change.
     pub fn published(
         agent: Option<&Identity>,
         published: Option<&Published>,
@@ -94,12 +94,12 @@ impl Route {
         agent.entry.as_deref().and_then(Self::of_card).ok_or_else(none)
     }
 
-    /// Where the name's tools are called over MCP: its record `agent-endpoint[mcp]`. `None` where that is not set.
+    /// Where the name's tools are called over MCP: its record `agent-endpoint[mcp]`. `None` if the record is not set.
     pub fn of_tools(published: &Published) -> Option<Result<Self, Box<Reason>>> {
         Self::of_endpoint(published, EndpointKey::Mcp, "", "")
     }
 
-    /// The route in the record under `key`, or why it is not known. `None` where it is not set.
+    /// The route in the record under `key`, or why it is unknown. `None` if the record is not set.
     fn of_endpoint(
         published: &Published,
         key: EndpointKey,
@@ -125,7 +125,7 @@ impl Route {
         Some(Self { url, source: RouteSource::Card })
     }
 
-    /// What is wrong where `answered` is the URL that answered.
+    /// The objection to `answered` as the URL that answered.
     pub fn objection(&self, answered: &str) -> Option<Reason> {
         let same = |other: &Url| other.origin() == self.url.origin() && other.path() == self.url.path();
         let is_route = Url::parse(answered).is_ok_and(|url| {
@@ -137,35 +137,35 @@ impl Route {
         Some(Reason::new(Code::EndpointMismatch).expected(self.url.as_str()).observed(answered))
     }
 
-    /// Whether a signed resource names this place: as the URL that answers, or as a seller writes it that stands behind a
-    /// proxy which ends TLS, by `http:`.
+    /// Whether a signed resource refers to this route: either by the URL that answers, or by the `http:` URL that a
+    /// seller behind a TLS-terminating proxy writes.
     pub fn is_named_by(&self, resource: &str) -> bool {
         let over_tls = behind_proxy(resource);
         self.objection(resource).is_none() || over_tls.is_some_and(|url| self.objection(&url).is_none())
     }
 }
 
-/// The URL under which a seller is reached that writes this one, where it could stand behind a proxy which ends TLS.
+/// The public `https:` URL of a seller that may write this `http:` URL behind a TLS-terminating proxy.
 pub(crate) fn behind_proxy(resource: &str) -> Option<String> {
     Some(format!("https://{}", uri::strip_scheme(resource, "http")?))
 }
 
-/// Whether a resource is a tool: MCP names tools, not hosts. The specification writes `mcp://tool/NAME`, Cloudflare's
-/// `agents` write `x402://NAME`.
+/// Whether a resource is an MCP tool, which has a name rather than a host. The specification writes `mcp://tool/NAME`;
+/// Cloudflare's `agents` writes `x402://NAME`.
 pub(crate) fn is_tool(resource: &str) -> bool {
     Url::parse(resource).is_ok_and(|url| names_tool(&url))
 }
 
 fn names_tool(url: &Url) -> bool {
-    // A host with a dot is a name of ENS or DNS.
+    // A host with a dot is an ENS or DNS name.
     let is_word = |host: &str| !host.trim_end_matches('.').contains('.');
     let is_bare_name =
         || url.host_str().is_some_and(is_word) && matches!(url.path(), "" | "/") && url.query().is_none();
     url.scheme() == "mcp" || (url.scheme() == "x402" && is_bare_name())
 }
 
-/// What is wrong with the resource that terms name, where `answered` is the URL that answered, and the tools of the name
-/// are called at `tools`.
+/// The objection to the resource in the terms. `answered` is the URL that answered, and `tools` is where the name's
+/// tools are called.
 pub fn resource_objection(
     resource: Option<&str>,
     answered: &str,
@@ -196,8 +196,8 @@ pub fn resource_objection(
     if named == url { None } else { differs(Code::ResourceDiffers) }
 }
 
-/// Whether a URL is spelt as every client sends it: no dot segments, no backslashes, no white space that one client drops,
-/// nothing that one client resolves and another does not.
+/// Whether a URL is written exactly as every client sends it: no dot segments, backslashes, white space, or anything
+/// else that only some clients normalise.
 fn is_spelt_as_sent(url: &Url, text: &str) -> bool {
     if text.bytes().any(|byte| byte == b' ' || byte.is_ascii_control())
         && !clresolve_core::mutant!("white-space-is-dropped")
@@ -214,7 +214,7 @@ fn unusable(key: EndpointKey) -> Reason {
     Reason::new(Code::InvokeNoRoute).message("The record that names the route cannot be used.").at(key.as_str())
 }
 
-/// The version as it stands behind the verb: that of the x402 entry, else that of the card.
+/// The version segment after the verb: that of the x402 entry, else that of the card.
 fn version_segment(agent: &Identity) -> Option<String> {
     let of_entry = agent.entry.as_deref().and_then(|entry| entry.strip_prefix("x402://")?.split('/').nth(2));
     of_entry.map(str::to_owned).or_else(|| agent.version.as_ref().map(|version| format!("v{version}")))

@@ -1,5 +1,5 @@
-//! What the types cannot say of the JSON Schema of a question: forms of texts, second spellings, and which members exclude
-//! each other.
+//! Parts of the JSON Schema of a decision request that the types cannot express: text patterns, alternative spellings,
+//! and mutually exclusive members.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use crate::limits::Atomic;
 use crate::network::Network;
 use crate::request::Values;
 
-/// Base64 with its padding (RFC 4648, 4), whose last bits are zero.
+/// Base64 with padding (RFC 4648, section 4) whose trailing bits are zero.
 pub(crate) const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
-/// A contract, as it is written.
+/// The address of a contract, as text.
 pub(crate) struct Contract;
 
 /// The headers of a reply, by name or in pairs.
@@ -26,14 +26,14 @@ pub(crate) enum Headers {
     Pairs(Vec<[String; 2]>),
 }
 
-/// A question is about a reply, which has its URL, or about terms alone.
+/// A request contains either a reply, which has its URL, or only terms.
 pub(crate) fn one_demand(question: &mut Schema) {
     let about_reply = demanding(question, "response", &["paymentRequired", "url"]);
     let about_terms = demanding(question, "paymentRequired", &["response"]);
     *question = json_schema!({"oneOf": [about_reply, about_terms]});
 }
 
-/// The question with this member, and without those.
+/// The request schema that requires `member` and excludes `others`.
 fn demanding(question: &Schema, member: &str, others: &[&str]) -> Schema {
     let mut question = question.clone();
     if let Some(required) = question.get_mut("required").and_then(Value::as_array_mut) {
@@ -50,7 +50,7 @@ fn demanding(question: &Schema, member: &str, others: &[&str]) -> Schema {
     question
 }
 
-/// The same without null, of a schema that names its types or takes anything.
+/// Excludes null from a schema that lists its types or accepts anything.
 fn exclude_null(schema: &mut Value) {
     match schema.get_mut("type") {
         Some(Value::Array(types)) => types.retain(|named| named != "null"),
@@ -59,7 +59,7 @@ fn exclude_null(schema: &mut Value) {
     }
 }
 
-/// A limit is given in one of its two spellings, not in both.
+/// Adds the alternative spelling of each limit. A limit may be given in one spelling, not in both.
 pub(crate) fn two_spellings(limits: &mut Schema) {
     let pairs = [["max_timeout_seconds", "maxTimeoutSeconds"], ["max_amount", "maxAmount"]];
     if let Some(members) = limits.get_mut("properties").and_then(Value::as_object_mut) {
@@ -68,12 +68,12 @@ pub(crate) fn two_spellings(limits: &mut Schema) {
             members.insert(other.to_owned(), same);
         }
     }
-    // Of an object alone: where limits may be left out, they may be null too.
+    // The restriction applies only to objects: optional limits may also be null.
     let both = pairs.map(|both| json!({"required": both}));
     limits.insert("not".to_owned(), json!({"type": "object", "anyOf": both}));
 }
 
-/// Texts of a form.
+/// Implements the schema of texts with a pattern.
 macro_rules! texts {
     ($($text:ty: $pattern:literal)*) => {
         $(impl JsonSchema for $text {
@@ -89,7 +89,7 @@ macro_rules! texts {
 }
 
 texts! {
-    // Of the numbers of 78 digits some are beyond 2^256.
+    // Some numbers with 78 digits are above 2^256.
     Atomic: "^(0|[1-9][0-9]{0,76})$"
     Contract: "^0x[0-9a-fA-F]{40}$"
     Network: "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$"
@@ -101,7 +101,7 @@ mod tests {
 
     use crate::limits::CallerLimits;
 
-    /// Serde names each spelling that it reads.
+    /// Serde's error message lists each spelling that it accepts.
     #[test]
     fn limits_have_all_their_spellings() {
         let schema = clresolve_core::schema::read_as::<CallerLimits>();

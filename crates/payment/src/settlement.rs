@@ -1,5 +1,5 @@
-//! Was this payment settled? What the chain must hold for that, by what was decided, permitted and answered, and whether
-//! it does. The seller's reply proves nothing: it names the transaction to look at.
+//! Was this payment settled? Derives the transfer that the chain must contain from the decision, the payment header and
+//! the seller's reply, and checks it. The seller's reply proves nothing: it only identifies the transaction.
 
 mod asked;
 mod proxy;
@@ -32,20 +32,20 @@ use crate::receipt::{Bought, Receipt};
 use crate::signed::{MAX_CLOCK_SKEW, PERMIT2_PROXY, Permission, Permit};
 use crate::terms::Version;
 
-/// Longest decision that is read, in bytes: one about as many entries as terms may have takes half of it.
+/// Longest decision document, in bytes. One with the maximum number of entries takes half of it.
 pub const MAX_DECISION_BYTES: usize = 64 * 1024;
 
-/// For how long a payment that was permitted may stay open, in seconds: as long as any terms may allow. It may be settled so
-/// much later than its decision ends, and than a receipt that its seller signed before it was settled.
+/// How long a permitted payment may stay open, in seconds: as long as any terms may allow. A payment may be settled
+/// this much later than its decision expires, and this much later than its seller signs a receipt.
 const OPEN_SECONDS: u64 = MAX_TIMEOUT_SECONDS + MAX_CLOCK_SKEW;
 
-/// Longest time that a decision holds for, in seconds: it ends with the terms that it allows, if not sooner.
+/// Longest validity of a decision, in seconds. It expires with the terms that it allows, if not sooner.
 const DECISION_SECONDS: u64 = MAX_TIMEOUT_SECONDS;
 
-/// What the JSON text of a decision may use up.
+/// Parser limits for a decision document.
 const DECISION: Limits = Limits { bytes: MAX_DECISION_BYTES, levels: 16, values: 4096, name: 1024, paths: 256 * 1024 };
 
-/// What that of a reply's header may use up. It may repeat a signed receipt.
+/// Parser limits for the header of a reply, which may repeat a signed receipt.
 const REPLY: Limits = Limits { bytes: 16 * 1024, levels: 16, values: 1024, name: 1024, paths: 128 * 1024 };
 
 sol! {
@@ -55,18 +55,18 @@ sol! {
     event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce);
 }
 
-/// What is kept of a purchase beside request and receipt. Each part may be missing.
+/// The documents kept of a purchase, apart from request and receipt. Each may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Purchase {
-    /// The decision that the payment was made on.
+    /// The decision on which the payment was made.
     pub decision: Option<Decided>,
     /// The payment.
     pub payment: Option<Payment>,
-    /// The header of the seller's reply (`PAYMENT-RESPONSE`, in version 1 `X-PAYMENT-RESPONSE`), as it came.
+    /// The header of the seller's reply (`PAYMENT-RESPONSE`, in version 1 `X-PAYMENT-RESPONSE`), unmodified.
     pub settlement: Option<String>,
 }
 
-/// What is used of a decision that was kept, and allowed a payment.
+/// The fields used of a stored decision that allowed a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
     id: String,
@@ -77,9 +77,9 @@ pub struct Decided {
     payee: Address,
     url: Url,
     terms_digest: Option<String>,
-    /// Whether several entries were allowed. Price and payee are those of the first.
+    /// Whether several entries were allowed. Price and payee belong to the first.
     is_of_several: bool,
-    /// Until when the last of the entries might be paid.
+    /// When permission to pay the last of the entries expired.
     valid_until: Option<Timestamp>,
 }
 
@@ -92,7 +92,7 @@ struct DecidedPrice {
     amount: U256,
 }
 
-/// What is read of a decision's document. One that allows nothing may lack price, payee or route.
+/// The fields read from a decision document. Price, payee or route may be missing if the decision allows nothing.
 #[derive(Deserialize)]
 struct DecisionForm {
     schema: String,
@@ -125,10 +125,10 @@ struct RouteForm {
 }
 
 impl Decided {
-    /// Reads the JSON document of a decision.
+    /// Parses the JSON document of a decision.
     ///
     /// # Errors
-    /// Why it is no decision that allows a payment, in words.
+    /// Why it is not a decision that allows a payment, in words.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let document = parse(bytes, DECISION).map_err(|error| excerpt(&error.to_string()))?;
         let form = DecisionForm::deserialize(&document).map_err(|error| excerpt(&error.to_string()))?;
@@ -149,7 +149,8 @@ impl Decided {
         }
     }
 
-    /// Compares what was permitted with what was decided. Of several entries the document tells only the first.
+    /// Compares the permitted payment with the decision. If the decision is about several entries, the document
+    /// describes only the first.
     fn compare<T: PartialEq + Display>(&self, place: &str, permitted: &T, decided: &T) -> Result<(), Box<Reason>> {
         let compared = compare(place, permitted, decided);
         if self.is_of_several && compared.is_err() {
@@ -159,13 +160,13 @@ impl Decided {
         compared
     }
 
-    /// When it was made at the earliest: a decision tells when it ends alone.
+    /// The earliest time at which the decision can have been made. The document states only its expiry.
     fn earliest(&self) -> Option<Timestamp> {
         let longest = SignedDuration::from_secs((DECISION_SECONDS + MAX_CLOCK_SKEW).cast_signed());
         Some(self.valid_until?.checked_sub(longest).unwrap_or(Timestamp::MIN))
     }
 
-    /// Why a payment that this block has settled was not made on the decision: it had ended by then, or was not made
+    /// Why a payment settled in this block was not based on the decision: the decision had expired, or did not exist
     /// yet.
     fn objection_at(&self, block: &Block) -> Option<Box<Reason>> {
         const PLACE: &str = "decision: /valid_until";
@@ -179,16 +180,16 @@ impl Decided {
     }
 }
 
-/// A payment that a client permitted, by its header (`PAYMENT-SIGNATURE`, in version 1 `X-PAYMENT`). Whether the payer has
-/// signed it is the asset's own question: only what the chain did with it counts.
+/// A payment that a client permitted with its header (`PAYMENT-SIGNATURE`, in version 1 `X-PAYMENT`). The signature is
+/// not verified here: only what the chain did with it counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Payment(Permission);
 
 impl Payment {
-    /// Reads the header.
+    /// Parses the header.
     ///
     /// # Errors
-    /// Why it permits no payment that could be looked for, in words.
+    /// Why the header permits no payment that could be searched for, in words.
     pub fn of_header(header: &str) -> Result<Self, String> {
         let permission = Permission::of_header(header);
         permission.map(Self).map_err(|reason| match reason.observed {
@@ -198,57 +199,58 @@ impl Payment {
     }
 }
 
-/// What a seller's reply says of a settlement.
+/// The settlement according to a seller's reply.
 struct Answer {
     transaction: B256,
 }
 
-/// What the chain must hold: one transfer, by the permission of this payment, in this transaction.
+/// The transfer that the chain must contain: one transfer, authorised by this payment, in this transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Due {
     /// The network.
     pub network: Network,
-    /// The transaction that the seller's reply names.
+    /// The transaction that the seller's reply refers to.
     pub transaction: B256,
     /// The asset's contract.
     pub asset: Address,
-    /// Who pays.
+    /// The payer.
     pub payer: Address,
-    /// Who is paid.
+    /// The payee.
     pub pay_to: Address,
     /// Atomic units, in decimal.
     #[serde(serialize_with = "forms::in_decimal")]
     pub amount: U256,
-    /// By what.
+    /// The authorisation of the transfer.
     #[serde(flatten)]
     pub permit: Permit,
 }
 
-/// How it is known what the chain holds.
+/// How the contents of the chain are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShownBy {
-    /// Endpoints say so.
+    /// Endpoints report them.
     Reported,
-    /// The logs stand in the receipts trie of a block that endpoints have.
+    /// The logs are proven to be in the receipts trie of a block that endpoints agree on.
     Proven,
 }
 
-/// What was seen of a transaction on its chain, judged.
+/// The result of checking a transaction on its chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sight {
-    /// Why it does not show the settlement; `None` where it does.
+    /// Why the transaction does not show the settlement. `None` if it does.
     pub objection: Option<Box<Reason>>,
-    /// How it is known.
+    /// How this is known.
     pub shown_by: ShownBy,
-    /// The block that holds the transaction.
+    /// The block that contains the transaction.
     pub block: Block,
     /// How far endpoints vouch for the block, and for what they report.
     pub proof: Proof,
 }
 
 impl Sight {
-    /// How far it is vouched for, as names are: logs that are proven against a header count as state that is.
+    /// How far it is vouched for, on the same scale as names. Logs that are proven against a header count as a state
+    /// proof.
     pub const fn vouched(&self) -> Proof {
         match self.shown_by {
             ShownBy::Proven => Proof { grade: Grade::StateProof, ..self.proof },
@@ -257,26 +259,26 @@ impl Sight {
     }
 }
 
-/// Whether a payment was settled, in its written form.
+/// Whether a payment was settled. This is the serialized form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Settlement {
-    /// How the settlement is shown; `None` where it is not.
+    /// How the settlement is shown. `None` if it is not shown.
     pub shown_by: Option<ShownBy>,
-    /// What had to be shown, where that is known.
+    /// The transfer that had to be shown, if known.
     pub due: Option<Due>,
-    /// The block that holds the transaction, where one was seen.
+    /// The block that contains the transaction, if one was found.
     pub block: Option<Block>,
-    /// How far endpoints vouch for it.
+    /// How far endpoints vouch for the block.
     pub proof: Option<Proof>,
-    /// `id` of the decision, where one was given.
+    /// The `id` of the decision, if there is one.
     pub decision: Option<String>,
-    /// What stands against it.
+    /// The objection, if there is one.
     #[serde(skip)]
     pub objection: Option<Box<Reason>>,
 }
 
 impl Settlement {
-    /// Writes down what was found out about a purchase.
+    /// Combines the results for a purchase.
     pub fn of(purchase: &Purchase, due: Option<Due>, seen: Result<Sight, Box<Reason>>) -> Self {
         let decision = purchase.decision.as_ref().map(|decision| decision.id.clone());
         match seen {
@@ -298,7 +300,7 @@ impl Settlement {
         }
     }
 
-    /// How it is shown, in words.
+    /// Describes in words how the settlement is shown.
     pub fn shown(&self) -> Option<String> {
         let (by, proof) = (self.shown_by?, self.proof?);
         let word = match by {
@@ -309,14 +311,14 @@ impl Settlement {
         Some(format!("{word} by {} of {} endpoints, block {block} of {network}", proof.agreed, proof.asked))
     }
 
-    /// When a payment that was settled then was permitted at the earliest. `None` where no block was seen.
+    /// The earliest time at which the settled payment can have been permitted. `None` if no block was found.
     fn earliest(&self) -> Option<Timestamp> {
         let open = SignedDuration::from_secs(OPEN_SECONDS.cast_signed());
         Some(self.block?.timestamp.checked_sub(open).unwrap_or(Timestamp::MIN))
     }
 
-    /// What stands against one of x402's own receipts: that it names another network, payer or transaction, or is older
-    /// than the block of the settlement. `None` where nothing does, or it is not known what had to be shown.
+    /// The objection to an x402 receipt: it states another network, payer or transaction, or is too old for the block
+    /// of the settlement. `None` if there is no objection, or if it is unknown what had to be shown.
     pub fn against_receipt(&self, receipt: &Receipt) -> Option<Box<Reason>> {
         let due = self.due.as_ref().filter(|_| !mutant!("receipts-of-any-transaction"))?;
         let Receipt { network, payer, transaction, issued_at, .. } = receipt;
@@ -341,23 +343,23 @@ impl Settlement {
 }
 
 impl Purchase {
-    /// Reads what was kept: a decision's document, and two headers as they were sent and came.
+    /// Parses the stored documents: a decision document, the payment header as sent, and the reply header as received.
     ///
     /// # Errors
-    /// In words: whether the decision or the payment header cannot be read, and why. The seller's header is never an
-    /// error, however broken.
+    /// Whether the decision or the payment header cannot be read, and why, in words. The seller's header never causes
+    /// an error, however malformed it is.
     pub fn read(decision: Option<&[u8]>, payment: Option<&str>, settlement: Option<String>) -> Result<Self, String> {
         let decision = decision.map(Decided::from_bytes).transpose().map_err(|why| format!("decision: {why}"))?;
         let payment = payment.map(Payment::of_header).transpose().map_err(|why| format!("payment: {why}"))?;
         Ok(Self { decision, payment, settlement })
     }
 
-    /// Whether it is asked that the payment was settled. A decision alone asks for nothing of the chain.
+    /// Whether the documents require a settlement check. A decision alone requires none.
     pub const fn asks_for_settlement(&self) -> bool {
         self.payment.is_some() || self.settlement.is_some()
     }
 
-    /// What one of x402's own receipts is held against, where there is a decision.
+    /// The facts with which an x402 receipt is compared, if there is a decision.
     pub fn bought(&self) -> Option<Bought> {
         let Decided { id, digest, name, verb, price, url, is_of_several, .. } = self.decision.clone()?;
         let decision = if mutant!("decisions-state-their-digest") { id } else { digest };
@@ -366,24 +368,24 @@ impl Purchase {
         Some(Bought { decision, name, verb, network, url, payer: permitted.map(|it| it.payer) })
     }
 
-    /// Before this nothing was bought: the decision was made, and the payment permitted that was settled, later. `None`
-    /// where neither says so.
+    /// The earliest time of the purchase: neither the decision nor the permission of the settled payment can be older.
+    /// `None` if both are unknown.
     pub fn earliest(&self, settlement: Option<&Settlement>) -> Option<Timestamp> {
         let decided = self.decision.as_ref().and_then(Decided::earliest);
         decided.into_iter().chain(settlement.and_then(Settlement::earliest)).max()
     }
 
-    /// Who is paid on which network: by what is due, else, where there is no payment, by a decision about one entry.
+    /// The network and payee: from `due`, or, if there is no payment, from a decision about a single entry.
     pub fn paid_to<'a>(&'a self, due: Option<&'a Due>) -> Option<(&'a Network, Address)> {
         let decided = self.decision.as_ref().filter(|decided| self.payment.is_none() && !decided.is_of_several);
         due.map(|due| (&due.network, due.pay_to))
             .or_else(|| decided.map(|decided| (&decided.price.network, decided.payee)))
     }
 
-    /// What the chain must hold for this purchase from the agent `name`, where all that is known of it agrees.
+    /// The transfer that the chain must contain for this purchase from the agent `name`, if all documents agree.
     ///
     /// # Errors
-    /// `settlement-mismatch` where two parts differ, `settlement-unproven` where one is missing.
+    /// `settlement-mismatch` if two documents differ, `settlement-unproven` if one is missing.
     pub fn due(&self, name: &str) -> Result<Due, Box<Reason>> {
         if let Some(decision) = &self.decision {
             compare("decision: /name", name, &decision.name)?;
@@ -429,7 +431,7 @@ impl Purchase {
 }
 
 impl Permission {
-    /// Whether what is permitted is what the header says that it accepts.
+    /// Checks that the payload permits what the header claims to accept.
     fn check_accepted(&self) -> Result<(), Box<Reason>> {
         let Some(accepted) = self.accepted.as_ref().filter(|_| !mutant!("accepted-is-not-permitted")) else {
             return Ok(());
@@ -444,7 +446,7 @@ impl Permission {
 }
 
 impl Answer {
-    /// The reply's header, where it is about this payment.
+    /// Parses the reply's header, and checks that it is about this payment.
     fn of_header(header: &str, payment: &Permission) -> Result<Self, Box<Reason>> {
         let unreadable = |cause: String| unproven("settlement", format!("cannot be read: {cause}"));
         let answer = decode(header, REPLY).map_err(|error| unreadable(excerpt(&error.to_string())))?;
@@ -477,22 +479,22 @@ impl Answer {
 }
 
 impl Due {
-    /// SHA-256 of its JSON form: of two that differ anywhere it is another.
+    /// SHA-256 of its JSON form. It changes if any member changes.
     pub fn digest(&self) -> Digest {
         Digest::of(&serde_json::to_vec(self).expect("it has a JSON form: its keys are strings"))
     }
 
-    /// Whether the logs of the transaction show it. A call of Permit2's proxy is known by the transaction, of which no
-    /// receipt says anything.
+    /// Whether the transaction's logs show the transfer. A call to the Permit2 proxy is identified by the transaction
+    /// itself, which no receipt contains.
     pub const fn is_shown_by_logs(&self) -> bool {
         matches!(self.permit, Permit::Eip3009 { .. })
     }
 
-    /// What is seen of the transaction in the chain up to its finalized block `head`. `is_receipt_proven` says that its logs
-    /// stand in the receipts trie of its block.
+    /// Checks the transaction in the chain up to its finalized block `head`. `is_receipt_proven` means that its logs
+    /// are proven to be in the receipts trie of its block.
     ///
     /// # Errors
-    /// `settlement-unproven`, where no block holds it.
+    /// `settlement-unproven` if no block contains it.
     pub fn seen(
         &self,
         head: &Block,
@@ -511,11 +513,11 @@ impl Due {
         Ok(Sight { objection, shown_by, block: execution.block, proof: *proof })
     }
 
-    /// Whether the transaction holds what is due: exactly one transfer of the asset from payer to payee, of the amount, by
-    /// the permission of this payment and no other. What other contracts log never counts.
+    /// Checks that the transaction contains exactly one transfer of the asset, from payer to payee, with the right
+    /// amount, and authorised by this payment only. Logs of other contracts are ignored.
     ///
     /// # Errors
-    /// `settlement-mismatch`, or `settlement-unproven` where it holds more than one such transfer or permission.
+    /// `settlement-mismatch`, or `settlement-unproven` if it contains several such transfers or authorisations.
     pub fn check(&self, execution: &Execution) -> Result<(), Box<Reason>> {
         compare("transaction", &self.transaction, &execution.transaction)?;
         if !execution.has_succeeded && !mutant!("failed-transactions-settle") {
@@ -570,8 +572,8 @@ impl Due {
         }
     }
 
-    /// The proxy of Permit2 was called with this permit. It pays the witness's `to` alone, and leaves no log that names the
-    /// permit. What another contract did with the permit is not known.
+    /// Checks that the Permit2 proxy was called with this permit. The proxy pays only the witness's `to`, and its logs
+    /// do not identify the permit. If another contract used the permit, the result is unknown.
     fn check_proxy(&self, execution: &Execution, nonce: &U256, signature: &Bytes) -> Result<(), Box<Reason>> {
         if execution.to != Some(PERMIT2_PROXY) && !mutant!("any-proxy-settles") {
             let observed = execution.to.map_or_else(|| "a new contract".to_owned(), |to| to.to_string());
@@ -593,7 +595,7 @@ impl Due {
         Err(unproven("transaction: signature", "another one than that of this payment").into())
     }
 
-    /// The logs of the asset's contract with three topics, of which these are the first.
+    /// The logs of the asset's contract that have three topics and start with `first`.
     fn logs<'e>(&self, execution: &'e Execution, first: &[B256]) -> impl Iterator<Item = &'e Log> {
         let is_own = |log: &&Log| log.address == self.asset || mutant!("any-contract-logs");
         let is_such = move |log: &&Log| log.topics().len() == 3 && log.topics().starts_with(first);
@@ -608,13 +610,13 @@ fn compare<T: PartialEq + Display + ?Sized>(place: &str, expected: &T, observed:
     Err(mismatch(place, expected, observed))
 }
 
-/// What is contradicted, with its place.
+/// A contradiction at `place`.
 fn mismatch(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
     let reason = Reason::new(Code::SettlementMismatch).at(place).expected(expected.to_string());
     Box::new(reason.observed(excerpt(&observed.to_string())))
 }
 
-/// What is not known, and why.
+/// A fact at `place` that is unknown, with the cause.
 pub fn unproven(place: &str, why: impl Into<String>) -> Reason {
     Reason::new(Code::SettlementUnproven).at(place).observed(why)
 }

@@ -1,4 +1,4 @@
-//! What a payment header permits: compared by what its signature covers, never by what it says it accepted.
+//! What a payment header permits: determined by the signed payload, never by what the header claims to accept.
 
 mod payload;
 mod permission;
@@ -34,13 +34,13 @@ pub use permission::Permit;
 /// Longest payment header, in bytes. Those of the SDKs take two kilobytes.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// How much later than this one the clock of whoever signed may be, in seconds: as much as is forgiven a signed verdict.
+/// How far the signer's clock may be ahead of the local clock, in seconds: the same tolerance as for signed verdicts.
 pub const MAX_CLOCK_SKEW: u64 = 30;
 
-/// The one spender of Permit2 that pays nobody but the witness's `to`: x402's proxy for the scheme `exact`.
+/// The only Permit2 spender that pays nobody but the witness's `to`: the x402 proxy for the scheme `exact`.
 pub const PERMIT2_PROXY: Address = address!("402085c248EeA27D92E8b30b2C58ed07f9E20001");
 
-/// What the JSON text of a header may use up. It repeats the extensions of the terms, so it nests as they do.
+/// Parser limits for a payment header. It repeats the extensions of the terms, so it nests as deeply.
 const LIMITS: Limits = Limits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
 
 /// The members of a payment header of version 1.
@@ -49,14 +49,14 @@ const MEMBERS_V1: &[&str] = &["x402Version", "scheme", "network", "payload"];
 /// The members of a payment header of version 2.
 const MEMBERS_V2: &[&str] = &["x402Version", "resource", "accepted", "payload", "extensions"];
 
-/// The extension in which a client names its payment.
+/// The extension in which a client identifies its payment.
 const PAYMENT_IDENTIFIER: &str = "payment-identifier";
 
-/// Length of such a name, in bytes.
+/// Length of a payment identifier, in bytes.
 const PAYMENT_ID_BYTES: RangeInclusive<usize> = 16..=128;
 
-/// A payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) that answers terms, and permits no more than the one
-/// payment that its payload signs.
+/// A payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) that answers terms and permits only the one
+/// payment in its signed payload.
 #[derive(Clone, Debug)]
 pub struct PaymentHeader {
     payment: Value,
@@ -64,10 +64,10 @@ pub struct PaymentHeader {
 }
 
 impl PaymentHeader {
-    /// Reads the header.
+    /// Parses the header.
     ///
     /// # Errors
-    /// `payment-signature-mismatch`, saying what differs from the terms.
+    /// `payment-signature-mismatch`, with the difference from the terms.
     pub fn read(header: &str, terms: &Terms) -> Result<Self, Box<Reason>> {
         let payment = decode_header(header)?;
         let version = version(&payment, terms)?;
@@ -77,11 +77,11 @@ impl PaymentHeader {
         Ok(Self { payment, version })
     }
 
-    /// Checks that what it permits is this price of this entry, in the asset with this EIP-712 domain, and no longer than the
-    /// price's time.
+    /// Checks that the header permits exactly this price of this entry, in the asset with this EIP-712 domain, and no
+    /// longer than the price's timeout.
     ///
     /// # Errors
-    /// `payment-signature-mismatch`, saying what differs.
+    /// `payment-signature-mismatch`, with the difference.
     pub fn check(&self, entry: &Value, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
         match self.version {
             Version::V1 => check_claims(&self.payment, price)?,
@@ -106,7 +106,7 @@ fn decode_header(header: &str) -> Result<Value, Box<Reason>> {
     })
 }
 
-/// The version of the header, if the terms demand a payment in it.
+/// The version of the header, if the terms can be paid in it.
 fn version(payment: &Value, terms: &Terms) -> Result<Version, Box<Reason>> {
     let number = payment.get("x402Version");
     let is_stated = |version: &Version| number.and_then(Value::as_u64) == Some(version.number());
@@ -115,7 +115,7 @@ fn version(payment: &Value, terms: &Terms) -> Result<Version, Box<Reason>> {
     demanded.ok_or_else(|| differs("/x402Version", terms.version.number(), shown(number)))
 }
 
-/// Refuses members that x402 does not have: what stands there could permit something too.
+/// Rejects members that x402 does not define, since they might permit something too.
 fn check_members(payment: &Value, version: Version) -> Result<(), Box<Reason>> {
     let known = match version {
         Version::V1 => MEMBERS_V1,
@@ -129,7 +129,7 @@ fn check_members(payment: &Value, version: Version) -> Result<(), Box<Reason>> {
     Err(mismatch("", message).observed(excerpt(further)).into())
 }
 
-/// What a header of version 1 says beside its payload. It is not signed, and must not contradict the price all the same.
+/// Checks the unsigned members of a version 1 header. They must not contradict the price.
 fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let text = |member: &str| payment.get(member).and_then(Value::as_str);
     if mutant!("headers-claim-anything") {
@@ -144,7 +144,7 @@ fn check_claims(payment: &Value, price: &Price) -> Result<(), Box<Reason>> {
     Ok(())
 }
 
-/// As [`check_claims`], for the entry that a header of version 2 repeats.
+/// Like [`check_claims`], for the entry that a version 2 header repeats.
 fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), Box<Reason>> {
     let Some(accepted) = payment.get("accepted") else { return Ok(()) };
     let stated = terms::price(accepted, Version::V2, "/accepted".to_owned());
@@ -158,9 +158,9 @@ fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), B
     Err(mismatch("/accepted", "The payment header says more of the entry than the terms do.").into())
 }
 
-/// Whether `accepted` says nothing that the entry does not.
+/// Whether `accepted` contains nothing beyond the entry.
 fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
-    // The client in Python writes an empty `extra` where the entry has none.
+    // The Python client writes an empty `extra` if the entry has none.
     let is_default = |name: &str, said: &Value| name == "extra" && said.as_object().is_some_and(Map::is_empty);
     let is_known = |(name, said): (&String, &Value)| match entry.get(name).filter(|own| !own.is_null()) {
         Some(own) => repeats(said, own),
@@ -169,8 +169,8 @@ fn repeats_entry(accepted: &Value, entry: &Value) -> bool {
     accepted.as_object().is_none_or(|accepted| accepted.iter().all(is_known))
 }
 
-/// Whether `said` repeats `own`, but for members that it leaves out: clients drop those that they do not know. A member
-/// that is `null` is left out too, as x402's schemas let clients write it.
+/// Whether `said` repeats `own`, except for missing members: clients drop unknown members. A `null` member counts as
+/// missing, since the schemas of x402 permit it.
 fn repeats(said: &Value, own: &Value) -> bool {
     if mutant!("any-member-leaves") {
         return true;
@@ -184,12 +184,12 @@ fn repeats(said: &Value, own: &Value) -> bool {
     }
 }
 
-/// Whether two values differ by members that are `null` at most.
+/// Whether two values differ at most in `null` members.
 fn is_echo(said: &Value, own: &Value) -> bool {
     canonical_digest(&without_nulls(said)) == canonical_digest(&without_nulls(own))
 }
 
-/// Refuses headers that say more of what is paid for than the seller did.
+/// Rejects headers that add to the seller's description of the resource.
 fn check_resource(payment: &Value, demanded: Option<&Value>) -> Result<(), Box<Reason>> {
     let Some(resource) = payment.get("resource").filter(|resource| !resource.is_null()) else { return Ok(()) };
     if demanded.is_some_and(|demanded| repeats(resource, demanded)) {
@@ -200,8 +200,8 @@ fn check_resource(payment: &Value, demanded: Option<&Value>) -> Result<(), Box<R
     Err(mismatch("/resource", message).into())
 }
 
-/// Refuses headers that say more than the seller did: clients of some extensions put a further signature of the payer
-/// there, as a permit of EIP-2612, or a transaction that approves any amount.
+/// Rejects headers that add to the seller's extensions. For some extensions, clients add another signature of the payer
+/// there, such as an EIP-2612 permit or a transaction that approves any amount.
 fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let Some(extensions) = payment.get("extensions").filter(|extensions| !extensions.is_null()) else { return Ok(()) };
     let Some(extensions) = extensions.as_object() else {
@@ -218,7 +218,7 @@ fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<()
     Err(mismatch("/extensions", message).observed(excerpt(name)).into())
 }
 
-/// What the seller said of payment identifiers, without the one that the client has added.
+/// The payment identifier extension without the identifier that the client added.
 fn unnamed(said: &Value) -> Option<Value> {
     let mut said = said.clone();
     let id = said.get_mut("info")?.as_object_mut()?.remove("id")?;
@@ -227,7 +227,7 @@ fn unnamed(said: &Value) -> Option<Value> {
     (PAYMENT_ID_BYTES.contains(&id.len()) && id.iter().all(is_name)).then_some(said)
 }
 
-/// The payload of the kind that the price demands.
+/// Deserializes the payload according to the price's transfer method.
 fn payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Reason>> {
     forms::record(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
         let message = "The payload of the payment header has not the form that the entry's transfer method gives it.";
@@ -271,7 +271,7 @@ fn check_permit2(payload: &Permit2, price: &Price, now: u64) -> Result<(), Box<R
     check_signer(hash, &payload.signature, permit.from)
 }
 
-/// It can be cashed now, and not only when nobody thinks of it any more.
+/// Checks that the payment can be settled now, rather than only at some later time.
 fn check_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
     let latest = U256::from(now) + U256::from(MAX_CLOCK_SKEW);
     if start <= latest || mutant!("signatures-begin-later") {
@@ -280,7 +280,7 @@ fn check_start(start: U256, now: u64, place: &str) -> Result<(), Box<Reason>> {
     Err(differs(place, format_args!("at most {latest}"), start))
 }
 
-/// It can be cashed for as long as the price says, and no longer.
+/// Checks that the payment can be settled for as long as the price states, and no longer.
 fn check_end(end: U256, price: &Price, now: u64, place: &str) -> Result<(), Box<Reason>> {
     let now = U256::from(now);
     let latest = now + U256::from(price.max_timeout_seconds) + U256::from(MAX_CLOCK_SKEW);
@@ -290,7 +290,8 @@ fn check_end(end: U256, price: &Price, now: u64, place: &str) -> Result<(), Box<
     Err(differs(place, format_args!("after {now} and at most {latest}"), end))
 }
 
-/// Asset and chain stand in the domain that is signed: a signature for others recovers to somebody else.
+/// Checks the signer. The signed domain contains asset and chain, so a signature for others recovers to a different
+/// address.
 fn check_signer(hash: B256, signature: &str, from: Address) -> Result<(), Box<Reason>> {
     match signer(hash, signature) {
         Ok(signer) if signer == from || mutant!("anybody-signs") => Ok(()),

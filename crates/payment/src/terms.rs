@@ -1,4 +1,4 @@
-//! What a seller demands: x402 version 1 and 2, read strictly from the raw reply into one type.
+//! The terms that a seller demands: x402 versions 1 and 2, parsed strictly from the raw reply into one type.
 
 mod agreement;
 mod challenge;
@@ -24,24 +24,24 @@ pub use challenge::check_meta;
 pub use demand::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
 pub(crate) use reading::price;
 
-/// Most bytes of terms, decoded. Published ones take two kilobytes.
+/// Most bytes of decoded terms. Published terms take two kilobytes.
 pub const MAX_TERMS_BYTES: usize = 64 * 1024;
 
-/// Most bytes of a header that holds terms, in base64.
+/// Most bytes of a header that contains terms, in base64.
 pub const MAX_VALUE_BYTES: usize = longest(MAX_TERMS_BYTES);
 
-/// Most headers of a reply: more than any client of HTTP accepts by default.
+/// Most headers of a reply: more than any HTTP client accepts by default.
 pub const MAX_HEADERS: usize = 256;
 
-/// The header of version 2.
+/// The header that contains terms in version 2.
 pub const HEADER: &str = "PAYMENT-REQUIRED";
 
-/// What the JSON text of terms may use up. Extensions hold JSON Schemas, which nest two or three levels for each level
-/// that they describe; published terms stay below half of each limit.
+/// Parser limits for terms. Extensions contain JSON Schemas, which nest two or three levels for each level that they
+/// describe. Published terms stay below half of each limit.
 pub(crate) const LIMITS: Limits =
     Limits { bytes: MAX_TERMS_BYTES, levels: 32, values: 4096, name: 1024, paths: 512 * 1024 };
 
-/// What the JSON text of a tool's result may use up: room for terms in each of its places, some of them in texts.
+/// Parser limits for a tool's result: room for terms in each of its places, some of them encoded as text.
 const RESULT_LIMITS: Limits = Limits {
     bytes: 4 * MAX_TERMS_BYTES,
     levels: LIMITS.levels + 4,
@@ -50,22 +50,22 @@ const RESULT_LIMITS: Limits = Limits {
     paths: 4 * LIMITS.paths,
 };
 
-/// The status of a demand for payment.
+/// The HTTP status of a demand for payment.
 const STATUS: u16 = 402;
 
-/// A seller's reply, as it came.
+/// A seller's unmodified reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// The status.
     pub status: u16,
-    /// The headers, in their order; a header that came twice stands twice.
+    /// The headers in order. A repeated header is listed repeatedly.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
 impl Terms {
-    /// The terms in a reply over HTTP.
+    /// Parses the terms in an HTTP reply.
     ///
     /// # Errors
     /// `payment-terms-malformed` or `payment-terms-ambiguous`.
@@ -93,18 +93,18 @@ impl Terms {
         terms.agreed(&places::of_document(&body, "body")?)
     }
 
-    /// The terms in a JSON value of their own, as an SDK hands them on.
+    /// Parses terms from a JSON value, as an SDK passes them on.
     ///
     /// # Errors
-    /// `payment-terms-malformed`, or `payment-terms-ambiguous` where a member is spelt in another case.
+    /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the case of a member's name differs.
     pub fn of_value(value: &Value) -> Result<Self, Box<Reason>> {
         terms(value)
     }
 
-    /// The same, of the JSON text as it came: a member that stands there twice makes it malformed.
+    /// Like [`Terms::of_value`], for unparsed JSON text. Duplicate members make it malformed.
     ///
     /// # Errors
-    /// `payment-terms-malformed`, or `payment-terms-ambiguous` where the text holds other terms below.
+    /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the text contains other terms at a deeper level.
     pub fn of_json(text: &str) -> Result<Self, Box<Reason>> {
         let document = parse(text.as_bytes(), LIMITS).map_err(|error| {
             malformed("paymentRequired", "The terms cannot be read.").observed(excerpt(&error.to_string()))
@@ -112,11 +112,11 @@ impl Terms {
         terms(&document)?.agreed(&others(places::of_document(&document, "")?, &document))
     }
 
-    /// The terms in the result of an MCP tool, a JSON text. Clients read `structuredContent`, a text of `content`,
+    /// Parses the terms in the JSON result of an MCP tool. Clients read `structuredContent`, a text of `content`,
     /// `_meta["x402/error"]`, `paymentRequired`, or the data of a JSON-RPC error.
     ///
     /// # Errors
-    /// `payment-terms-malformed`, or `payment-terms-ambiguous` where two places differ.
+    /// `payment-terms-malformed`, or `payment-terms-ambiguous` if two places differ.
     pub fn of_tool_result(result: &str) -> Result<Self, Box<Reason>> {
         let result = parse(result.as_bytes(), RESULT_LIMITS).map_err(|error| {
             malformed("toolResult", "The tool's result cannot be read.").observed(excerpt(&error.to_string()))
@@ -173,7 +173,7 @@ impl Terms {
         terms.agreed(&others(places::of_document(&document, "body")?, &document))
     }
 
-    /// These terms, if a client looks for terms of their version in this place.
+    /// These terms, if a client expects terms of their version in this place.
     fn written_in(self, version: Version) -> Result<Self, Box<Reason>> {
         if self.version == version {
             return Ok(self);
@@ -183,20 +183,20 @@ impl Terms {
         Err(malformed("/x402Version", message).expected(expected).observed(observed).into())
     }
 
-    /// Whether a client of this version finds them and can pay them.
+    /// Whether a client of this version finds these terms and can pay them.
     pub(crate) fn can_be_paid_in(&self, version: Version) -> bool {
         version == self.version || (version == Version::V1 && self.also_v1)
     }
 }
 
-/// The places beside the one whose document is judged.
+/// All places except the one whose document is judged.
 fn others<'v>(mut places: Vec<TermsPlace<'v>>, judged: &Value) -> Vec<TermsPlace<'v>> {
     places.retain(|place| !std::ptr::eq(place.document, judged));
     places
 }
 
-/// The headers that a decision goes by, in their order: where each stands in the list of those that are read, and its
-/// value. Of other headers nothing is read but how many there are.
+/// The headers that a decision depends on, in order: the index of each in the list of relevant headers, and its value.
+/// For other headers only their number matters.
 pub(crate) fn read_headers(headers: &[(String, String)]) -> impl Iterator<Item = (usize, &str)> {
     let place = |name: &str| {
         let mut read = std::iter::once(HEADER).chain(challenge::HEADERS);
@@ -205,12 +205,12 @@ pub(crate) fn read_headers(headers: &[(String, String)]) -> impl Iterator<Item =
     headers.iter().filter_map(move |(name, value)| Some((place(name)?, &**value)))
 }
 
-/// The values of the headers [`HEADER`], in their order.
+/// The values of all [`HEADER`] headers, in order.
 fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
     headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value)
 }
 
-/// The value of the one header [`HEADER`], if there is one.
+/// The value of the only [`HEADER`] header, if there is one.
 fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     if headers.len() > MAX_HEADERS {
         let message = "The reply has more headers than are read.";
@@ -224,8 +224,8 @@ fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     Ok(first)
 }
 
-/// Whether a client has joined two headers into one value, as `fetch` does (RFC 9110, section 5.3): a first one that can be
-/// read, and a comma, which base64 does not have.
+/// Whether a client has joined two headers into one value, as `fetch` does (RFC 9110, section 5.3): the part before the
+/// first comma is valid, and base64 never contains a comma.
 fn is_joined(value: &str) -> bool {
     value.split_once(',').is_some_and(|(first, _)| decode(first, LIMITS).is_ok())
 }

@@ -1,4 +1,4 @@
-//! What tests sign with.
+//! Keys, signatures and prices for tests.
 
 use alloy_primitives::{Address, B256, U256, hex};
 use base64::Engine as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::terms::{Price, StatedDomain, Transfer};
 
-/// Worthless keys: private ones that are small numbers.
+/// Worthless keys: private keys that are small numbers.
 pub(crate) const PAYER: u8 = 1;
 pub(crate) const PAYEE: u8 = 2;
 pub(crate) const THIEF: u8 = 3;
@@ -18,7 +18,7 @@ pub(crate) fn address_of(key: u8) -> Address {
     Address::from_public_key(secret(key).verifying_key())
 }
 
-/// The signature over a hash, as it stands in JSON.
+/// The signature of a hash, in its JSON notation.
 pub(crate) fn sign(hash: B256, key: u8) -> String {
     let (signature, parity) = secret(key).sign_prehash_recoverable(hash.as_slice()).expect("32 bytes are signed");
     let signature: [u8; 64] = signature.to_bytes().into();
@@ -35,7 +35,7 @@ fn secret(key: u8) -> SigningKey {
     SigningKey::from_slice(B256::with_last_byte(key).as_slice()).expect("a number below the order")
 }
 
-/// A hundredth of USDC on Base Sepolia, to the payee.
+/// One hundredth of a USDC on Base Sepolia, to the payee.
 pub(crate) fn price() -> Price {
     Price {
         network: "eip155:84532".parse().expect("CAIP-2"),

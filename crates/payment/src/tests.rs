@@ -1,4 +1,4 @@
-//! The built-in tables are the published ones.
+//! The built-in tables match the published ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::asset::{self, Asset, AssetId};
 use crate::network::{self, Network};
 
-/// A file or folder of the folder that `CLRESOLVE_X402` names. Where the variable is unset the test says that it is skipped.
+/// A file or folder in the folder that `CLRESOLVE_X402` specifies. If the variable is unset, prints that the test is
+/// skipped.
 pub(crate) fn published(path: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CLRESOLVE_X402") else {
         println!("skipped: CLRESOLVE_X402 is not set");

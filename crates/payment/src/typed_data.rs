@@ -1,4 +1,4 @@
-//! What is signed by EIP-712: the types, their domains, and whose key signed.
+//! EIP-712 signatures: the signed types, their domains, and the recovery of the signer.
 
 use alloy_primitives::{Address, B256, U256, address, hex};
 use alloy_sol_types::{Eip712Domain, eip712_domain, sol};
@@ -6,10 +6,10 @@ use alloy_sol_types::{Eip712Domain, eip712_domain, sol};
 use crate::asset::Asset;
 use crate::terms::Price;
 
-/// The contract Permit2, at one address on every chain.
+/// The Permit2 contract, which has the same address on every chain.
 const PERMIT2: Address = address!("000000000022D473030F116dDEE9F6B43aC78BA3");
 
-/// Bytes of the signature of a key. Contract wallets sign with others (EIP-1271, EIP-6492).
+/// Length of a key's signature, in bytes. Contract wallets use other lengths (EIP-1271, EIP-6492).
 const SIGNATURE_BYTES: usize = 65;
 
 sol! {
@@ -23,7 +23,7 @@ sol! {
         bytes32 nonce;
     }
 
-    // Permit2 with the witness of x402's scheme `exact`, in the domain of Permit2.
+    // Permit2 with the witness of the x402 scheme `exact`, in the domain of Permit2.
     struct PermitWitnessTransferFrom {
         TokenPermissions permitted;
         address spender;
@@ -42,7 +42,7 @@ sol! {
         uint256 validAfter;
     }
 
-    // x402's extension offer-receipt 0.6, 4.3 and 5.3.
+    // x402 extension offer-receipt 0.6, sections 4.3 and 5.3.
     struct Offer {
         uint256 version;
         string resourceUrl;
@@ -64,7 +64,7 @@ sol! {
     }
 }
 
-/// The domain of offers. Its chain id says nothing about the network of the payment.
+/// The domain of offers. Its chain id is unrelated to the network of the payment.
 pub(crate) const OFFERS: Eip712Domain = eip712_domain! { name: "x402 offer", version: "1", chain_id: 1, };
 
 /// The domain of receipts.
@@ -92,14 +92,15 @@ pub(crate) fn of_permit2(chain_id: u64) -> Eip712Domain {
     }
 }
 
-/// The address whose key has signed a hash. `signature` is `0x` and hex digits.
+/// Recovers the address that signed a hash. `signature` is `0x` and hexadecimal digits.
 pub(crate) fn signer(hash: B256, signature: &str) -> Result<Address, NoSigner> {
     let bytes = signature.strip_prefix("0x").and_then(|digits| hex::decode(digits).ok()).ok_or(NoSigner::Malformed)?;
     let bytes = <[u8; SIGNATURE_BYTES]>::try_from(bytes).map_err(|_| NoSigner::Contract)?;
     recover(hash, &bytes)
 }
 
-/// Signatures have one form, as the contracts of the listed assets demand: `v` is 27 or 28, and `s` the lower of two.
+/// Accepts only the signature form that the contracts of the listed assets accept: `v` is 27 or 28, and `s` is the
+/// lower of its two values.
 #[cfg(feature = "signatures")]
 fn recover(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
     let signature = alloy_primitives::Signature::from_raw_array(bytes).map_err(|_| NoSigner::Malformed)?;
@@ -109,7 +110,7 @@ fn recover(hash: B256, bytes: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigne
     signature.recover_address_from_prehash(&hash).map_err(|_| NoSigner::Malformed)
 }
 
-/// The two addresses of which one has signed a hash by ES256K (RFC 8812): such a signature does not say which.
+/// The two addresses of which one signed a hash with ES256K (RFC 8812). Such a signature does not determine which.
 #[cfg(feature = "signatures")]
 pub(crate) fn es256k_signers(hash: B256, signature: &[u8]) -> Result<Vec<Address>, NoSigner> {
     let bytes = <[u8; SIGNATURE_BYTES - 1]>::try_from(signature).map_err(|_| NoSigner::Malformed)?;
@@ -131,7 +132,7 @@ fn recover(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
     Err(NoSigner::NotBuilt)
 }
 
-/// Why it is not known who signed.
+/// Why the signer is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoSigner {
     #[error("the signature is not one that a key makes")]

@@ -1,6 +1,7 @@
-//! The questions of full size that cost most to decide, held to the budget of memory by counting what they allocate.
+//! The maximum-size requests that are most expensive to decide. Counts their allocations and compares them with the
+//! memory budget.
 //!
-//! `.ci/worst` counts their instructions against the budget of time.
+//! `.ci/worst` counts their instructions and compares them with the time budget.
 
 #[path = "worst/documents.rs"]
 mod documents;
@@ -12,7 +13,7 @@ use allocation_counter::measure;
 use documents::World;
 use kinds::Kind;
 
-/// Most bytes that a decision may have in use at once, beyond the question itself.
+/// Most bytes that a decision may use at once, in addition to the request itself.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[test]

@@ -1,7 +1,7 @@
-//! Published and made messages of x402, each with what must come of it.
+//! Published and constructed x402 messages, each with its expected result.
 //!
-//! `CLRESOLVE_X402` names the folder in which they stand below `vectors`; without it these tests say so and pass. Every
-//! file counts, so that a further one of the same form needs no code.
+//! `CLRESOLVE_X402` specifies the folder that contains them below `vectors`. If it is unset, the tests report this and
+//! pass. Every file is tested, so new files of the same form need no code.
 
 use std::fs;
 use std::path::Path;
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 /// The payee of the vectors: the second development account of anvil.
 const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
-/// The Ed25519 key of the vectors, of the seed of 32 sevens, as `x` of a JSON Web Key.
+/// The Ed25519 key of the vectors, from the seed of 32 sevens, as the `x` of a JSON Web Key.
 const KEY: &str = "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw";
 
-/// Replies that are refused when they are read, each with the code. All others are read, whatever is decided of them.
+/// Replies that are rejected when they are parsed, each with its code. All others are parsed, whatever the decision is.
 const REFUSED: [(&str, Code); 14] = [
     ("accepts-empty", Code::PaymentTermsMalformed),
     ("amount-decimal", Code::PaymentTermsMalformed),
@@ -57,7 +57,7 @@ fn x402_vectors_of_replies_are_read_or_refused() {
     }
 }
 
-/// The entry that the client chose; `None` where there is no such entry.
+/// The entry that the client chose. `None` if there is no such entry.
 fn selected(terms: Terms, vector: &Value) -> Option<Entry> {
     let index = vector["selected_index"].as_u64().unwrap_or_default() as usize;
     terms.entries.into_iter().nth(index)
@@ -87,7 +87,7 @@ fn x402_vectors_of_payment_headers_get_their_result() {
 }
 
 fn headers_get_their_result(vectors: &[(String, Value)]) {
-    // What is wrong with a header must not be its age alone, so a bad one is looked at when a good one was made.
+    // A bad header must not fail because of its age alone, so it is checked at the time at which a good one was made.
     let good = vectors.iter().find(|(_, vector)| vector["matches_terms"] == true);
     let made = good.map(|(_, vector)| times(vector)[0]).expect("one of them matches");
     for (name, vector) in vectors {
@@ -110,8 +110,8 @@ fn headers_get_their_result(vectors: &[(String, Value)]) {
     }
 }
 
-/// Payments that the SDKs made, in every form of a vector: with the entry that they accept and without, the same without
-/// the asset's domain, and signed for somebody else than they say.
+/// Payments made by the SDKs, in every form of a vector: with and without the accepted entry, without the asset's
+/// domain, and signed for another payee than stated.
 #[test]
 fn payment_headers_of_every_form_get_their_result() {
     let payments: Vec<Value> = serde_json::from_str(include_str!("../src/signed/payments.json")).expect("JSON");
@@ -144,7 +144,7 @@ fn payment_headers_of_every_form_get_their_result() {
     ]);
 }
 
-/// What a vector's header says: `decoded`, else the header itself.
+/// The contents of a vector's header: `decoded`, else the header itself.
 fn decoded(vector: &Value) -> Value {
     vector.get("decoded").cloned().unwrap_or_else(|| {
         let header = STANDARD.decode(vector["header"].as_str().expect("a header")).expect("base64");
@@ -152,8 +152,8 @@ fn decoded(vector: &Value) -> Value {
     })
 }
 
-/// The demand that a payment answers, with its entry and price: `paymentRequired`, else the entry that it says it accepted; a
-/// header of version 1 says none.
+/// The demand that a payment answers, with its entry and price: `paymentRequired`, else the entry that the header
+/// claims to accept. A version 1 header contains neither.
 fn demanded(vector: &Value) -> Option<(Terms, Value, Price)> {
     let payment = decoded(vector);
     let terms = match vector.get("paymentRequired") {
@@ -170,7 +170,7 @@ fn demanded(vector: &Value) -> Option<(Terms, Value, Price)> {
     Some((terms, json, price.ok()?))
 }
 
-/// What a payment of version 1 answers: its amount in the dollar of its network, to the payee of the vectors.
+/// The demand that a version 1 payment answers: its amount in USDC on its network, to the payee of the vectors.
 fn demand_of_v1(payment: &Value) -> Value {
     let (asset, name) = match payment["network"].as_str() {
         Some("base") => ("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913", "USD Coin"),
@@ -183,13 +183,13 @@ fn demand_of_v1(payment: &Value) -> Value {
     }]})
 }
 
-/// The asset as the seller states it. Where Permit2 moves it nothing need be stated, and nothing of it is signed.
+/// The asset as the seller states it. With Permit2 the domain may be missing, and no part of it is signed.
 fn stated(price: &Price) -> Asset {
     let stated = |text: &Option<String>| text.clone().unwrap_or_default().into();
     Asset { name: stated(&price.domain.name), version: stated(&price.domain.version), decimals: 6, symbol: "".into() }
 }
 
-/// The time at which an honest payment was made, and the last second of it.
+/// The time at which an honest payment was made, and its last valid second.
 fn times(vector: &Value) -> [i64; 2] {
     let payload = &decoded(vector)["payload"];
     let ends = [&payload["authorization"]["validBefore"], &payload["permit2Authorization"]["deadline"]];
@@ -208,7 +208,7 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
         let (artifact, expect) = (&vector["artifact"], &vector["expect"]);
         let published = published(artifact, expect);
         if let Some(expected) = expect["signature_valid"].as_bool() {
-            // No algorithm but EdDSA is checked of an offer, and no key of another kind can be published.
+            // For offers, only EdDSA signatures are checked, since no other kind of JWS key can be published.
             let is_checked = expect["alg"].as_str().is_none_or(|algorithm| ["EdDSA", "Ed25519"].contains(&algorithm));
             assert_eq!(holds(artifact, &published), expected && is_checked, "{name}");
             assert!(!holds(artifact, &SignerKeys::default()), "{name}: by a key that it brings itself");
@@ -230,7 +230,7 @@ fn x402_vectors_of_offers_and_receipts_get_their_result() {
     }
 }
 
-/// The keys that a vector or its JWS names; those of the makers where they name none.
+/// The keys in a vector or its JWS, or the makers' keys if there are none.
 fn published(artifact: &Value, expect: &Value) -> SignerKeys {
     let jws = artifact["signature"].as_str().filter(|_| artifact["format"] == "jws");
     let header = jws.and_then(|jws| part(jws, 0)).unwrap_or_default();
@@ -242,28 +242,28 @@ fn published(artifact: &Value, expect: &Value) -> SignerKeys {
     }
 }
 
-/// Header or payload of a JWS.
+/// The header or payload of a JWS.
 fn part(jws: &str, index: usize) -> Option<Value> {
     serde_json::from_slice(&clresolve_jose::BASE64URL.decode(jws.split('.').nth(index)?).ok()?).ok()
 }
 
-/// Whether an artifact of either kind is signed by one of these keys.
+/// Whether an offer or a receipt is signed by one of these keys.
 fn holds(artifact: &Value, keys: &SignerKeys) -> bool {
     let offer = Artifact::<Offer>::read(artifact).map(|offer| offer.signed_by(keys));
     let signed = offer.or_else(|_| Artifact::<Receipt>::read(artifact).map(|receipt| receipt.signed_by(keys)));
     signed == Ok(SignedBy::Published)
 }
 
-/// The price that an offer states itself.
+/// The price that an offer itself states.
 struct Claim {
     price: Price,
     url: String,
-    /// A second before the offer's end.
+    /// One second before the offer expires.
     now: Timestamp,
 }
 
 impl Claim {
-    /// `None` where what is stated is no price.
+    /// `None` if the payload states no price.
     fn of(payload: &Value) -> Option<Self> {
         let mut entry = payload.clone();
         entry["maxTimeoutSeconds"] = 60.into();
@@ -281,8 +281,8 @@ impl Claim {
     }
 }
 
-/// Whatever byte of an offer is changed: it proves the price only where it says what a good one says, under the same
-/// signature; and what nobody signs never changes what is found, be the offer good or bad.
+/// With any byte of an offer changed, it proves the price only if its contents and signature equal those of a good
+/// offer. Changes to unsigned members never change the result, whether the offer is good or bad.
 #[test]
 fn x402_vectors_of_offers_withstand_every_changed_byte() {
     let Some(vectors) = vectors("offer-receipt") else { return };
@@ -304,7 +304,7 @@ fn x402_vectors_of_offers_withstand_every_changed_byte() {
     }
 }
 
-/// An offer with a member that nobody signs, what it claims, and what is found of that.
+/// An offer with an unsigned member, its claim, and the result for that claim.
 struct Changeable {
     name: String,
     offer: Value,
@@ -327,7 +327,7 @@ impl Changeable {
         matches!(self.found, Some(Ok(_)))
     }
 
-    /// With one byte changed, for every byte and each change that leaves JSON.
+    /// All single-byte changes that leave valid JSON.
     fn changed(&self) -> impl Iterator<Item = Value> {
         let text = self.offer.to_string().into_bytes();
         let each = (0..text.len()).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte)));
@@ -339,7 +339,7 @@ impl Changeable {
     }
 }
 
-/// What an offer says, and the signature. Its hex digits have two cases.
+/// The contents of an offer, and its signature. The case of hexadecimal digits is ignored.
 fn signed(offer: &Value) -> Value {
     let signature = match offer["signature"].as_str() {
         Some(digits) if digits.starts_with("0x") => digits.to_lowercase().into(),
@@ -348,7 +348,7 @@ fn signed(offer: &Value) -> Value {
     json!([offer["format"], offer["payload"], signature])
 }
 
-/// What an offer states, in either format.
+/// The payload of an offer or receipt, in either format.
 fn payload(artifact: &Value) -> Value {
     match artifact.get("payload") {
         Some(payload) => payload.clone(),
@@ -360,7 +360,7 @@ fn address(text: &str) -> alloy_primitives::Address {
     text.parse().expect("an address")
 }
 
-/// The vectors in a folder by their files' names; `None` where no folder is named.
+/// The vectors in a folder, by file name. `None` if no folder is specified.
 fn vectors(folder: &str) -> Option<Vec<(String, Value)>> {
     let Some(root) = std::env::var_os("CLRESOLVE_X402") else {
         println!("skipped: CLRESOLVE_X402 is not set");

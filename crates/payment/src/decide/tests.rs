@@ -1,5 +1,5 @@
-//! The decision as a whole: each check alone turns an allowance into an abort, and the published vectors get what they
-//! state.
+//! Tests of whole decisions: each failed check alone turns an allowance into an abort, and the published vectors give
+//! their stated results.
 
 mod changed;
 
@@ -119,7 +119,7 @@ fn payees() -> BTreeMap<Network, Payees> {
     [(network("eip155:84532"), Payees { record, ..Payees::default() })].into()
 }
 
-/// One case; the default is allowed.
+/// One test case. The default is allowed.
 struct Case {
     state: State,
     tag: &'static str,
@@ -176,7 +176,7 @@ impl Case {
         Self { payees: [(network("eip155:84532"), payees)].into(), ..Self::default() }
     }
 
-    /// The terms pay `address`, and the name publishes that very address.
+    /// The terms pay `address`, and the name publishes the same address.
     fn named_payee(address: Address) -> Self {
         let coin = CoinType::of_chain(84_532).expect("it has one");
         let payees = Self::claimed(Claim::Is(address, ClaimSource::Record(coin))).payees;
@@ -218,12 +218,12 @@ fn what_passes_every_check_is_allowed() {
     assert_eq!(decision.checked.len(), 8);
     assert_eq!(decision.entries[0].index, 0);
     assert!(!decision.entries[0].abort);
-    // The terms end first: the authorisation lives for a minute, the verdict for five.
+    // The terms expire first: the authorisation is valid for a minute, the verdict for five.
     assert_eq!(decision.valid_until, "1970-01-01T00:01:00Z".parse().ok());
     assert_eq!(serde_json::to_value(decision.payee).unwrap()["proven_by"], "addr");
 }
 
-/// A wallet on another chain changes apart from the verdict.
+/// A wallet on another chain changes independently of the verdict.
 #[test]
 fn a_decision_ends_with_the_reading_of_a_registration() {
     let until = "1970-01-01T00:00:30Z".parse().expect("a time");
@@ -236,7 +236,7 @@ fn a_decision_ends_with_the_reading_of_a_registration() {
     assert!(decision.reason.ends_with(said), "{}", decision.reason);
 }
 
-/// It is good for the first of verdict, offer and terms.
+/// The decision expires with the verdict, the offer or the terms, whichever is first.
 #[test]
 fn a_decision_ends_with_the_offer_that_proves_its_payee() {
     let key = SigningKey::generate().expect("a key");
@@ -256,7 +256,7 @@ fn a_decision_ends_with_the_offer_that_proves_its_payee() {
     assert_eq!((later.decision, later.valid_until), (Outcome::Allow, Timestamp::from_second(60).ok()), "the terms");
 }
 
-/// What is decided where nothing but an offer for `offered` proves the payee, and the terms are for `resource`.
+/// The decision if only an offer for `offered` proves the payee, and the terms are for `resource`.
 fn offered(resource: &str, offered: &str, rest: Case) -> Decision {
     let key = SigningKey::generate().expect("a key");
     let payload = json!({
@@ -271,8 +271,8 @@ fn offered(resource: &str, offered: &str, rest: Case) -> Decision {
     Case { terms: Ok(terms), payees, ..rest }.decide()
 }
 
-/// Sellers sign the resource that their terms name: a proxy took TLS off, the client asked with a query, or a tool has no
-/// host. Whoever relays an offer for what lies elsewhere proves nothing by it.
+/// Sellers sign the resource that their terms state. It may differ from the URL: a proxy terminated TLS, the client
+/// added a query, or a tool has no host. Relaying an offer for a resource elsewhere proves nothing.
 #[test]
 fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
     const TOOL: &str = "mcp://tool/summarize";
@@ -304,7 +304,7 @@ fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
     }
 }
 
-/// The URL of the cases, by the name's record of its tools.
+/// The URL of the cases, published in the name's tools record.
 fn tools() -> Route {
     Route::of_record(EndpointKey::Mcp, URL, "", "").expect("an https URL")
 }
@@ -333,11 +333,11 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
         codes(tool, |case| case.url = Some("https://evil.example/summarize/v1")),
         ["endpoint-mismatch", "resource-mismatch"]
     );
-    // The records say what sells which; what is no tool is not sold there.
+    // The records determine where tools are sold. Other resources are not sold there.
     assert_eq!(codes(&[URL], |_| {}), ["endpoint-mismatch"]);
     assert_eq!(codes(&[tool[0], URL], |_| {}), ["endpoint-mismatch", "resource-differs"]);
     assert_eq!(codes(tool, |case| case.tools = None), ["endpoint-mismatch", "resource-mismatch"]);
-    // The configuration decides before the records.
+    // The configuration takes precedence over the records.
     for (url, said) in
         [(URL, &["resource-differs"][..]), ("https://a.example/", &["endpoint-mismatch", "resource-differs"])]
     {
@@ -349,7 +349,7 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
     }
 }
 
-/// The configured route and the record of the tools say where tools are called over MCP.
+/// The configured route and the tools record both specify where tools are called over MCP.
 #[test]
 fn reply_over_http_sells_no_tool() {
     let configured = || Route::configured(URL).expect("an https URL");
@@ -405,14 +405,14 @@ fn index_that_means_two_entries_selects_none() {
     assert!(!selected(Selected::Entry(json!({"index": 1}))).abort);
 }
 
-/// The terms name no resource, and another host sent them.
+/// The terms contain no resource and come from another host.
 fn elsewhere() -> Case {
     let mut anything = terms(vec![Ok(price())]);
     anything.entries[0].resource = None;
     Case { url: Some("https://evil.example/summarize/v1"), terms: Ok(anything), ..Case::default() }
 }
 
-/// Each check, alone, turns the allowance into an abort with its code.
+/// Each failed check alone turns the allowance into an abort with its code.
 #[test]
 fn each_check_alone_aborts() {
     let case = Case::default;
@@ -471,7 +471,7 @@ fn each_check_alone_aborts() {
     }
 }
 
-/// Permit2 signs in a domain of its own. What a wallet shows of the asset is all the same the asset's.
+/// Permit2 signs in its own domain. Wallets may still show the stated domain of the asset, so it must be correct.
 #[test]
 fn terms_by_permit2_need_not_state_the_domain_and_state_no_other() {
     let codes = |name, version| {
@@ -524,7 +524,7 @@ fn one_bad_entry_aborts_unless_another_is_selected() {
     assert_eq!(selected(Selected::Entry(json!({"index": 2}))).codes, ["payment-terms-ambiguous"]);
 }
 
-/// Nothing holds longer than what is known of the agent.
+/// No decision outlives the verdict on the agent.
 #[test]
 fn a_decision_ends_with_the_verdict() {
     let now = "1970-01-01T00:04:30Z".parse().expect("a time");
@@ -532,7 +532,7 @@ fn a_decision_ends_with_the_verdict() {
     assert_eq!((decision.abort, decision.valid_until), (false, "1970-01-01T00:05:00Z".parse().ok()));
 }
 
-/// Who signs one of two entries that are the same says nothing of which.
+/// A signature for one of two equal entries does not determine which.
 #[test]
 fn a_selected_entry_that_stands_there_twice_is_ambiguous() {
     let mut twice = terms(vec![Ok(price()), Ok(price())]);
@@ -542,7 +542,8 @@ fn a_selected_entry_that_stands_there_twice_is_ambiguous() {
     assert_eq!((decision.abort, decision.codes), (true, vec!["payment-terms-ambiguous".to_owned()]));
 }
 
-/// Entries are paid apart, so each ends by itself: also where others do not pass, and the decision as a whole aborts.
+/// Each entry is paid separately, so each has its own expiry, even if other entries fail and the decision as a whole
+/// aborts.
 #[test]
 fn each_entry_that_may_be_paid_ends_by_itself() {
     let lives = |seconds| Ok(Price { max_timeout_seconds: seconds, ..price() });
@@ -558,7 +559,7 @@ fn each_entry_that_may_be_paid_ends_by_itself() {
     let all = of(vec![lives(60), lives(30)]);
     assert_eq!((all.abort, all.valid_until), (false, Some(end(30))));
     assert_eq!(all.passing().collect::<Vec<_>>(), [(0, end(60)), (1, end(30))]);
-    // What the decision says of all of them is not said again.
+    // The expiry of the decision is not repeated for an entry.
     assert_eq!(all.entries[1].valid_until, None);
 }
 
@@ -581,7 +582,7 @@ fn what_was_not_asked_is_unchecked() {
     assert_eq!(decision.checked, [Check::Identity, Check::Route]);
 }
 
-/// What has no limit is held against none, and a signature over it cannot be told from others.
+/// An asset without a limit cannot be compared with one, and a signature over it cannot be verified.
 #[test]
 fn what_could_not_be_checked_is_not_said_to_be() {
     let unlisted = || Case::priced(|price| price.asset = THIEF);
@@ -616,7 +617,7 @@ fn the_id_follows_everything_that_was_decided_about() {
     assert_eq!(ids.len(), 13, "one for each");
 }
 
-/// What the world of a vector permits, and whom its name says to pay. What it does not state is absent.
+/// What the scenario of a vector permits, and which payees its name publishes. Unstated facts are absent.
 struct VectorWorld {
     agent: Resolution,
     verb: String,
@@ -674,7 +675,7 @@ impl VectorWorld {
         limits
     }
 
-    /// An asset that the table does not have, as an operator has configured it: as an honest seller states it.
+    /// An asset missing from the built-in table, configured as an honest seller states it.
     fn stated(vector: &Value, address: Address) -> Asset {
         let terms = Self::request(vector, "").terms().ok();
         let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
@@ -684,7 +685,7 @@ impl VectorWorld {
         Asset { name: text(name), version: text(version), decimals: 6, symbol: "".into() }
     }
 
-    /// What the name says on the networks of the terms: its address there, and all of its addresses, which sign offers.
+    /// The name's claims on the networks of the terms: its address there, and all of its addresses, which sign offers.
     fn payees(vector: &Value) -> BTreeMap<Network, Payees> {
         let stated = vector["world"]["addresses_of_the_name"].as_object().into_iter().flatten();
         let address = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).expect("an address");
@@ -762,8 +763,8 @@ fn x402_vectors_of_terms_are_allowed_only_where_they_are_honest() {
     assert!(count > 0, "no vector was found");
 }
 
-/// A vector of the published form, about another agent, verb and network than most, with terms in the body (version 1) or
-/// in the header.
+/// A vector in the published form whose agent, verb and network differ from most. The terms are in the body (version 1)
+/// or in the header.
 fn vector(honest: bool, terms: &Value) -> Value {
     let url = "https://api.other.example/translate/v1";
     let mut terms = terms.clone();
@@ -784,7 +785,7 @@ fn vector(honest: bool, terms: &Value) -> Value {
     }})
 }
 
-/// Further vectors of the published form need no code, whatever asset, agent or verb they are about.
+/// Further vectors in the published form need no code, regardless of their asset, agent or verb.
 #[test]
 fn vectors_of_every_form_get_their_result() {
     let usdc = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
@@ -821,10 +822,10 @@ fn vectors_of_every_form_get_their_result() {
     }
 }
 
-/// An address of the name signs its offers, whatever chain it is for: in a vector as in the resolver.
+/// Any address of the name signs its offers, regardless of the chain: in a vector as in the resolver.
 #[test]
 fn vectors_of_offers_get_their_result() {
-    // As `offer-eip712-by-payee.json` of the published vectors has it.
+    // The offer in `offer-eip712-by-payee.json` of the published vectors.
     let offer = json!({
         "format": "eip712",
         "acceptIndex": 0,
@@ -857,7 +858,7 @@ fn vectors_of_offers_get_their_result() {
     }
 }
 
-/// Clients of version 1 sign for EIP-3009 whatever the terms say.
+/// x402 v1 clients sign EIP-3009 regardless of the terms.
 #[test]
 fn version_1_knows_no_permit2() {
     let terms = |method: &str| {

@@ -13,7 +13,7 @@ fn now() -> Timestamp {
     Timestamp::from_second(NOW).unwrap()
 }
 
-/// The one URL that an offer may be for.
+/// The only URL that an offer may be for.
 fn at(url: &str) -> Resources<'_> {
     Resources::of([url])
 }
@@ -55,7 +55,7 @@ fn header() -> Value {
     json!({"alg": "EdDSA", "kid": "did:web:api.example.org#key-1"})
 }
 
-/// The keys of the payee, and `ed25519`.
+/// The keys of the payee and `ed25519`.
 fn keys(ed25519: &SigningKey) -> SignerKeys {
     let addresses = vec![address_of(9), address_of(PAYEE)];
     SignerKeys { addresses, ed25519: vec![ed25519.public().clone()], unread: None }
@@ -65,8 +65,8 @@ fn payee_only() -> SignerKeys {
     SignerKeys { addresses: vec![address_of(PAYEE)], ..SignerKeys::default() }
 }
 
-/// What one offer proves: until when, or why it does not. One code stands for several objections, which their messages
-/// tell apart.
+/// The result of one offer: its expiry, or why it proves nothing. Several objections share a code, so their messages
+/// distinguish them.
 fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>> {
     let proven = Offers::read(&[offer]).prove(&price(), &at(URL), keys, now())?;
     let why = |reason: Reason| match reason.code {
@@ -76,7 +76,7 @@ fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>
     Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|unproven| why(*unproven.reason)))
 }
 
-/// As [`proven`] has it of an offer that is invalid.
+/// The result of [`proven`] for an invalid offer.
 fn refused(objection: Objection) -> Option<Result<Option<i64>, String>> {
     Some(Err(objection.reason(0).message))
 }
@@ -106,12 +106,12 @@ fn an_offer_by_a_published_key_proves() {
 #[test]
 fn an_offer_by_a_key_that_the_name_does_not_publish_proves_nothing() {
     let (key, other) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
-    // The thief's offer pays whom the entry pays, and is signed by the thief.
+    // The thief's offer pays the same payee as the entry, but is signed by the thief.
     assert_eq!(proven(eip712(payload(), THIEF), &keys(&key)), unproven());
     assert_eq!(proven(jws(&header(), &payload(), &other), &keys(&key)), unproven());
     assert_eq!(proven(eip712(payload(), PAYEE), &SignerKeys::default()), unproven());
     assert_eq!(proven(jws(&header(), &payload(), &key), &payee_only()), unproven());
-    // A key that the offer brings is not looked at.
+    // A key in the offer itself is ignored.
     let mut brought = header();
     brought["jwk"] = other.public().to_jwk();
     brought["kid"] = format!("did:jwk:{}", other.public().id()).into();
@@ -181,7 +181,7 @@ fn addresses_and_urls_are_compared_by_what_they_are() {
     assert!(!is_same("https://a.example/x", "https://a.example/x?y") && !is_same("no url", "none"));
 }
 
-/// Sellers sign the resource that their terms name, or the URL that was asked for.
+/// Sellers sign the resource in their terms or the URL that was requested.
 #[test]
 fn an_offer_is_for_one_of_the_resources() {
     let key = SigningKey::generate().unwrap();
@@ -214,7 +214,7 @@ fn what_is_signed_is_what_is_stated() {
     let key = SigningKey::generate().unwrap();
     let signature = eip712(with("amount", "1".into()), PAYEE)["signature"].clone();
     let changed = json!({"format": "eip712", "payload": payload(), "signature": signature});
-    // Whose signature it would be, is anybody's guess.
+    // The signature recovers to an arbitrary address.
     assert_eq!(proven(changed, &keys(&key)), unproven());
     let compact = |offer: &Value| offer["signature"].as_str().unwrap().to_owned();
     let (cheap, dear) = (jws(&header(), &with("amount", "1".into()), &key), jws(&header(), &payload(), &key));
@@ -231,7 +231,7 @@ fn a_signature_that_no_key_makes_is_invalid() {
     let digits = &good["signature"].as_str().unwrap()[2..];
     let high = {
         let signature = alloy_primitives::Signature::from_raw(&alloy_primitives::hex::decode(digits).unwrap()).unwrap();
-        // The other of the two signatures that recover to the same key.
+        // The second signature that recovers to the same key.
         let order: U256 = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141".parse().unwrap();
         let other = alloy_primitives::Signature::new(signature.r(), order - signature.s(), !signature.v());
         alloy_primitives::hex::encode_prefixed(other.as_bytes())
@@ -268,7 +268,8 @@ fn a_signature_that_no_key_makes_is_invalid() {
     );
 }
 
-/// Which key a name publishes can be unknown. What no published key could have signed is a stranger's all the same.
+/// It may be unknown which key a name publishes. A signature that no published key can have made is a third party's
+/// regardless.
 #[test]
 fn an_offer_is_open_where_its_signer_could_not_be_found_out() {
     let key = SigningKey::generate().unwrap();
@@ -395,7 +396,7 @@ fn so_many_offers_and_signatures_are_looked_at() {
     assert!(behind(&stranger, MAX_SIGNATURES - 1) && !behind(&stranger, MAX_SIGNATURES));
 }
 
-/// Case of hex digits, white space and what is not signed may change.
+/// The case of hexadecimal digits, white space and unsigned members may change.
 #[test]
 fn no_changed_byte_of_an_offer_proves_anything_else() {
     let key = SigningKey::generate().unwrap();

@@ -1,5 +1,5 @@
-//! Does a decision that was kept follow from what was asked? The terms as they came tell its price, payee and URL. They
-//! do not tell what the payer permitted, nor how the payee was proven.
+//! Checks that a stored decision follows from its request. The unmodified terms determine its price, payee and URL, but
+//! neither what the payer permitted nor how the payee was proven.
 
 use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
@@ -12,10 +12,10 @@ use crate::route::Route;
 use crate::terms::{Entry, Price};
 
 impl Decided {
-    /// Holds the decision against what was asked.
+    /// Compares the decision with the request.
     ///
     /// # Errors
-    /// What of it does not follow, in words.
+    /// The part of the decision that does not follow from the request, in words.
     pub fn follows_from(&self, asked: &DecisionRequest) -> Result<(), &'static str> {
         if mutant!("kept-decisions-are-believed") {
             return Ok(());

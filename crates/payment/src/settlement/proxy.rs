@@ -1,4 +1,4 @@
-//! What a call of x402's proxy of Permit2 (`x402ExactPermit2Proxy`) settles.
+//! Decodes calls to the x402 proxy for Permit2 (`x402ExactPermit2Proxy`).
 
 use alloy_sol_types::{SolCall as _, sol};
 
@@ -34,8 +34,8 @@ sol! {
     );
 }
 
-/// The permit that this call settles; `None` where it settles none. Reads as the contract does: what stands behind the
-/// arguments is passed over. Takes time and memory in proportion to the input, of which one argument alone is copied.
+/// The permit that this call settles, or `None`. Like the contract, ignores data after the arguments. Takes time and
+/// memory proportional to the input, and copies only one argument.
 pub(super) fn settled(input: &[u8]) -> Option<settleCall> {
     if let Ok(call) = settleCall::abi_decode_validate(input) {
         return Some(call);

@@ -44,7 +44,7 @@ fn by_permit() -> Value {
     json!({"x402Version": 2, "accepted": accepted(json!({"assetTransferMethod": "permit2"})), "payload": payload})
 }
 
-/// A header of version 1, which names no asset.
+/// A version 1 header, which contains no asset.
 fn by_version_1() -> Value {
     let mut payment = by_authorization();
     payment.as_object_mut().expect("an object").remove("accepted");
@@ -110,7 +110,7 @@ fn execution(logs: Vec<Log>) -> Execution {
     Execution { transaction: TRANSACTION, block, index: 0, has_succeeded: true, to, input, logs }
 }
 
-/// Code and place of what stands against a settlement.
+/// The code and place of the objection to a settlement.
 fn objection(of: Result<impl Sized, Box<Reason>>) -> Option<(Code, String)> {
     of.err().map(|reason| (reason.code, reason.place.unwrap_or_default()))
 }
@@ -244,7 +244,7 @@ fn a_decision_that_allows_nothing_is_about_no_purchase() {
 fn what_was_bought_is_what_was_decided_and_who_has_paid() {
     let whole = with_decision(&decision(), &by_authorization());
     let bought = whole.bought().expect("there is a decision");
-    // The document's own digest, whatever it calls itself.
+    // The digest of the document itself, regardless of its `id`.
     assert_ne!(bought.decision, "sha256:00");
     assert!(bought.decision.parse::<Digest>().is_ok(), "{}", bought.decision);
     assert_eq!(bought.name.as_str(), "a.eth");
@@ -256,7 +256,7 @@ fn what_was_bought_is_what_was_decided_and_who_has_paid() {
     assert_eq!(purchase(&by_authorization(), &reply()).bought(), None);
 }
 
-/// A receipt that is older is one of another purchase.
+/// An older receipt belongs to another purchase.
 #[test]
 fn nothing_was_bought_before_the_decision_was_made_and_the_payment_permitted() {
     let mut ends = decision();
@@ -333,7 +333,8 @@ fn an_older_transfer_of_the_same_amount_settles_nothing() {
     }
 }
 
-/// The payer has permitted two payments, and one transfer of the same amount was made: it pays for one call, not for two.
+/// The payer has permitted two payments, and a single transfer of the amount was made. It pays for one call, not for
+/// two.
 #[test]
 fn one_transfer_by_two_authorizations_settles_neither() {
     let other = B256::repeat_byte(8);
@@ -361,19 +362,19 @@ fn logs_of_another_form_do_not_count() {
     assert_eq!(found, is(Code::SettlementMismatch, "log: Transfer"));
 }
 
-/// The call of the proxy, as the published facilitator makes it (`@x402/evm` 2.27.0) for [`by_permit`].
+/// The call to the proxy that the published facilitator makes (`@x402/evm` 2.27.0) for [`by_permit`].
 const SETTLE: &str = include_str!("settle.hex");
 
 fn settle() -> Vec<u8> {
     alloy_primitives::hex::decode(SETTLE.trim()).expect("hex digits")
 }
 
-/// As a facilitator makes it that lets the payer's signature approve Permit2 too.
+/// The call of a facilitator that uses the payer's signature to approve Permit2 as well.
 fn settle_with_permit() -> Vec<u8> {
     let [value, deadline, r, s, v] = [AMOUNT, 1_800_000_000, 1, 2, 27].map(U256::from);
     let permit2612 = [value, deadline, r, s, v].map(|word| word.to_be_bytes::<32>()).concat();
     let mut arguments = settle()[4..].to_vec();
-    // The signature's place among the arguments, of which there are five words more.
+    // The offset of the signature: there are five more words of arguments.
     arguments[7 * 32 + 30..8 * 32].copy_from_slice(&[0x01, 0xa0]);
     [&[0xfa, 0x34, 0x03, 0x78][..], &permit2612, &arguments].concat()
 }
@@ -403,7 +404,7 @@ fn a_permit_is_settled_by_its_proxy_alone() {
     }
 }
 
-/// Another payment of the same payer, with this payment's signature behind it: nothing but the arguments counts.
+/// Another payment of the same payer, followed by this payment's signature. Only the arguments count.
 #[test]
 fn a_call_that_merely_carries_the_signature_settles_nothing() {
     let other =
@@ -506,7 +507,7 @@ fn a_decision_holds_until_its_end() {
     assert_eq!(at("2026-01-01T00:05:31Z"), (None, Some("decision: /valid_until".to_owned())));
 }
 
-/// Else one payment would serve every purchase from then on.
+/// Otherwise one payment could serve for every later purchase.
 #[test]
 fn what_was_settled_before_a_decision_was_not_bought_on_it() {
     let at = |decision: &Value, time: &str| {
@@ -527,7 +528,7 @@ fn what_was_settled_before_a_decision_was_not_bought_on_it() {
     assert_eq!(objection.code, Code::SettlementUnproven);
 }
 
-/// Which of them was paid is not told.
+/// The document does not state which entry was paid.
 #[test]
 fn a_decision_about_several_entries_tells_only_the_first() {
     let mut several = decision();

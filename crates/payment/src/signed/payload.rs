@@ -1,5 +1,5 @@
-//! The signed part of a payment header. It has the members that the SDKs write and no other: whatever else stood there
-//! could permit something too.
+//! The signed part of a payment header. It has only the members that the SDKs write, since any other member might
+//! permit something too.
 
 use alloy_primitives::{Address, B256, U256};
 use serde::Deserialize;
@@ -76,7 +76,7 @@ pub(super) struct Witness {
 }
 
 impl Authorization {
-    /// What is signed.
+    /// The message to sign.
     pub(super) const fn message(&self) -> typed_data::TransferWithAuthorization {
         typed_data::TransferWithAuthorization {
             from: self.from,
@@ -90,7 +90,7 @@ impl Authorization {
 }
 
 impl Permit {
-    /// What is signed.
+    /// The message to sign.
     pub(super) const fn message(&self) -> typed_data::PermitWitnessTransferFrom {
         let Permitted { token, amount } = self.permitted;
         typed_data::PermitWitnessTransferFrom {

@@ -1,5 +1,4 @@
-//! What a payment header permits: payer, payee, asset, amount, and the method of transfer. Its signature is not checked
-//! here.
+//! What a payment header permits: payer, payee, asset, amount, and transfer method. The signature is not verified here.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::Serialize;
@@ -12,8 +11,8 @@ use crate::forms;
 use crate::network::Network;
 use crate::terms::{self, Price, Transfer, Version};
 
-/// Longest signature of a permit, in bytes. That of a key has 65; contract wallets (EIP-1271) take some for each owner, and
-/// what deploys them (EIP-6492) about a kilobyte.
+/// Longest signature of a permit, in bytes. The signature of a key has 65 bytes. Contract wallets (EIP-1271) add some
+/// for each owner, and their deployment data (EIP-6492) adds about a kilobyte.
 const MAX_PERMIT_SIGNATURE_BYTES: usize = 4096;
 
 /// A payment that a header permits.
@@ -21,7 +20,7 @@ const MAX_PERMIT_SIGNATURE_BYTES: usize = 4096;
 pub(crate) struct Permission {
     pub(crate) version: Version,
     pub(crate) network: Network,
-    /// The asset's contract. The header of version 1 names none.
+    /// The asset's contract. A version 1 header does not contain it.
     pub(crate) asset: Option<Address>,
     pub(crate) payer: Address,
     pub(crate) pay_to: Address,
@@ -31,30 +30,30 @@ pub(crate) struct Permission {
     pub(crate) accepted: Option<Price>,
 }
 
-/// What moves the asset.
+/// The authorisation that moves the asset.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "transfer", rename_all = "lowercase")]
 pub enum Permit {
     /// `transferWithAuthorization` of the asset.
     Eip3009 {
-        /// The authorisation's.
+        /// The nonce of the authorisation.
         nonce: B256,
     },
-    /// The canonical proxy of Permit2.
+    /// A permit for the canonical Permit2 proxy.
     Permit2 {
-        /// The permit's.
+        /// The nonce of the permit.
         #[serde(serialize_with = "forms::in_decimal")]
         nonce: U256,
-        /// The payer's.
+        /// The payer's signature.
         signature: Bytes,
     },
 }
 
 impl Permission {
-    /// Reads a header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1).
+    /// Parses a header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1).
     ///
     /// # Errors
-    /// `payment-signature-mismatch`, where it is no payment header of the scheme `exact`.
+    /// `payment-signature-mismatch` if it is not a payment header of the scheme `exact`.
     pub(crate) fn of_header(header: &str) -> Result<Self, Box<Reason>> {
         let payment = decode_header(header)?;
         let number = payment.get("x402Version");

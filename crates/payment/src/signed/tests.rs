@@ -9,8 +9,8 @@ use crate::testing::{PAYEE, PAYER, THIEF, address_of, price, sign};
 
 const NOW: u64 = 1_767_225_600;
 
-/// Payments of 0.01 USDC on Base Sepolia that `@x402/evm` 2.27.0 (EIP-3009, Permit2) and `x402` 1.2.0 (version 1) made
-/// at [`NOW`] with the first two development accounts of anvil.
+/// Payments of 0.01 USDC on Base Sepolia made by `@x402/evm` 2.27.0 (EIP-3009, Permit2) and `x402` 1.2.0 (version 1) at
+/// [`NOW`], with the first two development accounts of anvil.
 const PAYMENTS: &str = include_str!("payments.json");
 
 fn payment_of_sdk(index: usize) -> Value {
@@ -33,7 +33,7 @@ fn check(header: &str, terms: &Terms, price: &Price, now: Timestamp) -> Result<(
     PaymentHeader::read(header, terms)?.check(&entry(price), price, &usdc(), now)
 }
 
-/// The entry of version 2 that states the price.
+/// The version 2 entry with this price.
 fn entry(price: &Price) -> Value {
     let mut entry = json!({
         "scheme": "exact", "network": price.network, "amount": price.amount.to_string(),
@@ -46,7 +46,7 @@ fn entry(price: &Price) -> Value {
     entry
 }
 
-/// Where the header differs from the price; nowhere, if it is let out.
+/// Where the header differs from the price. `None` if it is accepted.
 fn found(payment: &Value, version: Version, price: &Price) -> Option<String> {
     found_at(payment, version, price, NOW)
 }
@@ -83,7 +83,7 @@ fn permit_price() -> Price {
     Price { transfer: Transfer::Permit2, ..price() }
 }
 
-/// An honest payload for EIP-3009, changed and then signed by the payer in this domain.
+/// An honest EIP-3009 payload, changed and then signed by the payer in this domain.
 fn eip3009_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value)) -> Value {
     let mut payload = json!({"signature": "", "authorization": {
         "from": address_of(PAYER).to_string(), "to": address_of(PAYEE).to_string(), "value": "10000",
@@ -99,7 +99,7 @@ fn eip3009(change: impl Fn(&mut Value)) -> Value {
     eip3009_in(&typed_data::of_asset(&usdc(), &price()), change)
 }
 
-/// As [`eip3009_in`], for Permit2.
+/// Like [`eip3009_in`], for Permit2.
 fn permit2_in(domain: &alloy_sol_types::Eip712Domain, change: impl Fn(&mut Value)) -> Value {
     let mut payload = json!({"signature": "", "permit2Authorization": {
         "from": address_of(PAYER).to_string(), "spender": PERMIT2_PROXY.to_string(), "nonce": "5",
@@ -118,7 +118,7 @@ fn permit2(change: impl Fn(&mut Value)) -> Value {
 
 fn unchanged(_: &mut Value) {}
 
-/// The place of a member of the authorisation.
+/// The JSON Pointer of a member of the authorisation.
 fn of(payload: &str, member: &str) -> Option<String> {
     Some(format!("/payload/{payload}/{member}"))
 }
@@ -320,7 +320,7 @@ fn no_further_signature_of_the_payer_leaves_with_the_header() {
     ] {
         assert_eq!(with(further.clone()), place, "{further}");
     }
-    // What the seller said is repeated by every client.
+    // Every client repeats the seller's extensions.
     assert_eq!(with(demanded.clone()), None);
     for echo in [
         json!({"bazaar": {"number": 1}}),
@@ -368,7 +368,7 @@ fn nothing_leaves_beside_what_x402_has() {
     }
 }
 
-/// The client in Python writes every member that its model has, those without a value as `null`.
+/// The Python client writes every member of its model, and those without a value as `null`.
 #[test]
 fn echo_that_differs_by_nulls_alone_is_an_echo() {
     let price = price_of_sdk(Transfer::Eip3009);
@@ -401,7 +401,7 @@ fn echo_that_differs_by_nulls_alone_is_an_echo() {
     }
 }
 
-/// They drop what they do not know, write numbers in their own way, and name what is missing by its default.
+/// Clients drop unknown members, use their own number notation, and write defaults for missing members.
 #[test]
 fn what_clients_make_of_the_terms_is_let_out() {
     let price = price_of_sdk(Transfer::Eip3009);
@@ -424,7 +424,7 @@ fn what_clients_make_of_the_terms_is_let_out() {
     assert!(of(json!({})) && !of(json!({"permit": "0x"})) && !of(json!([])));
 }
 
-/// A seller that demands the same in both versions is paid by clients of either.
+/// Clients of either version can pay a seller that demands the same in both.
 #[test]
 fn terms_in_both_versions_are_paid_in_either() {
     let price = price_of_sdk(Transfer::Eip3009);
@@ -444,7 +444,7 @@ fn terms_in_both_versions_are_paid_in_either() {
 fn a_header_that_cannot_be_decoded_is_not_let_out() {
     let good = STANDARD.encode(eip3009(unchanged).to_string());
     let twice = eip3009(unchanged).to_string().replacen("{\"payload\"", "{\"x402Version\":2,\"payload\"", 1);
-    // Three bytes are four characters in base64.
+    // Three bytes are four base64 characters.
     let of_length = |bytes: usize| STANDARD.encode(format!("{:bytes$}", eip3009(unchanged).to_string()));
     let (longest, long) = (of_length(MAX_HEADER_BYTES / 4 * 3), of_length(MAX_HEADER_BYTES / 4 * 3 + 1));
     let checked = |header: &str| check(header, &terms(Version::V2, json!({})), &price(), at(NOW));

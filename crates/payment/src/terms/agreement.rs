@@ -1,4 +1,4 @@
-//! One reply, one demand: whether every place of a reply that carries terms demands what the judged terms demand.
+//! Checks that every place in a reply that contains terms demands the same payment as the judged terms.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,10 +17,10 @@ use super::{Entry, Terms, Transfer, Version};
 use crate::network::Network;
 
 impl Terms {
-    /// These terms, if the places demand nothing else.
+    /// Returns these terms if no place demands anything else.
     ///
     /// # Errors
-    /// `payment-terms-ambiguous`, saying which place differs, and in which member.
+    /// `payment-terms-ambiguous`, with the place and member that differ.
     pub(super) fn agreed(self, places: &[TermsPlace<'_>]) -> Result<Self, Box<Reason>> {
         if places.is_empty() {
             return Ok(self);
@@ -49,8 +49,8 @@ impl Terms {
     }
 }
 
-/// What an entry demands, as JSON in words that versions 1 and 2 share. Those of an entry with a checked price are the
-/// price's; others are compared as they are written.
+/// An entry's demand as JSON, in the terminology shared by versions 1 and 2. If the price was checked, its values are
+/// used; otherwise the values are compared as written.
 #[derive(PartialEq, Eq)]
 struct Outline<'e>([(&'static str, Cow<'e, str>); 8]);
 
@@ -93,7 +93,7 @@ impl<'e> Outline<'e> {
         ])
     }
 
-    /// How this entry, at a place, differs from the one that is most like it.
+    /// Reports how this entry at `place` differs from the most similar one.
     fn differs(&self, own: &[Self], version: Version, place: &str) -> Box<Reason> {
         let differing = |like: &&Self| like.0.iter().zip(&self.0).filter(|(like, this)| like != this).count();
         let nearest = own.iter().min_by_key(differing).map_or([].as_slice(), |nearest| nearest.0.as_slice());
@@ -112,7 +112,7 @@ fn quoted(text: impl Display) -> Cow<'static, str> {
     format!("\"{text}\"").into()
 }
 
-/// The amount's name in version 2.
+/// The name of the amount in version 2.
 const AMOUNT: &str = "amount";
 
 const fn amount_of(version: Version) -> &'static str {
@@ -130,7 +130,7 @@ fn unreadable(place: &TermsPlace<'_>, reason: &Reason) -> Box<Reason> {
     Box::new(ambiguous)
 }
 
-/// The value without the members that are `null`: x402's schemas let sellers and clients write an absent member so.
+/// The value without its `null` members: the schemas of x402 let sellers and clients write an absent member as `null`.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,5 +1,5 @@
-//! Demands of other payment protocols beside the terms of x402. What they ask for is not checked, and a client that speaks
-//! both protocols may prefer the other one.
+//! Detects demands of other payment protocols next to x402 terms. Their contents are not checked, and a client that
+//! supports both protocols may prefer the other one.
 
 use serde_json::{Map, Value};
 
@@ -7,23 +7,23 @@ use clresolve_core::reason::Reason;
 
 use super::reading::ambiguous;
 
-/// Headers in which a server challenges its client (RFC 9110, section 11.6 and 11.7).
+/// Headers with which a server challenges its client (RFC 9110, sections 11.6 and 11.7).
 pub(super) const HEADERS: [&str; 2] = ["WWW-Authenticate", "Proxy-Authenticate"];
 
-/// Authentication schemes that ask for a payment: that of the Machine Payments Protocol, and Lightning's.
+/// Authentication schemes that demand a payment: that of the Machine Payments Protocol, and those of Lightning.
 const SCHEMES: [&str; 3] = ["Payment", "L402", "LSAT"];
 
-/// Before the names of the Machine Payments Protocol in `_meta` of an MCP message.
+/// The prefix of Machine Payments Protocol names in `_meta` of an MCP message.
 const META_PREFIX: &str = "org.paymentauth/";
 
-/// The one of these names that asks for nothing and permits nothing.
+/// The only one of these names that neither demands nor permits a payment.
 const META_RECEIPT: &str = "org.paymentauth/receipt";
 
-/// The codes of JSON-RPC errors that carry challenges of the Machine Payments Protocol: a payment is required, or the one
-/// that was sent did not verify. Its clients pay after either.
+/// The JSON-RPC error codes that carry challenges of the Machine Payments Protocol: a payment is required, or the
+/// payment that was sent did not verify. Its clients pay after either.
 const ERROR_CODES: [i64; 2] = [-32042, -32043];
 
-/// Refuses headers that hold a payment challenge.
+/// Rejects headers that contain a payment challenge.
 pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reason>> {
     for (name, value) in headers {
         let Some(header) = HEADERS.into_iter().find(|header| header.eq_ignore_ascii_case(name)) else { continue };
@@ -38,7 +38,7 @@ pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reas
     Ok(())
 }
 
-/// Refuses a tool's result, or the JSON-RPC error in its place, that holds a payment challenge.
+/// Rejects a tool's result, or the JSON-RPC error in its place, if it contains a payment challenge.
 pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
     if let Some(Value::Object(meta)) = result.get("_meta") {
         check_meta(meta)?;
@@ -54,7 +54,7 @@ pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
     Ok(())
 }
 
-/// Refuses `_meta` of an MCP message, in either direction, that challenges or pays by another protocol.
+/// Rejects `_meta` of an MCP message, in either direction, if it contains a challenge or payment of another protocol.
 ///
 /// # Errors
 /// `payment-terms-ambiguous`.
@@ -66,7 +66,7 @@ pub fn check_meta(meta: &Map<String, Value>) -> Result<(), Box<Reason>> {
     Err(Box::new(ambiguous(&place, message).expected("no such member").observed(clresolve_core::text::excerpt(name))))
 }
 
-/// The payment scheme that a header's value challenges with, read by RFC 9110 and as loosely as a client may read it.
+/// The payment scheme of a challenge in a header's value, parsed both by RFC 9110 and as leniently as a client might.
 fn payment_scheme(value: &str) -> Option<&'static str> {
     let strictly = challenges(value).find_map(|challenge| {
         let (token, rest) = challenge.split_at(token_length(challenge));
@@ -76,7 +76,7 @@ fn payment_scheme(value: &str) -> Option<&'static str> {
     strictly.or_else(|| loosely(value))
 }
 
-/// The elements of a list, which commas separate outside of quoted texts.
+/// The elements of a list, separated by commas outside quoted strings.
 fn challenges(value: &str) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let elements = value.split(move |character: char| {
@@ -92,8 +92,8 @@ fn challenges(value: &str) -> impl Iterator<Item = &str> {
     elements.map(str::trim)
 }
 
-/// A scheme with a parameter behind it, wherever it stands: clients that search the value by a pattern find it in quoted
-/// texts too.
+/// A scheme that is followed by a parameter, anywhere in the value: clients that search by a pattern find it inside
+/// quoted strings too.
 fn loosely(value: &str) -> Option<&'static str> {
     let mut rest = value;
     while !rest.is_empty() {
@@ -107,7 +107,7 @@ fn loosely(value: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether a parameter follows, behind white space.
+/// Whether a parameter follows after white space.
 fn has_parameter(behind: &str) -> bool {
     let parameter = behind.trim_start();
     let (name, equals) = parameter.split_at(token_length(parameter));
@@ -122,7 +122,7 @@ fn ends_with(token: &str, scheme: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(scheme))
 }
 
-/// Length of the token (RFC 9110, section 5.6.2) that a text begins with.
+/// Length of the token (RFC 9110, section 5.6.2) at the start of a text.
 fn token_length(text: &str) -> usize {
     let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     text.bytes().position(|byte| !is_token(&byte)).unwrap_or(text.len())

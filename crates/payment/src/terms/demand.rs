@@ -1,4 +1,4 @@
-//! What a seller demands, as a type.
+//! The types of a seller's demand.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use clresolve_core::reason::Reason;
 
 use crate::network::Network;
 
-/// Most entries of terms: a seller that takes every asset of the built-in table stays below it.
+/// Most entries of terms: a seller that accepts every asset of the built-in table stays below it.
 pub const MAX_ENTRIES: usize = 32;
 
 /// A version of x402.
@@ -22,7 +22,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version as `x402Version` states it.
+    /// The value of `x402Version`.
     pub const fn number(self) -> u64 {
         match self {
             Self::V1 => 1,
@@ -31,35 +31,36 @@ impl Version {
     }
 }
 
-/// What a seller demands.
+/// The terms that a seller demands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// The version of x402 that they are written in.
+    /// The x402 version of the terms.
     pub version: Version,
-    /// Whether the body beside terms of version 2 demands the same in version 1, so that clients of either can pay.
+    /// Whether the reply contains version 2 terms and equal version 1 terms in its body, so that clients of either
+    /// version can pay.
     pub also_v1: bool,
-    /// Indexes in `entries` at which another place of the reply has another one of the entries. A client that reads the
-    /// other place means that one by the index.
+    /// Indices of `entries` where another place of the reply has a different one of these entries. A client that reads
+    /// the other place uses the index for that entry.
     pub moved: BTreeSet<usize>,
-    /// `resource`, as it came; none in version 1, where each entry has its own.
+    /// The unmodified `resource`. `None` in version 1, where each entry has its own.
     pub resource: Option<Value>,
-    /// Ways to pay, of which the client chooses one; at least one, at most [`MAX_ENTRIES`].
+    /// The payment options, of which the client chooses one; between one and [`MAX_ENTRIES`].
     pub entries: Vec<Entry>,
-    /// `extensions`, as they came; none in version 1.
+    /// The unmodified `extensions`. Empty in version 1.
     pub extensions: Map<String, Value>,
-    /// What stands under `extensions["offer-receipt"].info.offers`, as it came.
+    /// The unmodified contents of `extensions["offer-receipt"].info.offers`.
     pub offers: Vec<Value>,
 }
 
-/// One way to pay.
+/// One payment option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The entry, as it came.
+    /// The unmodified entry.
     pub json: Value,
     /// What is paid for: `resource.url` of the terms, in version 1 `resource` of the entry.
     pub resource: Option<String>,
-    /// The price. Else why the entry states none that is checked: `payment-terms-malformed`,
-    /// `payment-scheme-unchecked`, or `payment-network-mismatch` for a network that is no EVM chain.
+    /// The price, or why the entry has no price that can be checked: `payment-terms-malformed`,
+    /// `payment-scheme-unchecked`, or `payment-network-mismatch` for a network that is not an EVM chain.
     pub price: Result<Price, Box<Reason>>,
 }
 
@@ -74,30 +75,30 @@ pub struct Price {
     pub amount: U256,
     /// The asset's contract.
     pub asset: Address,
-    /// Who is paid.
+    /// The payee.
     pub pay_to: Address,
-    /// For how many seconds an authorisation is to be valid.
+    /// How many seconds an authorisation must be valid.
     pub max_timeout_seconds: u64,
-    /// How the asset is moved.
+    /// The transfer method.
     pub transfer: Transfer,
-    /// The asset's EIP-712 domain, where the seller states it.
+    /// The asset's EIP-712 domain, if the seller states it.
     pub domain: StatedDomain,
 }
 
-/// What a seller states of the EIP-712 domain of its asset.
+/// The parts of the asset's EIP-712 domain that a seller states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatedDomain {
-    /// `extra.name`.
+    /// The value of `extra.name`.
     pub name: Option<String>,
-    /// `extra.version`.
+    /// The value of `extra.version`.
     pub version: Option<String>,
 }
 
-/// How an asset is moved.
+/// The transfer method of an asset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// `transferWithAuthorization` of the asset itself (EIP-3009).
     Eip3009,
-    /// The canonical Permit2 proxy of x402.
+    /// The canonical x402 proxy for Permit2.
     Permit2,
 }

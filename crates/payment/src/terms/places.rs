@@ -1,4 +1,4 @@
-//! Where terms stand in a reply. Clients differ in the place that they read, so every place has to be found.
+//! Finds every place in a reply that contains terms. Clients read different places, so all of them matter.
 
 use serde_json::{Map, Value};
 
@@ -7,46 +7,46 @@ use clresolve_core::reason::Reason;
 
 use super::reading::{ambiguous, folded, is_spelling_of, member_in_any_case};
 
-/// Most places of one reply that are compared. Published sellers write three.
+/// Most places per reply that are compared. Published sellers write three.
 pub(super) const MAX_PLACES: usize = 8;
 
-/// Where published clients look for terms in the result of an MCP tool, beside the texts of its content. `error` is that of
-/// JSON-RPC.
+/// Where published clients look for terms in the result of an MCP tool, apart from the texts of its content. `error` is
+/// the JSON-RPC error.
 const OF_RESULT: [&str; 4] = ["/structuredContent", "/_meta/x402~1error", "/paymentRequired", "/error/data"];
 
-/// Members of a tool's result, of an error in its place, and of a part of its content, by which clients find terms.
+/// Members by which clients find terms: of a tool's result, of an error in its place, and of a part of its content.
 const MEMBERS: [&str; 9] =
     ["content", "structuredContent", "_meta", "x402/error", "paymentRequired", "error", "data", "resource", "text"];
 
-/// Members of which every entry has one, in either version.
+/// Every entry has at least one of these members, in either version.
 const OF_ENTRY: [&str; 3] = ["payTo", "amount", "maxAmountRequired"];
 
 /// A place that demands a payment.
 pub(super) struct TermsPlace<'v> {
-    /// How messages name it.
+    /// The name of the place in messages.
     pub(super) name: String,
     pub(super) document: &'v Value,
-    /// Whether published clients read terms there. Terms in another place are compared, and never judged.
+    /// Whether published clients read terms there. Terms in other places are compared but never judged.
     pub(super) is_read: bool,
 }
 
-/// A text of a tool's result that a client may parse, and its JSON Pointer.
+/// A text of a tool's result that a client may parse, with its JSON Pointer.
 pub(super) type Text = (String, Result<Value, JsonError>);
 
-/// The places of one document, which messages name `name`. Clients read its root alone.
+/// The places of one document, called `name` in messages. Clients read only its root.
 ///
 /// # Errors
-/// `payment-terms-ambiguous`, where there are more than [`MAX_PLACES`].
+/// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn of_document<'v>(document: &'v Value, name: &str) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
     let mut search = Search { path: name.to_owned(), found: Vec::new(), is_read: &|path| path == name };
     search.visit(document);
     at_most(search.found)
 }
 
-/// The places of a tool's result: those of itself, then those of its texts.
+/// The places of a tool's result: those in the result itself, then those in its texts.
 ///
 /// # Errors
-/// `payment-terms-ambiguous`, where there are more than [`MAX_PLACES`].
+/// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn of_result<'v>(result: &'v Value, texts: &'v [Text]) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
     let mut search = Search { path: String::new(), found: Vec::new(), is_read: &|path| OF_RESULT.contains(&path) };
     search.visit(result);
@@ -56,13 +56,13 @@ pub(super) fn of_result<'v>(result: &'v Value, texts: &'v [Text]) -> Result<Vec<
             places.extend(of_document(text, name)?);
         }
     }
-    // The specification's place comes first, so that messages hold the others against it.
+    // The place in the specification comes first, so that messages compare the others with it.
     places.sort_by_key(|place| OF_RESULT.iter().position(|known| *known == place.name).unwrap_or(OF_RESULT.len()));
     at_most(places)
 }
 
-/// Refuses a result with a member that some clients read and others pass over, because it is spelt in another case.
-/// The tool's own data, below `structuredContent`, is not looked at.
+/// Rejects a result with a member that only some clients recognise, because its name has a different case. The tool's
+/// own data below `structuredContent` is not checked.
 pub(super) fn check_spelling(result: &Value) -> Result<(), Box<Reason>> {
     let parts = result.get("content").and_then(Value::as_array).map_or(0, Vec::len);
     let of_part = |index| [format!("/content/{index}"), format!("/content/{index}/resource")];
@@ -86,10 +86,10 @@ fn at_most(places: Vec<TermsPlace<'_>>) -> Result<Vec<TermsPlace<'_>>, Box<Reaso
     if places.len() > MAX_PLACES { Err(too_many()) } else { Ok(places) }
 }
 
-/// The texts of a tool's result that could be terms in JSON, each read within the limits.
+/// The texts of a tool's result that could be JSON terms, each parsed within the limits.
 ///
 /// # Errors
-/// `payment-terms-ambiguous`, where there are more than [`MAX_PLACES`].
+/// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Reason>> {
     let parts = result.get("content").and_then(Value::as_array).map_or(0, Vec::len);
     let of_part = |index| [format!("/content/{index}/text"), format!("/content/{index}/resource/text")];
@@ -111,26 +111,26 @@ pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Rea
     Ok(texts)
 }
 
-/// Whether a lenient reader could find `accepts` in a text: as it is, or with escapes in it.
+/// Whether a lenient parser could find `accepts` in a text, either directly or with escape sequences.
 fn may_hold_terms(text: &str) -> bool {
     may_be_an_object(text.as_bytes()) && (folded(text).collect::<String>().contains("accepts") || text.contains('\\'))
 }
 
-/// Whether a lenient reader could take `text` for a JSON object: whether its first byte is a brace, after white space,
-/// byte order marks, and the zeros of UTF-16 and UTF-32.
+/// Whether a lenient parser could take `text` for a JSON object: whether its first byte is a brace, after white space,
+/// byte order marks, and the zero bytes of UTF-16 and UTF-32.
 pub(super) fn may_be_an_object(text: &[u8]) -> bool {
     const PASSED_OVER: [u8; 12] = *b" \t\n\r\x0b\x0c\0\xef\xbb\xbf\xfe\xff";
     text.iter().find(|byte| !PASSED_OVER.contains(byte)) == Some(&b'{')
 }
 
-/// A text that a client of x402 in Rust could read terms from although it is a list. Its types, which serde derives, take
-/// the values of their members in their order: the version, and `accepts` behind it.
+/// The list in `text`, if an x402 client in Rust could read terms from it. Types that derive serde's `Deserialize` also
+/// accept a list of their members' values in order: the version, then `accepts`.
 pub(super) fn listed_terms(text: &[u8], limits: Limits) -> Option<Value> {
     const MEMBER: &str = "list";
     if text.trim_ascii_start().first() != Some(&b'[') {
         return None;
     }
-    // The reader takes objects alone.
+    // The parser accepts only objects.
     let object = format!("{{\"{MEMBER}\":{}}}", std::str::from_utf8(text).ok()?);
     parse(object.as_bytes(), limits).ok()?.get_mut(MEMBER).map(Value::take).filter(is_listed_terms)
 }
@@ -145,7 +145,7 @@ fn too_many() -> Box<Reason> {
     Box::new(reason.expected(format!("at most {MAX_PLACES} places")))
 }
 
-/// A search through a document, which is nested no deeper than the reader of JSON permits.
+/// A search through a document. The JSON parser limits its depth.
 struct Search<'v, 'f> {
     path: String,
     found: Vec<TermsPlace<'v>>,
@@ -189,12 +189,12 @@ impl<'v> Search<'v, '_> {
     }
 }
 
-/// Whether `accepts` holds anything that a client could take for an entry. Where no client looks for terms, an entry is
-/// what states a payee or an amount.
+/// Whether `accepts` contains anything that a client could take for an entry. In places that no client reads, only
+/// objects that state a payee or an amount count as entries.
 fn demands_payment(members: &Map<String, Value>, is_read: bool) -> bool {
     let is_entry = |entry: &Value| match entry {
         Value::Object(entry) => is_read || OF_ENTRY.iter().any(|name| member_in_any_case(entry, name).next().is_some()),
-        // Clients in Rust read an entry from the list of its values, too.
+        // Clients in Rust also read an entry from a list of its values.
         Value::Array(_) => is_read,
         _ => false,
     };

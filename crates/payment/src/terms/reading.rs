@@ -1,5 +1,5 @@
-//! Terms as JSON, member by member. What is wrong within one entry is that entry's own; what is wrong around the entries
-//! is wrong with all of them.
+//! Parses terms from JSON, member by member. An error inside an entry affects only that entry; an error outside the
+//! entries affects all of them.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use super::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
 use crate::forms;
 use crate::network::Network;
 
-/// The one scheme that states a price.
+/// The only scheme that states a price.
 const EXACT: &str = "exact";
 
-/// The extension in which offers stand.
+/// The extension that contains offers.
 const OFFER_RECEIPT: &str = "offer-receipt";
 
-/// Members of terms and of entries. Go's `encoding/json` reads them in any [spelling](is_spelling_of).
+/// Members of terms and entries. Go's `encoding/json` accepts them in any [spelling](is_spelling_of).
 const MEMBERS: [&str; 11] = [
     "x402Version",
     "accepts",
@@ -34,10 +34,10 @@ const MEMBERS: [&str; 11] = [
     "extra",
 ];
 
-/// The terms in a document.
+/// Parses the terms in a document.
 ///
 /// # Errors
-/// `payment-terms-malformed`, or `payment-terms-ambiguous` where a member is spelt in another case.
+/// `payment-terms-malformed`, or `payment-terms-ambiguous` if the case of a member's name differs.
 pub(crate) fn terms(document: &Value) -> Result<Terms, Box<Reason>> {
     let document = JsonObject::of(document, String::new())?;
     document.check_case()?;
@@ -93,8 +93,8 @@ fn entry(json: &Value, version: Version, resource: Option<&str>, index: usize) -
     Entry { json: json.clone(), resource: resource.map(str::to_owned), price }
 }
 
-/// The price, if clients of this version sign for it. Version 1 has no other payload than that of EIP-3009, and its clients
-/// sign that one whatever `extra` says.
+/// The price, if clients of this version can sign for it. x402 v1 supports only EIP-3009; its clients sign EIP-3009
+/// regardless of `extra`.
 fn signable(price: Price, version: Version, place: &str) -> Result<Price, Box<Reason>> {
     if version == Version::V2 || price.transfer == Transfer::Eip3009 {
         return Ok(price);
@@ -103,11 +103,11 @@ fn signable(price: Price, version: Version, place: &str) -> Result<Price, Box<Re
     Err(Box::new(reason.expected("eip3009").observed("permit2")))
 }
 
-/// The price that an entry at `place` of a document states. Scheme and network come first: those of other schemes and
-/// networks write the rest in forms of their own.
+/// The price of an entry at `place` of a document. Checks scheme and network first, because other schemes and networks
+/// use different forms for the rest.
 ///
 /// # Errors
-/// As for [`Entry::price`].
+/// The errors of [`Entry::price`].
 pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Price, Box<Reason>> {
     let entry = JsonObject::of(entry, place)?;
     let scheme = entry.text("scheme")?;
@@ -154,7 +154,7 @@ fn network(entry: &JsonObject<'_>, version: Version) -> Result<(Network, u64), B
     })
 }
 
-/// Whether `name` could be a network of version 1, whose names are an open list without a grammar.
+/// Whether `name` could be a version 1 network. These names are an open list without a grammar.
 fn is_v1_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
@@ -179,7 +179,7 @@ fn domain(extra: &JsonObject<'_>) -> Result<StatedDomain, Box<Reason>> {
     Ok(StatedDomain { name: text("name")?, version: text("version")? })
 }
 
-/// An object of a document, and its JSON Pointer.
+/// An object of a document, with its JSON Pointer.
 struct JsonObject<'v> {
     members: &'v Map<String, Value>,
     place: String,
@@ -193,7 +193,7 @@ impl<'v> JsonObject<'v> {
         }
     }
 
-    /// Refuses a member that some clients read and others pass over.
+    /// Rejects a member that only some clients recognise, because its name has a different case.
     fn check_case(&self) -> Result<(), Box<Reason>> {
         for name in self.members.keys() {
             let Some(known) = MEMBERS.into_iter().find(|known| is_spelling_of(name, known)) else { continue };
@@ -218,7 +218,7 @@ impl<'v> JsonObject<'v> {
         Self::of(self.required(member, "an object")?, self.below(member))
     }
 
-    /// `null` counts as missing: x402's schemas let sellers write it, and every client reads it so.
+    /// Treats `null` as missing: the schemas of x402 let sellers write it, and every client interprets it that way.
     fn part(&self, member: &str) -> Result<Option<Self>, Box<Reason>> {
         self.present(member).map(|value| Self::of(value, self.below(member))).transpose()
     }
@@ -244,7 +244,7 @@ impl<'v> JsonObject<'v> {
         value.as_str().ok_or_else(|| self.wrong(member, "a text", shown(value)))
     }
 
-    /// A text in one of the forms of [`forms`].
+    /// Reads a text in one of the notations of [`forms`].
     fn read<T>(&self, member: &str, form: &str, read: fn(&str) -> Option<T>) -> Result<T, Box<Reason>> {
         let value = self.required(member, form)?;
         value.as_str().and_then(read).ok_or_else(|| self.wrong(member, form, shown(value)))
@@ -279,18 +279,18 @@ pub(super) fn ambiguous(place: &str, message: &str) -> Reason {
     Reason::new(Code::PaymentTermsAmbiguous).message(message).at(place)
 }
 
-/// The members of this name, in any spelling.
+/// The members with this name, in any spelling.
 pub(super) fn member_in_any_case<'v>(members: &'v Map<String, Value>, name: &str) -> impl Iterator<Item = &'v Value> {
     members.iter().filter(move |(member, _)| is_spelling_of(member, name)).map(|(_, value)| value)
 }
 
-/// Whether Go's `encoding/json` takes `member` for `name`, which is ASCII.
+/// Whether Go's `encoding/json` accepts `member` for `name`, which is ASCII.
 pub(super) fn is_spelling_of(member: &str, name: &str) -> bool {
     folded(member).eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 
-/// The letters, by Unicode's simple case folding as far as it leads to ASCII: the long s and the sign of the kelvin are
-/// letters, too.
+/// Folds letters to lower case, by Unicode's simple case folding as far as the result is ASCII: this includes the long
+/// s and the kelvin sign.
 pub(super) fn folded(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(|letter| match letter {
         '\u{17f}' => 's',
@@ -299,7 +299,7 @@ pub(super) fn folded(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// A value for a message: in itself if it is short, else what kind it is.
+/// Shows a value in a message: the value itself if it is short, else its kind.
 fn shown(value: &Value) -> String {
     if value.is_object() || value.is_array() { kind(value).to_owned() } else { excerpt(&value.to_string()) }
 }

@@ -20,13 +20,13 @@ fn entry() -> Value {
     })
 }
 
-/// Terms of version 2 with these entries.
+/// Version 2 terms with these entries.
 fn v2(accepts: Value) -> Value {
     let resource = json!({"url": "https://api.example.org/summarize/v1", "mimeType": "application/json"});
     json!({"x402Version": 2, "error": "payment required", "resource": resource, "accepts": accepts, "extensions": {}})
 }
 
-/// An entry as version 1 writes it.
+/// An entry in version 1 form.
 fn entry_v1() -> Value {
     let mut entry = entry();
     let members = entry.as_object_mut().unwrap();
@@ -41,7 +41,7 @@ fn v1(accepts: Value) -> Value {
     json!({"x402Version": 1, "error": "X-PAYMENT header is required", "accepts": accepts})
 }
 
-/// The document with another value, or without one, at a pointer.
+/// The document with another value at a pointer.
 fn with(mut document: Value, pointer: &str, value: Value) -> Value {
     let (parent, member) = pointer.rsplit_once('/').unwrap();
     document.pointer_mut(parent).unwrap()[member] = value;
@@ -68,7 +68,7 @@ fn headed(document: &Value, body: &str) -> Reply {
     reply(&[("payment-required", &encoded(document))], body)
 }
 
-/// The code, and where it was found.
+/// The code, with the place of the error.
 fn refused(terms: Result<Terms, Box<Reason>>) -> (Code, String) {
     let reason = terms.expect_err("it is refused");
     (reason.code, reason.place.expect("a place"))
@@ -78,7 +78,7 @@ fn malformed_at(place: &str) -> (Code, String) {
     (Code::PaymentTermsMalformed, place.to_owned())
 }
 
-/// What the one entry of terms of version 2 gives that has another value at a member.
+/// The price of version 2 terms whose only entry has another value at `member`.
 fn priced(member: &str, value: Value) -> Result<Price, (Code, String)> {
     let terms = Terms::of_value(&v2(json!([with(entry(), &format!("/{member}"), value)]))).unwrap();
     terms.entries.into_iter().next().unwrap().price.map_err(|reason| (reason.code, reason.place.unwrap()))
@@ -201,7 +201,7 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
         &with(terms.clone(), "/resource/url", "https://evil.example/summarize/v1".into()).to_string(),
         &with(honest.clone(), "/x402Version", "1".into()).to_string(),
         &with(terms.clone(), "/accepts/0/payTo", THIEF.into()).to_string(),
-        // What a lenient reader would make of these is not known.
+        // Lenient parsers may interpret these in any way.
         &stolen.to_string().replacen("accepts", "accepts\":[],\"accepts", 1),
         &format!("\u{feff} {stolen}"),
         &format!("{stolen} trailing"),
@@ -393,7 +393,7 @@ proptest! {
         changed[at] = byte;
         let header = STANDARD.encode(&changed);
         if let Ok(terms) = Terms::of_reply(&reply(&[("payment-required", &header)], "")) {
-            // Whoever reads the entry leniently sees what is stated here.
+            // A lenient parser reads the same values from the entry.
             let lax: Value = serde_json::from_slice(&changed).unwrap();
             if let Ok(price) = &terms.entries[0].price {
                 let entry = &lax["accepts"][0];

@@ -1,4 +1,4 @@
-//! What the worst questions are decided about.
+//! The scenario in which the most expensive requests are decided.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use jiff::Timestamp;
 
 use crate::kinds::{NAME, NETWORK, URL, USDC, VERB};
 
-/// What is known of an agent whose payee nothing but an offer could prove.
+/// Facts about an agent whose payee only an offer could prove.
 pub(crate) struct World {
     resolution: Resolution,
     limits: Limits,
@@ -52,13 +52,13 @@ impl World {
         }
     }
 
-    /// Decides the question. `None` where it is none.
+    /// Decides the request. `None` if it is not a valid request.
     #[inline(never)]
     pub(crate) fn judge_measured(&self, question: &[u8]) -> Option<Decision> {
         self.judge(question)
     }
 
-    /// The same, under a name that no counter looks for.
+    /// The same, under a name that the instruction counter ignores.
     #[inline(never)]
     pub(crate) fn judge(&self, question: &[u8]) -> Option<Decision> {
         let request = DecisionRequest::from_json(question).ok()?;

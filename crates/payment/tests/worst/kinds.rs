@@ -1,4 +1,4 @@
-//! The questions of full size that cost most to decide, by what is dear in them.
+//! The maximum-size requests that are most expensive to decide, by the cause of the cost.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -17,32 +17,32 @@ pub(crate) const URL: &str = "https://api.sandbox.example/summarize/v1";
 const SIGNATURE: &str = "0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798\
                          00000000000000000000000000000000000000000000000000000000000000011b";
 
-/// What is dear in a question.
+/// What makes a request expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// As many offers for each entry as are checked, each signed by a stranger.
+    /// The maximum number of checked offers per entry, each signed by a third party.
     Signatures,
-    /// The same behind long offers about other assets.
+    /// The same, preceded by long offers about other assets.
     Offers,
-    /// The same, each a JWS whose header and payload are long.
+    /// The same, as JWS with a long header and payload.
     Jws,
-    /// A payment header of full length that is held against every entry.
+    /// A payment header of maximum length that is compared with every entry.
     Signed,
-    /// Terms in the header and the same in the body, with as many values as are read.
+    /// The same terms in the header and the body, with the maximum number of values.
     Twice,
-    /// Entries that differ in everything, against a long URL.
+    /// Entries that differ in everything, compared with a long URL.
     Entries,
-    /// Short headers, as many as fit.
+    /// As many short headers as fit.
     Headers,
-    /// One long header's name with as many values as fit.
+    /// One header with a long name and as many values as fit.
     HeaderValues,
-    /// A selected entry with as many values as are read.
+    /// A selected entry with the maximum number of values.
     Selected,
-    /// Values in place of a selected entry, as many as fit.
+    /// As many values as fit in place of a selected entry.
     SelectedValues,
-    /// Limits that name as many networks as are read.
+    /// Limits that list the maximum number of networks.
     Networks,
-    /// Limits that name as many assets as are read.
+    /// Limits that list the maximum number of assets.
     Assets,
     /// A body in base64.
     Base64,
@@ -65,7 +65,7 @@ impl Kind {
         Self::Base64,
     ];
 
-    /// The question, filled up with space to the most that is read.
+    /// The request, padded with spaces to the maximum length.
     pub(crate) fn question(self) -> Vec<u8> {
         let mut text = self.text();
         assert!(text.len() <= MAX_REQUEST_BYTES, "{self:?}: {} bytes", text.len());
@@ -145,7 +145,7 @@ impl Kind {
     }
 }
 
-/// A way to pay that the operator's limits permit, to somebody whom the name does not name.
+/// An entry that the operator's limits permit, but whose payee the name does not publish.
 fn entry(index: usize) -> Value {
     json!({
         "scheme": "exact", "network": NETWORK, "amount": (10_000 + index).to_string(), "asset": USDC, "payTo": THIEF,
@@ -169,7 +169,7 @@ fn offer(url: &str, asset: &str) -> Value {
     })
 }
 
-/// Offers for the first entry that a key has signed which the name does not publish.
+/// Offers for the first entry, signed by a key that the name does not publish.
 fn stranger(count: usize) -> Vec<Value> {
     vec![json!({"format": "eip712", "payload": offer(URL, USDC), "signature": SIGNATURE}); count]
 }

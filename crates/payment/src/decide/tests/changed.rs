@@ -1,4 +1,4 @@
-//! Denials, with every change of one byte of the terms, and of what is published: none of them is allowed.
+//! Denials with every single-byte change of the terms and of published data: none of them is allowed.
 
 mod records;
 
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::{Case, PAYEE, THIEF, URL, USDC, agent_at};
 use crate::terms::{Entry, Reply, Terms, Version};
 
-/// The members whose bytes are changed in every denial, as version 2 and version 1 name them.
+/// The members whose bytes are changed in every denial, with their names in versions 1 and 2.
 const MEMBERS: [&str; 6] = ["amount", "maxAmountRequired", "payTo", "asset", "network", "maxTimeoutSeconds"];
 
-/// One thing that is wrong, far enough from what is right that no other byte could mend it, and its code.
+/// Wrong values with their codes. Each differs so much from the right value that changing a single byte cannot fix it.
 fn denials() -> [(&'static str, Value, &'static str); 5] {
     [
         ("payTo", json!(THIEF), "payee-mismatch"),
@@ -28,7 +28,7 @@ fn denials() -> [(&'static str, Value, &'static str); 5] {
     ]
 }
 
-/// The terms of an honest seller, with one member changed.
+/// The terms of an honest seller with one member changed.
 fn demand(version: Version, member: &str, value: Value) -> Vec<u8> {
     let mut entry = json!({
         "scheme": "exact",
@@ -49,7 +49,7 @@ fn demand(version: Version, member: &str, value: Value) -> Vec<u8> {
     json!({"x402Version": 1, "accepts": [entry]}).to_string().into_bytes()
 }
 
-/// Where the values of the members stand, quotes and all.
+/// The positions of the members' values, including quotes.
 fn places(text: &[u8]) -> Vec<Range<usize>> {
     let text = std::str::from_utf8(text).expect("JSON");
     let place = |member: &str| {
@@ -67,7 +67,7 @@ fn read(version: Version, text: &[u8]) -> Result<Terms, Box<Reason>> {
     Terms::of_reply(&Reply { status: 402, headers, body: body.to_vec() })
 }
 
-/// What cannot be read, the terms or their entry, with its code.
+/// Whether the terms or their entry cannot be read, with the code.
 fn unread(terms: &Result<Terms, Reason>) -> Option<(&'static str, Code)> {
     match terms {
         Ok(terms) => terms.entries[0].price.as_ref().err().map(|reason| ("entry", reason.code)),
@@ -93,7 +93,7 @@ fn no_byte_of_what_an_entry_says_turns_a_denial_into_an_allowance() {
     });
 }
 
-/// All bytes of the terms, where the payee or the host is wrong.
+/// All bytes of the terms, if the payee or the host is wrong.
 #[test]
 fn no_byte_of_terms_turns_a_denial_into_an_allowance() {
     let elsewhere = json!({"url": "https://thief.example/summarize/v1"});
@@ -115,8 +115,8 @@ fn no_byte_of_terms_turns_a_denial_into_an_allowance() {
     });
 }
 
-/// What cannot be read is decided about once for each code, since nothing else of it counts; and so are terms that state
-/// the same price and resource as before.
+/// Unreadable terms are decided once per code, since nothing else in them matters. Terms with the original price and
+/// resource are skipped.
 fn stays_denied(version: Version, mut text: Vec<u8>, code: &str, places: impl IntoIterator<Item = Range<usize>>) {
     let mut case = Case { terms: Ok(read(version, &text).expect("terms")), ..Case::default() };
     let resolution = agent_at(case.state, case.tag);

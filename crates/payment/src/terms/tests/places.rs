@@ -1,9 +1,9 @@
-//! The places of one reply, and what becomes of a reply whose places differ.
+//! The places with terms in one reply, and the result if they differ.
 
 use super::*;
 use crate::terms::places::MAX_PLACES;
 
-/// The places in which published clients of MCP read terms.
+/// The places where published MCP clients read terms.
 const PLACES: [&str; 7] = [
     "/structuredContent",
     "/content/0/text",
@@ -14,7 +14,7 @@ const PLACES: [&str; 7] = [
     "/error/data",
 ];
 
-/// The result of a tool with a document in each of these places. The others are as sellers leave them.
+/// A tool's result with a document in each of these places. The other places are as sellers leave them.
 fn result(places: &[(&str, &Value)]) -> Value {
     let text = |text: &str| json!({"type": "text", "text": text});
     let mut result = json!({
@@ -34,7 +34,7 @@ fn of_tool(result: &Value) -> Result<Terms, Box<Reason>> {
     Terms::of_tool_result(&result.to_string())
 }
 
-/// Every member that says what is paid to whom, with another value, as its version names it.
+/// The entry with every relevant member changed in turn, each with the member's name in its version.
 fn other_entries(entry: &Value) -> Vec<(String, Value)> {
     let amount = if entry.get("amount").is_some() { "amount" } else { "maxAmountRequired" };
     let network = if amount == "amount" { "eip155:8453" } else { "base" };
@@ -221,7 +221,7 @@ fn places_of_a_result_are_bounded_in_number_and_size() {
     assert_eq!(refused(of_tool(&long)), malformed_at("toolResult"));
 }
 
-/// Types that serde derives take a list of values for an object.
+/// Types that derive serde's `Deserialize` accept a list of values in place of an object.
 #[test]
 fn terms_written_as_lists_are_ambiguous() {
     let honest = v2(json!([entry()]));

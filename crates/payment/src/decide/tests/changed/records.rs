@@ -1,4 +1,5 @@
-//! Denials, with every change of one byte of each record that a payment rests on, where the pure code reads it.
+//! Denials with every single-byte change of each record on which a payment depends, at the point where the pure code
+//! parses it.
 
 use alloy_primitives::{Address, U256};
 use base64::Engine as _;
@@ -17,7 +18,7 @@ use crate::terms::Price;
 
 const THIEF_URL: &str = "https://thief.example/summarize/v1";
 
-/// The bytes with each other value in each place.
+/// The bytes with every other value at every position.
 fn changed(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     (0..bytes.len()).flat_map(move |at| {
         (1..=u8::MAX).map(move |change| {
@@ -28,12 +29,12 @@ fn changed(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     })
 }
 
-/// The same of a text, where it is still one: what is no UTF-8 is no record.
+/// The same for a text. Results that are not UTF-8 are skipped, since they cannot be records.
 fn changed_texts(text: &str) -> impl Iterator<Item = String> + '_ {
     changed(text.as_bytes()).filter_map(|bytes| String::from_utf8(bytes).ok())
 }
 
-/// Address records, the wallet of a registration and the configuration's account.
+/// Address records, the wallet of a registration, and the configured payee.
 #[test]
 fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
     let stolen = Price { pay_to: THIEF, ..price() };
@@ -69,7 +70,8 @@ fn no_byte_of_an_endpoint_turns_a_denial_into_an_allowance() {
     }
 }
 
-/// `cl.sig.pub`, which would have to become the thief's key, and `cl.receipt.signer`, which would have to name the thief.
+/// `cl.sig.pub`, which would have to become the thief's key, and `cl.receipt.signer`, which would have to refer to the
+/// thief.
 #[test]
 fn no_byte_of_a_signers_record_turns_a_denial_into_an_allowance() {
     let [own, thief] = [(), ()].map(|()| SigningKey::generate().expect("a key").public().clone());
@@ -84,7 +86,7 @@ fn no_byte_of_a_signers_record_turns_a_denial_into_an_allowance() {
     }
 }
 
-/// `tokenURI`: the registration of the thief's agent names the thief.
+/// `tokenURI`: the registration of the thief's agent refers to the thief.
 #[test]
 fn no_byte_of_a_registration_turns_a_denial_into_an_allowance() {
     let name = EnsName::parse("summarizeagent.eth").expect("a name");
