@@ -121,7 +121,7 @@ fn explain_usage(error: clap::Error) -> Exit {
 }
 
 fn dispatch(parsed: Parsed) -> Exit {
-    let Parsed { command, global, moved } = parsed;
+    let Parsed { command, global } = parsed;
     // What a daemon's log still holds at the end is written then.
     let of_daemon = match &command {
         Command::Serve(args) => Some(args.log_format),
@@ -130,12 +130,6 @@ fn dispatch(parsed: Parsed) -> Exit {
     let _log = start_log(global, of_daemon);
     if global.quiet {
         notice::be_quiet();
-    }
-    if let Some(moved) = moved {
-        notice::note(format_args!(
-            "clresolve: `{}` is now `{}`; the old spelling goes with the next release",
-            moved.old, moved.new
-        ));
     }
     finish(run_command(command))
 }

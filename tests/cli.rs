@@ -182,19 +182,6 @@ fn a_bare_word_asks_nobody() {
 }
 
 #[test]
-fn an_old_spelling_works_and_says_what_replaces_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let key = folder.path().join("k.pem");
-    let key = key.to_str().unwrap();
-    assert_eq!(code(&run(["signature", "key", "new", key])), 0);
-    let new = run(["signature", "key", "public", key]);
-    let old = run(["key", "public", key]);
-    assert_eq!((code(&old), out(&old), err(&new)), (0, out(&new), ""));
-    assert_eq!(err(&old), "clresolve: `key` is now `signature key`; the old spelling goes with the next release\n");
-    assert_eq!(err(&run(["key", "public", key, "-q"])), "");
-}
-
-#[test]
 fn version_is_one_line() {
     let version = run(["--version"]);
     assert_eq!((code(&version), out(&version)), (0, concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\n")));
@@ -349,7 +336,6 @@ fn every_command_has_a_manual_page() {
     for name in ["clresolve-cards-convert.1", "clresolve-signature-key-new.1", "clresolve-bundle-verify.1"] {
         assert!(page(name).contains(".SH SYNOPSIS"), "{name}");
     }
-    assert!(!folder.path().join("clresolve-convert.1").exists(), "an old spelling has no page");
     assert!(out(&run(["man"])).contains(".TH clresolve 1"));
     let missing = run(["man", "/nonexistent"]);
     assert_eq!((code(&missing), err(&missing)), (2, "clresolve: /nonexistent: expected a folder that exists\n"));

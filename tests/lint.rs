@@ -322,7 +322,7 @@ fn a_card_is_converted_and_says_what_it_lost() {
     let path = folder.path().join("card.json");
     std::fs::write(&path, CARD).expect("the folder can be written");
     let convert = |rest: &[&str]| {
-        let mut arguments = vec![OsStr::new("convert"), path.as_os_str()];
+        let mut arguments = vec![OsStr::new("cards"), OsStr::new("convert"), path.as_os_str()];
         arguments.extend(rest.iter().map(OsStr::new));
         run(arguments)
     };

@@ -28,8 +28,8 @@ pub(super) use ask::{
     ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
 };
 pub(super) use cards::{
-    AevumArgs, AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs,
-    ProjectArgs, Projection, WeightArgs,
+    AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs, ProjectArgs,
+    Projection, WeightArgs,
 };
 pub(super) use ctl::{AdminArgs, CtlArgs, CtlCommand, FlushArgs};
 #[cfg(feature = "mcp")]
@@ -105,7 +105,7 @@ Exit codes:
 )]
 pub(super) struct Cli {
     #[command(subcommand)]
-    command: Option<Spelled>,
+    command: Option<Command>,
     // Before those with a heading, which would have these under it too.
     #[command(flatten)]
     global: GlobalArgs,
@@ -121,15 +121,6 @@ pub(super) struct Cli {
 pub(super) struct Parsed {
     pub(super) command: Command,
     pub(super) global: GlobalArgs,
-    /// The words after which a command is looked for, where an old spelling was used: what to type now.
-    pub(super) moved: Option<Moved>,
-}
-
-/// A spelling that went into a group, and the one that replaces it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moved {
-    pub(super) old: &'static str,
-    pub(super) new: &'static str,
 }
 
 /// The commands.
@@ -208,71 +199,38 @@ Examples:
     Help(HelpArgs),
 }
 
-/// The commands, and the spellings that went into groups. These work for one more release.
-#[derive(Debug, Subcommand)]
-enum Spelled {
-    #[command(flatten)]
-    Now(Command),
-    #[command(hide = true, about = "Now `cards convert`")]
-    Convert(ConvertArgs),
-    #[command(hide = true, about = "Now `cards generate`")]
-    Generate(GenerateArgs),
-    #[command(hide = true, about = "Now `cards project`")]
-    Project(ProjectArgs),
-    #[command(hide = true, about = "Now `cards aevum`")]
-    Aevum(AevumArgs),
-    #[command(hide = true, about = "Now `signature sign`")]
-    Sign(SignCardArgs),
-    #[command(hide = true, about = "Now `signature key`")]
-    Key(KeyArgs),
-}
-
-impl Spelled {
-    /// The command in its group, and the spelling that moved there.
-    fn grouped(self) -> (Command, Option<Moved>) {
-        let cards = |command| Command::Cards(CardsArgs { command });
-        let signature = |command| Command::Signature(SignatureArgs { command });
-        let (command, old, new) = match self {
-            Self::Now(command) => return (command, None),
-            Self::Convert(args) => (cards(CardsCommand::Convert(args)), "convert", "cards convert"),
-            Self::Generate(args) => (cards(CardsCommand::Generate(args)), "generate", "cards generate"),
-            Self::Project(args) => (cards(CardsCommand::Project(Box::new(args))), "project", "cards project"),
-            Self::Aevum(args) => (cards(CardsCommand::Aevum(args)), "aevum", "cards aevum"),
-            Self::Sign(args) => (signature(SignatureCommand::Sign(args)), "sign", "signature sign"),
-            Self::Key(args) => (signature(SignatureCommand::Key(args)), "key", "signature key"),
-        };
-        (command, Some(Moved { old, new }))
-    }
-}
-
 /// Reads a command line, the program's own name first.
 ///
 /// A bare argument without a dot is refused: it is far more often a mistyped command than a name. After `--`, as after
 /// `verify`, it is a name.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
+    let refused = |why: String| Err(command().error(ErrorKind::InvalidValue, why));
+    let first = first_positional(&Cli::command(), &arguments, 1).and_then(|at| arguments[at].to_str());
+    if let Some(refusal) = first.and_then(hint::on_removed_command) {
+        return refused(refusal);
+    }
     let is_literal = arguments.iter().any(|argument| argument == "--");
     let matches = command().try_get_matches_from(command_first(arguments))?;
     let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))?;
-    let global = cli.global;
-    let Some(command) = cli.command else {
-        let bare = cli.verify.names.iter().filter(|_| !is_literal);
-        if let Some(refusal) = bare.filter_map(|name| hint::on_bare_word(name, &command())).next() {
-            return Err(self::command().error(ErrorKind::InvalidValue, refusal));
-        }
-        return Ok(Parsed { command: Command::Verify(cli.verify), global, moved: None });
-    };
-    let (command, moved) = command.grouped();
-    Ok(Parsed { command, global, moved })
+    if let Some(command) = cli.command {
+        return Ok(Parsed { command, global: cli.global });
+    }
+    let bare = cli.verify.names.iter().filter(|_| !is_literal);
+    match bare.filter_map(|name| hint::on_bare_word(name, &command())).next() {
+        Some(refusal) => refused(refusal),
+        None => Ok(Parsed { command: Command::Verify(cli.verify), global: cli.global }),
+    }
 }
 
 /// What `error` says, without colour, without a character that acts on a terminal, and without what may be a secret.
 pub(super) fn plain_message(mut error: clap::Error) -> String {
     let (argument, subcommand) =
         (typed(&error, ContextKind::InvalidArg), typed(&error, ContextKind::InvalidSubcommand));
-    if ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"].iter().any(|secret| argument.starts_with(secret)) {
-        let value = typed(&error, ContextKind::InvalidValue);
-        let shown = if value.contains("://") { text::without_secrets(&value) } else { "…".to_owned() };
-        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    let value = typed(&error, ContextKind::InvalidValue);
+    if value.contains("://") {
+        error.insert(ContextKind::InvalidValue, ContextValue::String(text::without_secrets(&value)));
+    } else if ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"].iter().any(|secret| argument.starts_with(secret)) {
+        error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
     }
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     if let Some(tip) = hint::on_usage(&usage, &argument, &subcommand) {
@@ -443,7 +401,6 @@ mod tests {
             ("clresolve helpp", "did you mean the command `help`?"),
             ("clresolve a.eth trace", "`trace` is a command, and stands before the names"),
             ("clresolve --sandbox foo", "`clresolve verify foo`"),
-            ("clresolve 0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e", "is an address"),
         ] {
             let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
             let message = plain_message(error);
@@ -453,21 +410,37 @@ mod tests {
     }
 
     #[test]
-    fn an_old_spelling_works_and_says_what_replaces_it() {
-        for (line, old, new) in [
-            ("clresolve convert card.json --to a2a", "convert", "cards convert"),
-            ("clresolve generate --from x", "generate", "cards generate"),
-            ("clresolve project a.eth", "project", "cards project"),
-            ("clresolve --timeout 3s project a.eth", "project", "cards project"),
-            ("clresolve aevum metadata --ledger l", "aevum", "cards aevum"),
-            ("clresolve sign c --key k", "sign", "signature sign"),
-            ("clresolve key new k", "key", "signature key"),
+    fn a_removed_command_says_what_replaces_it() {
+        for (line, part) in [
+            ("clresolve convert card.json --to a2a", "`convert` is no command: use `clresolve cards convert`"),
+            ("clresolve --timeout 3s project a.eth", "use `clresolve cards project`"),
+            ("clresolve key new k", "use `clresolve signature key`"),
+            ("clresolve watch --names n.txt", "`clresolve audit diff` from a timer"),
         ] {
-            let parsed = parse(line.split(' ').map(OsString::from).collect()).unwrap();
-            assert_eq!(parsed.moved, Some(Moved { old, new }), "{line}");
-            let line = line.replacen(&format!(" {old} "), &format!(" {new} "), 1);
-            let parsed = parse(line.split(' ').map(OsString::from).collect()).unwrap();
-            assert_eq!(parsed.moved, None, "{line}");
+            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
+            let message = plain_message(error);
+            assert!(message.contains(part), "{line}: {message}");
+        }
+        assert_eq!(names("clresolve -- watch"), ["watch"]);
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused_with_the_name_that_was_meant() {
+        for (given, part) in [
+            ("x402://a.eth/do/v1", "did you mean `a.eth`?"),
+            ("HTTPS://user:secret@a.example:8443/card.json", "did you mean `a.example`?"),
+            ("a.eth.", "did you mean `a.eth`?"),
+            (" a.eth\n", "did you mean `a.eth`?"),
+            ("0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e", "an address"),
+        ] {
+            for words in
+                [vec![], vec!["verify"], vec!["trace"], vec!["records"], vec!["gate"], vec!["bundle", "export"]]
+            {
+                let line = [&["clresolve"], &*words, &[given]].concat();
+                let error = parse(line.iter().map(OsString::from).collect()).unwrap_err();
+                let message = plain_message(error);
+                assert!(message.contains(part) && !message.contains("secret"), "{line:?}: {message}");
+            }
         }
     }
 

@@ -8,22 +8,45 @@ const SHOWN_CHARACTERS: usize = 60;
 /// Verbs of an agent that a typed one is compared with: an honest card has a handful, a hostile one thousands.
 const MAX_COMPARED_VERBS: usize = 64;
 
-/// What was probably meant by this ENS name; `None` where it looks like one.
-pub(super) fn on_name(given: &str) -> Option<String> {
-    let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
-    if let Some((scheme, rest)) = given.split_once("://") {
-        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        return Some(match scheme {
-            "x402" => format!(
-                "`{shown}` is an entry; ask about the name in it: clresolve {}",
-                Foreign::new(host).at_most(SHOWN_CHARACTERS)
-            ),
-            _ => format!(
-                "`{shown}` is a URL, not an ENS name; `clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL"
+/// Reads an argument that is an ENS name.
+///
+/// # Errors
+/// Why it is none, and what was probably meant. Whether it has a normal form is not checked here.
+pub(super) fn parse_name(given: &str) -> Result<String, String> {
+    on_no_name(given).map_or_else(|| Ok(given.to_owned()), Err)
+}
+
+/// Why `given` is no ENS name, and what was probably meant. `None` where it looks like one.
+fn on_no_name(given: &str) -> Option<String> {
+    let meant = |name: &str| format!("did you mean `{}`?", Foreign::new(name).at_most(SHOWN_CHARACTERS));
+    if let Some((scheme, rest)) = given.trim().split_once("://") {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+        return Some(match scheme.eq_ignore_ascii_case("x402") {
+            true => format!("an entry is no ENS name; {}", meant(host)),
+            false => format!(
+                "a URL is no ENS name; {} `clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL",
+                meant(host)
             ),
         });
     }
-    is_address(given).then(|| format!("`{shown}` is an address; clresolve asks by ENS name"))
+    if is_address(given.trim()) {
+        return Some("an address is no ENS name".to_owned());
+    }
+    let bare = given.trim().trim_end_matches('.');
+    (bare != given && !bare.is_empty())
+        .then(|| format!("an ENS name has no spaces around it and no dot at its end; {}", meant(bare)))
+}
+
+/// What replaces a command that was removed. `None` where `given` never was one.
+pub(super) fn on_removed_command(given: &str) -> Option<String> {
+    let instead = match given {
+        "watch" => "run `clresolve audit` and `clresolve audit diff` from a timer".to_owned(),
+        "aevum" | "convert" | "generate" | "project" => format!("use `clresolve cards {given}`"),
+        "key" | "sign" => format!("use `clresolve signature {given}`"),
+        _ => return None,
+    };
+    Some(format!("`{given}` is no command: {instead}"))
 }
 
 /// Why a bare argument to `command` is refused: it is one word without a dot, and so hardly a name. `None` where it may
@@ -31,12 +54,6 @@ pub(super) fn on_name(given: &str) -> Option<String> {
 pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<String> {
     if given.is_empty() || given == "-" || given.contains(|c: char| c == '.' || c.is_whitespace()) {
         return None;
-    }
-    if let Some(hint) = on_name(given) {
-        return Some(hint);
-    }
-    if given == "watch" {
-        return Some("`watch` is no command: run `clresolve audit` and `clresolve audit diff` from a timer".to_owned());
     }
     let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
     let commands = || command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
@@ -97,17 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_gets_a_hint() {
-        for (given, part) in [
-            ("x402://a.eth/do/v1", "clresolve a.eth"),
-            ("https://a.example/card.json", "clresolve discover"),
-            ("0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e", "is an address"),
-        ] {
-            let hint = on_name(given).expect("a hint");
-            assert!(hint.contains(part), "{hint}");
+    fn what_looks_like_a_name_gets_no_hint() {
+        for name in ["summarizeagent.eth", "-", "", ".", " ", "foo", "a..eth"] {
+            assert_eq!(on_no_name(name), None, "{name}");
         }
-        assert_eq!(on_name("summarizeagent.eth"), None);
-        assert_eq!(on_name(""), None);
+        let hint = on_no_name("https://a\u{1b}[2J.eth/").expect("a hint");
+        assert!(hint.contains("`a\\u{1b}[2J.eth`"), "{hint}");
     }
 
     #[test]
@@ -130,9 +142,7 @@ mod tests {
     fn a_bare_word_is_refused_unless_it_can_be_a_name() {
         for (given, part) in [
             ("trcae", "the command `trace`"),
-            ("watch", "`clresolve audit diff` from a timer"),
             ("summarizer", "`clresolve help` lists the commands"),
-            ("https://localhost/card", "is a URL"),
             ("a\u{1b}b", "a\\u{1b}b"),
         ] {
             let refusal = on_bare_word(given, &command()).expect("a refusal");

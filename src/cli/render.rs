@@ -215,6 +215,14 @@ pub(super) fn advice(verdict: &Verdict, against: Objections<'_>) -> String {
         }
         State::Trusted => {
             let bound = if entry(verdict).is_some() { "this card and entry" } else { "this card" };
+            if let Some(block) =
+                verdict.anchor.as_ref().map(|anchor| &anchor.block).filter(|block| block.is_chosen_by_number())
+            {
+                return format!(
+                    "At block {}, {name} was bound to {bound}. Ask without --block before you call or pay it.",
+                    block.number
+                );
+            }
             format!("{name} is bound to {bound}. This does not cover whom to pay: {WHOM_TO_PAY}.")
         }
         State::Untrusted => refuse(verdict, &name),
@@ -680,6 +688,13 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
         let said = advice(&without_entry, Objections::default());
         assert!(
             said.starts_with("summarizeagent.eth is bound to this card. This does not cover whom to pay:"),
+            "{said}"
+        );
+        let mut past = trusted();
+        past.anchor.as_mut().expect("an anchor").block.tag = "7".to_owned();
+        let said = advice(&past, Objections::default());
+        assert!(
+            said.ends_with("was bound to this card and entry. Ask without --block before you call or pay it."),
             "{said}"
         );
         // What is not trusted has reasons of its own.

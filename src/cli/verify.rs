@@ -7,9 +7,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::args::{Format, SignArgs, VerdictFormat, VerifyArgs};
 use super::exit::Exit;
-use super::hint;
 use super::names;
-use super::notice;
 use super::output::{Output, Results};
 use super::progress::Progress;
 use super::render::{self, Objections, Palette};
@@ -47,9 +45,6 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     let output = Output::new(&args.output.out)?;
     let palette = output.palette();
     let names = names::given(args.names)?;
-    for hint in names.iter().filter_map(|name| hint::on_name(name)) {
-        notice::note(format_args!("clresolve: {hint}"));
-    }
     let progress = Progress::start(waiting_for(&names));
     let world = World::open_with(&args.world, args.sign.into()).await?;
     let (signer, format) = signer_and_form(&world, args.output.form())?;
@@ -63,7 +58,10 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     while let Some(resolution) = verdicts.next().await {
         let verdict = resolution.verdict();
         let unmet = args.expect.unmet(verdict);
-        let against = Objections { unmet: &unmet, denied: world.resolver.denied(&resolution, None) };
+        // The gate decides on the present, so it says nothing of a block that was chosen.
+        let is_present = world.config.chain.block.number().is_none();
+        let denied = is_present.then(|| world.resolver.denied(&resolution, None)).flatten();
+        let against = Objections { unmet: &unmet, denied };
         worst = worst.max(exit_of(verdict, &unmet));
         progress.aside(|| {
             if format != Format::Text {

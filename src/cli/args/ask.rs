@@ -14,6 +14,7 @@ use super::output::{OutArgs, OutputArgs, ReportOutputArgs, VerdictFormat};
 use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
+use crate::cli::hint::parse_name;
 use crate::config::{BlockSelector, parse_issuer};
 use crate::discover::{SystemName, Target};
 use crate::resolve::WantedNames;
@@ -21,7 +22,7 @@ use crate::resolve::WantedNames;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct VerifyArgs {
     /// ENS names, such as summarizeagent.eth; - reads them from standard input
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs<VerdictFormat>,
@@ -40,7 +41,7 @@ Examples:
   clresolve records a.eth b.eth --json")]
 pub(in crate::cli) struct RecordsArgs {
     /// ENS names; - reads them from standard input
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
@@ -55,6 +56,7 @@ Examples:
   clresolve card a.eth --expect-owner publisher.eth --out card.json")]
 pub(in crate::cli) struct CardArgs {
     /// The ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     #[command(flatten)]
     pub(in crate::cli) out: OutArgs,
@@ -77,6 +79,7 @@ Examples:
   clresolve gate a.eth -o short || exit 1")]
 pub(in crate::cli) struct GateArgs {
     /// The ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The verb to be called
     pub(in crate::cli) verb: Option<String>,
@@ -442,7 +445,7 @@ Examples:
   clresolve memory show a.eth b.eth --json")]
 pub(in crate::cli) struct ShowArgs {
     /// ENS names
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(required = true, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) names: Vec<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
@@ -457,7 +460,7 @@ Examples:
   clresolve memory forget --all")]
 pub(in crate::cli) struct ForgetArgs {
     /// ENS names
-    #[arg(required_unless_present = "all", value_name = "NAME")]
+    #[arg(required_unless_present = "all", value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) names: Vec<String>,
     /// Forget every name, of every world
     #[arg(long, conflicts_with = "names")]
@@ -495,6 +498,7 @@ Examples:
   clresolve bundle export a.eth --proof state-proof > a.bundle.json")]
 pub(in crate::cli) struct ExportArgs {
     /// The ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     #[command(flatten)]
     pub(in crate::cli) out: OutArgs,
@@ -530,7 +534,7 @@ pub(in crate::cli) struct ReplayArgs {
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) document: PathBuf,
     /// Refuse a bundle about another name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
     /// Refuse an older bundle, such as 10m; the signature of a younger one may have expired
     #[arg(long, value_name = "DUR", value_parser = parse_age)]

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::output::{CardFormat, ConvertFormat, LintFormat, OutArgs, OutputArgs};
 use super::signing::SignArgs;
 use super::world::{OfflineArgs, WorldArgs};
+use crate::cli::hint::parse_name;
 use crate::plan::Payee;
 
 #[derive(Debug, Args)]
@@ -52,6 +53,7 @@ Examples:
     --sign-issuer https://clresolve.example")]
 pub(in crate::cli) struct ProjectArgs {
     /// The ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The card system to write
     #[arg(long, value_name = "SYSTEM", value_enum, default_value_t, ignore_case = true)]

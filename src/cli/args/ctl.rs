@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::output::OutputArgs;
+use crate::cli::hint::parse_name;
 
 /// Where the shipped unit's folder is.
 const SOCKET: &str = "/run/clresolve/admin.sock";
@@ -81,6 +82,7 @@ Examples:
   clresolve ctl flush --all --socket /run/clresolve/admin.sock")]
 pub(in crate::cli) struct FlushArgs {
     /// An ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
     /// All names about which there is an answer of this state
     #[arg(long, value_name = "STATE", value_enum)]
@@ -107,6 +109,7 @@ Examples:
   clresolve ctl show summarizeagent.eth --json")]
 pub(in crate::cli) struct CtlShowArgs {
     /// What the cache holds about this ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) admin: AdminArgs,

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::output::OutputArgs;
 use super::world::WorldArgs;
+use crate::cli::hint::parse_name;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,6 +22,7 @@ Examples:
     clresolve decide a.eth summarize --url URL --terms -")]
 pub(in crate::cli) struct DecideArgs {
     /// The ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The verb to be called
     pub(in crate::cli) verb: String,
@@ -59,6 +61,7 @@ Examples:
   clresolve route a.eth -o short")]
 pub(in crate::cli) struct RouteArgs {
     /// The ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The verb to be called; without it that of the entry
     pub(in crate::cli) verb: Option<String>,
@@ -80,6 +83,7 @@ Examples:
   clresolve probe a.eth summarize --json")]
 pub(in crate::cli) struct ProbeArgs {
     /// The ENS name
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The verb to be called
     pub(in crate::cli) verb: String,

@@ -8,6 +8,7 @@ use super::output::{OutputArgs, VerdictFormat};
 use super::signing::{SignArgs, parse_chain};
 use super::suggest;
 use super::world::WorldArgs;
+use crate::cli::hint::parse_name;
 use crate::config::{ProofDemand, parse_issuer};
 
 #[derive(Debug, Args)]
@@ -53,7 +54,7 @@ pub(in crate::cli) struct ReceiptVerifyArgs {
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) receipt: PathBuf,
     /// The ENS name of the agent that was asked
-    #[arg(long)]
+    #[arg(long, value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The request that was sent to it
     #[arg(long, value_name = "FILE|-", group = "occasion")]
@@ -123,7 +124,7 @@ pub(in crate::cli) struct ReceiptCheckArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) jwks: PathBuf,
     /// The ENS name of the agent that it must be about
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The chain that the agent must be of; eip155:1 is mainnet
     #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::output::{OutArgs, OutputArgs};
 use super::world::WorldArgs;
+use crate::cli::hint::parse_name;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -39,6 +40,7 @@ Examples:
     clresolve request check a.eth summarize -")]
 pub(in crate::cli) struct RequestCheckArgs {
     /// The ENS name of the agent
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// What it is to do
     pub(in crate::cli) verb: String,
@@ -63,6 +65,7 @@ Examples:
     --out request.json")]
 pub(in crate::cli) struct RequestTemplateArgs {
     /// The ENS name of the agent
+    #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// What it is to do
     pub(in crate::cli) verb: String,

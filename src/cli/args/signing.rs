@@ -9,6 +9,7 @@ use clresolve_core::text;
 use super::output::{OutArgs, OutputArgs};
 use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
+use crate::cli::hint::parse_name;
 use crate::config::parse_issuer;
 
 #[derive(Debug, Args)]
@@ -163,7 +164,7 @@ pub(in crate::cli) struct VerdictVerifyArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) jwks: PathBuf,
     /// The ENS name that the verdict must be about
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) name: String,
     /// The chain that it must be about; eip155:1 is mainnet
     #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]
