@@ -36,7 +36,8 @@ pub const fn client(group: u8, number: u8) -> Ipv4Addr {
 /// # Errors
 /// If the addresses of [`client`] are not this machine's.
 pub fn ensure_clients() -> anyhow::Result<()> {
-    TcpListener::bind((client(0, 1), 0)).context("198.18.0.0/15 is not local: start with crates/traffic/own-network")?;
+    TcpListener::bind((client(0, 1), 0))
+        .context("198.18.0.0/15 is not local: start with crates/traffic/own-network")?;
     Ok(())
 }
 

@@ -189,9 +189,9 @@ card's own names:
   authentication: {schemes: [bearer]}
   provider: {organization: Orloj, url: https://orloj.example}
 
-What is not stated is left out, except: protocolVersion is then 1.0 (with the
-members of A2A 1.0, unless they cannot express a scheme: apiKey and oauth2),
-and schemes is [bearer], which spec.a2a.auth: public takes away.
+What is not stated is left out, except schemes: it is [bearer], which
+spec.a2a.auth: public takes away. With protocolVersion 1.0 the card also gets
+the members of A2A 1.0, unless they cannot express a scheme (apiKey, oauth2).
 Exit codes: 0 written, 2 usage, or resources that make no card.
 
 Examples:

@@ -38,7 +38,8 @@ impl Terms {
                     continue;
                 }
                 if !own.contains(&outline) {
-                    return Err(outline.differs(&own, other.version, &format!("{}/accepts/{index}", place.name)));
+                    let place = format!("{}/accepts/{index}", place.name);
+                    return Err(outline.differs(&own, other.version, &place, entry.price.as_ref().err()));
                 }
                 moved.insert(index);
             }
@@ -70,7 +71,7 @@ impl<'e> Outline<'e> {
             ("asset", quoted(hex::encode_prefixed(price.asset))),
             ("payTo", quoted(hex::encode_prefixed(price.pay_to))),
             ("maxTimeoutSeconds", price.max_timeout_seconds.to_string().into()),
-            ("extra", format!("{transfer}, name {:?}, version {:?}", domain[0], domain[1]).into()),
+            (EXTRA, format!("{transfer}, name {:?}, version {:?}", domain[0], domain[1]).into()),
             resource,
         ])
     }
@@ -88,19 +89,26 @@ impl<'e> Outline<'e> {
             ("asset", text("asset").to_ascii_lowercase().into()),
             ("payTo", text("payTo").to_ascii_lowercase().into()),
             ("maxTimeoutSeconds", text("maxTimeoutSeconds").into()),
-            ("extra", extra.map_or_else(|| "nothing".into(), |extra| canonical_digest(&without_nulls(extra)).into())),
+            (EXTRA, extra.map_or_else(|| "nothing".into(), |extra| canonical_digest(&without_nulls(extra)).into())),
             resource,
         ])
     }
 
-    /// Reports how this entry at `place` differs from the most similar one.
-    fn differs(&self, own: &[Self], version: Version, place: &str) -> Box<Reason> {
+    /// Reports how this entry at `place` differs from the most similar one. `unpriced` is why it has no price: the member
+    /// at fault, if the entry differs only in that the other one has a price.
+    fn differs(&self, own: &[Self], version: Version, place: &str, unpriced: Option<&Box<Reason>>) -> Box<Reason> {
         let differing = |like: &&Self| like.0.iter().zip(&self.0).filter(|(like, this)| like != this).count();
         let nearest = own.iter().min_by_key(differing).map_or([].as_slice(), |nearest| nearest.0.as_slice());
         let first = nearest.iter().zip(&self.0).find(|(like, this)| like != this);
         let message =
             "One place of the reply demands something else than another. Clients differ in which of them they pay.";
         let Some(((member, expected), (_, observed))) = first else { return Box::new(ambiguous(place, message)) };
+        let fault = unpriced.filter(|_| *member == EXTRA);
+        if let Some((fault, at)) = fault.and_then(|fault| Some((fault, fault.place.as_deref()?.rsplit('/').next()?))) {
+            let mut reason = ambiguous(&format!("{place}/{at}"), message);
+            (reason.expected, reason.observed) = (fault.expected.clone(), fault.observed.clone());
+            return Box::new(reason);
+        }
         let member = if *member == AMOUNT { amount_of(version) } else { member };
         let (place, expected, observed) = (format!("{place}/{member}"), excerpt(expected), excerpt(observed));
         let message = format!("{message} At {place}: expected {expected}, found {observed}.");
@@ -111,6 +119,9 @@ impl<'e> Outline<'e> {
 fn quoted(text: impl Display) -> Cow<'static, str> {
     format!("\"{text}\"").into()
 }
+
+/// The member for what only some networks and schemes need.
+const EXTRA: &str = "extra";
 
 /// The name of the amount in version 2.
 const AMOUNT: &str = "amount";

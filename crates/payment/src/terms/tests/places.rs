@@ -113,6 +113,24 @@ fn message_says_which_place_differs_where_and_how() {
 }
 
 #[test]
+fn message_names_the_member_for_which_one_place_has_no_price() {
+    for (place, value, expected) in [
+        ("/network", json!("eip155:84532"), "a network as x402 version 1 names it"),
+        ("/extra/assetTransferMethod", json!("erc7710"), "eip3009 or permit2"),
+    ] {
+        let other = v1(json!([with(entry_v1(), place, value.clone())]));
+        let result = result(&[("/structuredContent", &v2(json!([entry()]))), ("/_meta/x402~1error", &other)]);
+        let reason = of_tool(&result).unwrap_err();
+        let at = reason.place.expect("a place");
+        assert!(
+            at.starts_with("/_meta/x402~1error/accepts/0/") && at.ends_with(place.rsplit('/').next().unwrap()),
+            "{at}"
+        );
+        assert_eq!(reason.expected.as_deref(), Some(expected));
+    }
+}
+
+#[test]
 fn entry_that_only_one_place_holds_is_ambiguous() {
     let upto = |payee: &str| with(with(entry(), "/scheme", "upto".into()), "/payTo", payee.into());
     let honest = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
