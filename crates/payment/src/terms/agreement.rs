@@ -135,8 +135,11 @@ const fn amount_of(version: Version) -> &'static str {
 
 /// A place whose terms cannot be compared.
 fn unreadable(place: &TermsPlace<'_>, reason: &Reason) -> Box<Reason> {
-    let message = "One place of the reply demands a payment in terms that cannot be read, beside others that can.";
-    let mut ambiguous = ambiguous(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), message);
+    let message = format!(
+        "One place of the reply demands a payment in terms that cannot be read, beside others that can. {}",
+        reason.message
+    );
+    let mut ambiguous = ambiguous(&format!("{}{}", place.name, reason.place.as_deref().unwrap_or_default()), &message);
     (ambiguous.expected, ambiguous.observed) = (reason.expected.clone(), reason.observed.clone());
     Box::new(ambiguous)
 }
