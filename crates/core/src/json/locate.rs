@@ -38,7 +38,11 @@ pub struct Places<'p>(HashMap<&'p str, Option<Place>>);
 impl<'p> Places<'p> {
     /// Finds the values at these pointers and the values that contain them.
     pub fn of(text: &str, pointers: impl IntoIterator<Item = &'p str>) -> Self {
-        let wanted = pointers.into_iter().flat_map(around).map(|pointer| (pointer, None)).collect();
+        let mut wanted = HashMap::new();
+        for pointer in pointers {
+            // Where one is known, so are those around it.
+            let _ = around(pointer).find(|pointer| wanted.insert(*pointer, None).is_some());
+        }
         let mut search = Search { places: Self(wanted), path: String::new() };
         let mut scanner = Scanner::new(text);
         scanner.space();

@@ -196,9 +196,8 @@ fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     let after = rest.trim_start_matches(['/', '\\']);
     let slashes = &rest[..rest.len() - after.len()];
     if !slashes.is_empty() && is(&OWN_MACHINE) {
-        let path = token(beginning(after));
-        return (!path.is_empty() && path.as_bytes()[0].is_ascii_alphanumeric() || path.starts_with(['%', '.', '~']))
-            .then_some(path);
+        let is_path = after.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '%' | '.' | '~'));
+        return is_path.then(|| token(beginning(after)));
     }
     if is(&SPECIAL) {
         if slashes.is_empty() {
@@ -250,7 +249,7 @@ fn host(rest: &str) -> &str {
 /// `read.internal:*` have other meanings.
 fn without_port(host: &str) -> &str {
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost");
-    without(host, |name, port| is_port(port) || is_address(name) && stands_for_port(port))
+    without(host, |name, port| is_port(port) || stands_for_port(port) && is_address(name))
 }
 
 fn without(host: &str, is_port: impl Fn(&str, &str) -> bool) -> &str {

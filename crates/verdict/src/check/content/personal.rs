@@ -521,7 +521,8 @@ fn has_north_american(text: &str) -> bool {
         text.len() >= shape.len() && text.iter().zip(shape).all(same) && ends()
     };
     let starts = std::iter::once(0).chain(text.match_indices(' ').map(|(at, _)| at + 1));
-    starts.map(|at| &text.as_bytes()[at..]).any(|rest| SHAPES.iter().any(|shape| fits(rest, shape)))
+    let mut numbers = starts.map(|at| &text.as_bytes()[at..]).filter(|rest| matches!(rest, [b'(' | b'0'..=b'9', ..]));
+    numbers.any(|rest| SHAPES.iter().any(|shape| fits(rest, shape)))
 }
 
 #[cfg(test)]

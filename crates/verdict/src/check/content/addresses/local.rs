@@ -14,7 +14,11 @@ pub(super) fn is_local(token: &str) -> bool {
     if !starts {
         return false;
     }
-    match address.parse::<IpAddr>().map(|address| address.to_canonical()) {
+    let read = match address.contains(':') {
+        true => address.parse().map(IpAddr::V6),
+        false => address.parse().map(IpAddr::V4),
+    };
+    match read.map(|address| address.to_canonical()) {
         Ok(IpAddr::V4(v4)) => v4_is_local(v4),
         Ok(IpAddr::V6(v6)) => v6_is_local(v6),
         Err(_) => other_notation(address).is_some_and(v4_is_local),
