@@ -33,6 +33,9 @@ use crate::question::Request;
 /// The expected value of the signature check.
 const SIGNED: &str = "a signature by the key of cl.sig.pub";
 
+/// Message for a signature by the signer's key over a message that no published program signs.
+const SIGNED_OTHERWISE: &str = "The signer has signed this receipt in a form that is not published.";
+
 /// Message for a signature algorithm that this program does not check.
 const UNCHECKED_ALGORITHM: &str = "The signature's algorithm is not one that is checked.";
 
@@ -169,9 +172,10 @@ fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowle
     checks.judged()
 }
 
-/// Chooses among the readings of families with one shape: first a reading whose signature is valid, then a reading
-/// whose stated digest matches. Otherwise a reading that lacks a part is preferred, because its signature was not
-/// checked. Members that one family leaves unsigned may have no canonical form in the other.
+/// Chooses among the readings of families with one shape: first a reading whose signature is valid, then one whose
+/// signature is valid in an unpublished form, then one whose stated digest matches. Otherwise a reading that lacks a
+/// part is preferred, because its signature was not checked. If the key is unknown, no signature was checked, so a
+/// complete reading is preferred. Members that one family leaves unsigned may have no canonical form in the other.
 fn likeliest(
     readings: Vec<Result<CanonicalReceipt, NoReading>>,
     signer: Result<&ReceiptSigner, &Reason>,
@@ -179,12 +183,16 @@ fn likeliest(
     let is_read = |holds: &dyn Fn(&CanonicalReceipt) -> bool| {
         readings.iter().position(|reading| reading.as_ref().is_ok_and(holds))
     };
-    let lacks_a_part = |reading: &Result<_, NoReading>| matches!(reading, Err(NoReading::Parts(_)));
+    let is_unchecked = |reading: &Result<_, NoReading>| match key_of(signer) {
+        Ok(_) => matches!(reading, Err(NoReading::Parts(_))),
+        Err(_) => reading.is_ok(),
+    };
     let chosen = match readings.len() {
         0 | 1 => None,
         _ => is_read(&|canonical| canonical.is_signed_by(signer))
+            .or_else(|| is_read(&|canonical| canonical.is_signed_otherwise_by(signer)))
             .or_else(|| is_read(&CanonicalReceipt::states_its_digest))
-            .or_else(|| readings.iter().position(lacks_a_part)),
+            .or_else(|| readings.iter().position(is_unchecked)),
     };
     readings.into_iter().nth(chosen.unwrap_or(0))
 }
@@ -357,8 +365,11 @@ impl Checks {
     }
 
     fn without_parts(&mut self, error: &NoSignedParts) {
-        let reason = Reason::new(Code::ReceiptSchemaInvalid).observed(error.why).at(error.place.as_str());
-        self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID"));
+        let reason = Reason::new(error.code).observed(error.why).at(error.place.as_str());
+        match error.code {
+            Code::ReceiptFamilyUnknown => self.object(ReceiptCheck::Family, reason, None),
+            _ => self.object(ReceiptCheck::Schema, reason, Some("ERR_SCHEMA_INVALID")),
+        }
     }
 
     fn signed(&mut self, canonical: &CanonicalReceipt, known: &ReceiptKnowledge<'_>) {
@@ -500,9 +511,14 @@ impl Checks {
         if canonical.is_signed_by(signer) || clresolve_core::mutant!("anybody-signs-receipts") {
             return self.pass(ReceiptCheck::Signature, SIGNED, signature);
         }
-        let reason = Reason::new(Code::ReceiptSignatureInvalid).at(signature.place.as_str());
-        let reason = reason.expected(SIGNED).observed(signature.value.as_deref().unwrap_or_default());
-        self.object(ReceiptCheck::Signature, reason, Some("ERR_INVALID_SIGNATURE"));
+        let (reason, clas) = if canonical.is_signed_otherwise_by(signer) {
+            (Reason::new(Code::ReceiptFamilyUnknown).message(SIGNED_OTHERWISE), None)
+        } else {
+            (Reason::new(Code::ReceiptSignatureInvalid), Some("ERR_INVALID_SIGNATURE"))
+        };
+        let observed = signature.value.as_deref().unwrap_or_default();
+        let reason = reason.at(signature.place.as_str()).expected(SIGNED).observed(observed);
+        self.object(ReceiptCheck::Signature, reason, clas);
     }
 
     fn key(&mut self, parts: &SignedParts, signer: Result<&ReceiptSigner, &Reason>) {

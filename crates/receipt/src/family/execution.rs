@@ -1,9 +1,12 @@
 //! E, CLAS execution receipts: `schema` is `clas.execution.receipt.v1`, and the proofs are a list.
 //!
 //! E signs six fixed members, regardless of the proof's `covers`; E2 signs the members that `covers` lists. Only the
-//! proof of execution is used.
+//! proof of execution is used. No published program signs a scope other than a list of members, or two such proofs, so
+//! what their signatures cover is unknown.
 
 use std::iter;
+
+use clresolve_core::reason::Code;
 
 use super::agent_sdk::CANONICAL;
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
@@ -35,22 +38,23 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
 /// The signature covers the canonical bytes of exactly the members that `covers` lists.
 pub(super) fn take_scoped_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let (index, proof) = proof(receipt)?;
-    let no_scope = |why| NoSignedParts { place: format!("/proofs/{index}/covers"), why };
-    let Some(Node::List(names)) = proof.get("covers") else { return Err(no_scope("expected a list")) };
+    let no_scope = |why, code| NoSignedParts { place: format!("/proofs/{index}/covers"), why, code };
+    let unknown = |why| no_scope(why, Code::ReceiptFamilyUnknown);
+    let Some(Node::List(names)) = proof.get("covers") else { return Err(unknown("no list of members")) };
     if names.len() > MAX_COVERED {
-        return Err(no_scope("more members than a receipt has"));
+        return Err(unknown("more members than a receipt has"));
     }
     let mut covered = Vec::new();
     for name in names {
         let name = name.text().filter(|name| *name != "proofs" && receipt.get(name).is_some());
-        let name = name.ok_or_else(|| no_scope("it lists what is no member beside the proofs"))?;
+        let name = name.ok_or_else(|| unknown("an item that names no member beside the proofs"))?;
         if covered.contains(&name) {
-            return Err(no_scope("it lists a member twice"));
+            return Err(unknown("a member twice"));
         }
         covered.push(name);
     }
     if !covered.contains(&ACTION) {
-        return Err(no_scope("a proof of execution covers the action"));
+        return Err(no_scope("a proof of execution covers the action", Code::ReceiptSchemaInvalid));
     }
     Ok(parts(receipt, (index, proof), Family::E2, Signs::CanonicalBytes, &covered))
 }
@@ -63,10 +67,12 @@ fn proof(receipt: &Node) -> Result<(usize, &Node), NoSignedParts> {
     };
     let is_of_execution = |proof: &Node| proof.says(&["type"], "execution");
     let mut of_execution = proofs.iter().enumerate().filter(|(_, proof)| is_of_execution(proof));
-    match (of_execution.next(), of_execution.next()) {
-        (Some(proof), None) => Ok(proof),
-        _ => Err(NoSignedParts { place: "/proofs".to_owned(), why: "expected one proof of the type execution" }),
-    }
+    let (why, code) = match (of_execution.next(), of_execution.next()) {
+        (Some(proof), None) => return Ok(proof),
+        (Some(_), Some(_)) => ("more than one proof of the type execution", Code::ReceiptFamilyUnknown),
+        (None, _) => ("no proof of the type execution", Code::ReceiptSchemaInvalid),
+    };
+    Err(NoSignedParts { place: "/proofs".to_owned(), why, code })
 }
 
 /// The parts of the receipt, given the proof at `index` and the members `signed` that it signs.

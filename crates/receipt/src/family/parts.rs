@@ -1,5 +1,6 @@
 //! The parts of a receipt: content, proof and unsigned members.
 
+use clresolve_core::reason::Code;
 use serde::Serialize;
 
 use crate::canonical::MemberOrder;
@@ -117,6 +118,16 @@ pub(crate) enum Signs {
     CanonicalBytes,
 }
 
+impl Signs {
+    /// The message that a family with this one does not sign.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::HexDigest => Self::CanonicalBytes,
+            Self::CanonicalBytes => Self::HexDigest,
+        }
+    }
+}
+
 /// Encoding of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Alphabet {
@@ -166,10 +177,13 @@ impl SignedParts {
 /// Why a receipt of a family's shape has no content to canonicalize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoSignedParts {
-    /// JSON Pointer of the missing member.
+    /// JSON Pointer of the defect.
     pub(crate) place: String,
-    /// Why the member is required.
+    /// What the defect is.
     pub(crate) why: &'static str,
+    /// `receipt-schema-invalid` if the family requires a missing part, or `receipt-family-unknown` if the signature may
+    /// be in a form that is not tried.
+    pub(crate) code: Code,
 }
 
 /// JSON Pointers of the members of the object at `path` that are not in `known`.

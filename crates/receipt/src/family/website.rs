@@ -5,6 +5,8 @@
 //! and `family` are unsigned, so a receipt that names another kind belongs to this family if its signature is valid in
 //! this form.
 
+use clresolve_core::reason::Code;
+
 use super::agent_sdk::{CANONICAL, SIGNED};
 use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::canonical::MemberOrder;
@@ -22,8 +24,9 @@ pub(super) fn names_another(receipt: &Node) -> bool {
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     if let Some(missing) = SIGNED.into_iter().find(|member| receipt.get(member).is_none()) {
-        let place = format!("/{missing}");
-        return Err(NoSignedParts { place, why: "a receipt of this family without the member has no canonical form" });
+        let (place, code) = (format!("/{missing}"), Code::ReceiptSchemaInvalid);
+        let why = "a receipt of this family without the member has no canonical form";
+        return Err(NoSignedParts { place, why, code });
     }
     let mut unsigned = others(receipt, &[], &[&SIGNED[..], &["metadata"]].concat());
     unsigned.extend(others(receipt, &["metadata"], &["proof"]));

@@ -18,7 +18,7 @@ pub(super) struct CanonicalReceipt {
 
 /// Why a receipt cannot be read as one of a family.
 pub(super) enum NoReading {
-    /// A part is missing.
+    /// A part is missing, or the form is unknown.
     Parts(NoSignedParts),
     /// The signed content at this place has no canonical form.
     Form(NoForm, &'static str),
@@ -38,22 +38,31 @@ impl CanonicalReceipt {
 
     /// Whether the signature over the recomputed message is valid for this signer's key.
     pub(super) fn is_signed_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
+        self.has_signed(signer, self.parts.signs)
+    }
+
+    /// Whether the signature covers the recomputed content, but as a message that the family does not sign.
+    pub(super) fn is_signed_otherwise_by(&self, signer: Result<&ReceiptSigner, &Reason>) -> bool {
+        self.has_signed(signer, self.parts.signs.other())
+    }
+
+    fn has_signed(&self, signer: Result<&ReceiptSigner, &Reason>, signs: Signs) -> bool {
         let text = self.parts.signature.value.as_deref().unwrap_or_default();
         let bytes = match self.parts.alphabet {
             Alphabet::Standard => STANDARD.decode(text),
             Alphabet::Url => URL_SAFE_NO_PAD.decode(text),
         };
         let key = signer.ok().and_then(|signer| signer.key.as_ref().ok());
-        key.zip(bytes.ok()).is_some_and(|(key, bytes)| key.has_signed(&self.message(), &bytes))
+        key.zip(bytes.ok()).is_some_and(|(key, bytes)| key.has_signed(&self.message(signs), &bytes))
     }
 
     /// The signed message.
-    fn message(&self) -> Vec<u8> {
+    fn message(&self, signs: Signs) -> Vec<u8> {
         if clresolve_core::mutant!("receipts-say-their-digest") {
             let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());
             return claimed.unwrap_or_default().into_bytes();
         }
-        match self.parts.signs {
+        match signs {
             Signs::HexDigest => self.digest.hex().into_bytes(),
             Signs::CanonicalBytes => self.bytes.clone(),
         }

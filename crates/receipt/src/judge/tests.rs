@@ -315,6 +315,13 @@ impl World {
         receipt
     }
 
+    /// An execution receipt whose signature covers the six members of family E.
+    fn of_six_members(&self) -> Value {
+        let mut receipt = self.scoped(&SCOPE);
+        receipt["proofs"][0]["signature"]["value"] = json!(self.sealed(&six_members(&receipt)).1);
+        receipt
+    }
+
     /// A receipt of the agent SDK since 1.1.
     fn with_a_raw_proof(&self, content: Value) -> Value {
         let (hash, _) = self.sealed(&content);
@@ -329,6 +336,14 @@ impl World {
     fn sign_raw(&self, content: &Value) -> String {
         STANDARD.encode(self.key.sign(&serde_json_canonicalizer::to_vec(content).expect("a form")))
     }
+}
+
+/// The members that family E signs.
+fn six_members(receipt: &Value) -> Value {
+    let mut content = receipt.clone();
+    let signed = ["clas", "schema", "receipt_id", "verb", "agent", "action"];
+    content.as_object_mut().expect("an object").retain(|name, _| signed.contains(&name.as_str()));
+    content
 }
 
 const SCOPE: [&str; 4] = ["receipt_id", "verb", "agent", "action"];
@@ -375,19 +390,111 @@ fn scope_other_than_the_signed_one_is_refused() {
     ] {
         assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{covers}");
     }
+    for covers in [json!(["receipt_id", "verb", "agent"]), json!([])] {
+        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]), "{covers}");
+    }
+}
+
+/// Whatever such a proof was signed over, it was not checked.
+#[test]
+fn scope_of_an_untried_form_is_undecided() {
+    let world = World::new();
+    let undecided = (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]);
     let many: Vec<_> = (0..40).map(|number| format!("m{number}")).collect();
     for covers in [
-        json!(["receipt_id", "verb", "agent", "action", "action"]),
         json!(["receipt_id", "verb", "agent", "action", "absent"]),
+        json!(["receipt_id", "verb", "agent", "action", "settlement/amount"]),
+        json!(["/receipt_id", "/verb", "/agent", "/action"]),
+        json!(["receipt_id", "verb", "agent.ens", "action.input_hash"]),
+        json!(["$.receipt_id", "$.action"]),
+        json!([["receipt_id"], ["action", "input_hash"]]),
+        json!(["receipt_id", "verb", "agent", "action", "action"]),
         json!(["receipt_id", "verb", "agent", "action", 7]),
         json!(["receipt_id", "verb", "agent", "action", "proofs"]),
-        json!(["receipt_id", "verb", "agent"]),
         json!(many),
-        json!([]),
+        json!({"members": ["action"]}),
         json!("action"),
         json!(null),
     ] {
-        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]), "{covers}");
+        for mut receipt in [world.scoped(&SCOPE), World::new().scoped(&SCOPE)] {
+            receipt["proofs"][0]["covers"] = covers.clone();
+            let found = world.judged(&receipt);
+            assert_eq!((found.state(), codes(&found)), undecided, "{covers}: {found:#?}");
+            assert_eq!((status(&found, ReceiptCheck::Family), found.clas()), (Status::Unknown, vec![]), "{covers}");
+            let place = found.reasons[0].place.as_deref();
+            assert_eq!(place, Some("/proofs/0/covers"), "{covers}");
+        }
+        // Family E signs six members, whatever `covers` holds.
+        let mut fixed = world.of_six_members();
+        fixed["proofs"][0]["covers"] = covers.clone();
+        let found = world.judged(&fixed);
+        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::E)), "{covers}: {found:#?}");
+    }
+}
+
+#[test]
+fn two_proofs_of_execution_are_undecided_and_none_is_invalid() {
+    let (world, thief) = (World::new(), World::new());
+    for (first, second) in [(&world, &thief), (&thief, &world), (&thief, &thief)] {
+        let mut receipt = first.scoped(&SCOPE);
+        receipt["proofs"].as_array_mut().expect("a list").push(second.of_six_members()["proofs"][0].clone());
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!(found.reasons[0].place.as_deref(), Some("/proofs"));
+    }
+    let mut none = world.scoped(&SCOPE);
+    none["proofs"][0]["type"] = json!("settlement");
+    let found = world.judged(&none);
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]));
+}
+
+/// Another form of the same shape may be the signed one, and anyone who forwards the receipt can change its scope.
+#[test]
+fn form_that_lacks_a_part_leaves_an_unread_key_retryable() {
+    let mut world = World::new();
+    let mut fixed = world.of_six_members();
+    fixed["proofs"][0]["covers"] = json!(["/action"]);
+    let mut without_execution = call();
+    without_execution.as_object_mut().expect("an object").remove("execution");
+    let receipts = [fixed, world.with_a_raw_proof(without_execution)];
+    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    for receipt in receipts {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+    }
+}
+
+/// The message is the hex digest of the covered members instead of their bytes, and the like in other families.
+#[test]
+fn signature_by_the_key_in_an_unpublished_form_is_undecided() {
+    let world = World::new();
+    let mut scoped = world.scoped(&SCOPE);
+    let mut covered = scoped.clone();
+    covered.as_object_mut().expect("an object").retain(|name, _| SCOPE.contains(&name.as_str()));
+    scoped["proofs"][0]["signature"]["value"] = json!(world.sealed(&covered).1);
+    let mut fixed = world.of_six_members();
+    fixed["proofs"][0]["signature"]["value"] = json!(world.sign_raw(&six_members(&fixed)));
+    let mut agent_sdk = world.of_the_agent_sdk(call());
+    agent_sdk["signature"]["sig"] = json!(world.sign_raw(&call()));
+    let mut content = call();
+    content["family"] = json!("trust-verification");
+    let mut raw_proof = world.with_a_raw_proof(content.clone());
+    raw_proof["metadata"]["proof"]["signature"]["value"] = json!(world.sealed(&content).1);
+    for (receipt, place, family) in [
+        (scoped, "/receipt_id", Family::E2),
+        (fixed, "/receipt_id", Family::E),
+        (agent_sdk, "/verb", Family::B1),
+        (raw_proof, "/family", Family::B3),
+    ] {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!((status(&found, ReceiptCheck::Signature), found.family), (Status::Unknown, Some(family)));
+        let mut altered = receipt.clone();
+        altered[&place[1..]] = json!("forged");
+        let found = world.judged(&altered);
+        assert_eq!(found.state(), State::Untrusted, "{family:?}");
+        assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{family:?}: {found:#?}");
+        assert_eq!(World::new().judged(&receipt).state(), State::Untrusted, "{family:?} by another key");
     }
 }
 
