@@ -17,7 +17,7 @@ mod website;
 
 pub use self::parts::Family;
 pub(crate) use self::parts::{Alphabet, Claim, NoSignedParts, SignedParts, Signs};
-use self::parts::{others, present};
+use self::parts::{others, present, states};
 use crate::json::Node;
 
 /// One family in the table.

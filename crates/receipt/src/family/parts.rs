@@ -193,6 +193,11 @@ pub(super) fn others(receipt: &Node, path: &[&str], known: &[&str]) -> Vec<Strin
     names.iter().map(place).collect()
 }
 
+/// Whether the receipt has a value at an optional place. A null counts as absent.
+pub(super) fn states(receipt: &Node, path: &[&str]) -> bool {
+    receipt.at(path).is_some_and(|value| *value != Node::Null)
+}
+
 /// JSON Pointers of those `paths` that exist in the receipt.
 pub(super) fn present(receipt: &Node, paths: &[&[&str]]) -> Vec<String> {
     let there = paths.iter().filter(|path| receipt.at(path).is_some());

@@ -3,7 +3,7 @@
 //! The signature covers the canonical bytes of the whole receipt without the proof, and without `metadata` if it
 //! contains nothing else. The proof states the digest of these bytes.
 
-use super::{Family, NoSignedParts, SignedParts, Signs, website};
+use super::{Family, NoSignedParts, SignedParts, Signs, states, website};
 use crate::json::Node;
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
@@ -17,7 +17,7 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let website = website::parts(receipt);
     // The published form has no `signer_id`, because the signed `signer` names the signer. If one is present, it is
     // compared.
-    let names_signer_again = receipt.at(&["metadata", "proof", "signer_id"]).is_some();
+    let names_signer_again = states(receipt, &["metadata", "proof", "signer_id"]);
     let signers = website.signers.into_iter().take(1 + usize::from(names_signer_again)).collect();
     Ok(SignedParts {
         family: Family::B3,

@@ -3,7 +3,7 @@
 //! The signature covers the whole receipt without `receipt_id` and `metadata.receipt_id`. Of the proof, it covers the
 //! members that describe the method.
 
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present};
+use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present, states};
 use crate::canonical::MemberOrder;
 use crate::json::Node;
 
@@ -44,7 +44,7 @@ pub(super) fn parts(
     // No published program names the key in the proof, and the SDKs' own vectors sign one at the top level. Any signed
     // place is compared.
     let places: [&[&str]; 2] = [&["kid"], &["metadata", "proof", "kid"]];
-    let signed = places.into_iter().filter(|place| content.at(place).is_some());
+    let signed = places.into_iter().filter(|place| states(&content, place));
     let kids = signed.map(|place| Claim::at(receipt, place)).collect();
     SignedParts {
         family,

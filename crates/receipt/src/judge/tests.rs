@@ -333,6 +333,15 @@ impl World {
         receipt
     }
 
+    fn of_the_website(&self) -> Value {
+        let (hash, signature) = self.sealed(&call());
+        let mut receipt = call();
+        receipt["metadata"]["proof"] = json!({"canonicalization": "json.sorted_keys.v1", "signer_id": SIGNER,
+            "hash": {"alg": "SHA-256", "value": hash},
+            "signature": {"alg": "Ed25519", "kid": KID, "value": signature}});
+        receipt
+    }
+
     fn sign_raw(&self, content: &Value) -> String {
         STANDARD.encode(self.key.sign(&serde_json_canonicalizer::to_vec(content).expect("a form")))
     }
@@ -536,6 +545,32 @@ fn raw_proof_signs_the_receipt_without_itself() {
         other["metadata"]["proof"]["hash"]["value"] = json!("00");
         assert_eq!(codes(&world.judged(&other)), [Code::ReceiptHashMismatch]);
     }
+}
+
+#[test]
+fn null_at_an_optional_place_of_the_proof_counts_as_absent() {
+    let world = World::new();
+    let mut content = call();
+    content["family"] = json!("trust-verification");
+    let with = |signer_id: Value| {
+        let mut receipt = world.with_a_raw_proof(content.clone());
+        receipt["metadata"]["proof"]["signer_id"] = signer_id;
+        let found = world.judged(&receipt);
+        (found.state(), found.family, codes(&found))
+    };
+    assert_eq!(with(json!(null)), (State::Trusted, Some(Family::B3), vec![]));
+    assert_eq!(with(json!(SIGNER)).0, State::Trusted);
+    for other in [json!("thief.eth"), json!(""), json!(7), json!({}), json!([SIGNER])] {
+        let found = with(other.clone());
+        assert_eq!(found, (State::Untrusted, Some(Family::B3), vec![Code::ReceiptSignerMismatch]), "{other}");
+    }
+    let found = world.judged(&world.of_a_runtime("json-stringify", json!(null)));
+    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (State::Trusted, Status::Skip));
+    // The website's form requires the member.
+    let mut website = world.of_the_website();
+    assert_eq!(world.judged(&website).state(), State::Trusted);
+    website["metadata"]["proof"]["signer_id"] = json!(null);
+    assert_eq!(codes(&world.judged(&website)), [Code::ReceiptSignerMismatch]);
 }
 
 #[test]
