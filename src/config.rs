@@ -1,8 +1,8 @@
-//! The configuration: which chain, gateways, rules and limits. Defaults < file < environment < flags, validated once,
-//! then immutable.
+//! The configuration: chain, endpoints, gateways, rules and limits.
 //!
-//! [`Config::default`] reads Ethereum mainnet through public endpoints. A [`Layer`] holds what one source says;
-//! [`Config::with`] lays layers over a configuration.
+//! A source (file, environment, flags) is a [`Layer`], and [`Config::with`] applies layers to a configuration, the
+//! weakest first: defaults, then file, environment and flags. The result is validated once and never changes.
+//! [`Config::default`] reads Ethereum mainnet through public endpoints.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -78,10 +78,10 @@ pub use telemetry::{TelemetryConfig, TelemetryLayer};
 use value::FilePath;
 pub use value::{ProofDemand, parse_address, parse_duration, parse_issuer, parse_profile, parse_quorum};
 
-/// The profile in force unless another is chosen: the letter of the specification.
+/// The default profile: the specification taken literally.
 pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 
-/// Time limit of one question unless another is chosen.
+/// Default time limit of one question.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A validated configuration.
@@ -92,7 +92,7 @@ pub struct Config {
     pub chain: ChainConfig,
     /// IPFS gateways, asked in this order.
     pub gateways: Vec<Gateway>,
-    /// What the doors to the network permit beyond their defaults.
+    /// What the outbound connections may do beyond the defaults.
     pub network: NetworkConfig,
     /// Which rules apply.
     pub rules: RulesConfig,
@@ -100,9 +100,9 @@ pub struct Config {
     pub timeout: Duration,
     /// Sizes of the caches.
     pub cache: CacheConfig,
-    /// What is remembered of names.
+    /// What is remembered about names between runs.
     pub memory: MemoryConfig,
-    /// The server through which many daemons share evidence.
+    /// The Redis server through which daemons share evidence.
     pub redis: RedisConfig,
     /// How the daemon follows the chain.
     pub follow: FollowConfig,
@@ -118,21 +118,21 @@ pub struct Config {
     pub gate: GateConfig,
     /// The key that verdicts are signed with.
     pub sign: SignConfig,
-    /// What the daemon makes Orloj's agent cards of.
+    /// The resources from which the daemon generates Orloj agent cards.
     pub orloj: OrlojConfig,
-    /// What the daemon does with receipts.
+    /// How the daemon treats receipts.
     pub receipts: ReceiptsConfig,
-    /// Whom the daemon's face for agents answers.
+    /// Who may use the daemon's MCP endpoint.
     pub mcp: McpConfig,
     /// Where the daemon sends its traces.
     pub telemetry: TelemetryConfig,
-    /// What may be paid.
+    /// The payment limits.
     pub limits: LimitsConfig,
-    /// Where agents are called.
+    /// The URLs at which agents are called.
     pub routes: Routes,
-    /// Accounts that the operator knows to be an agent's.
+    /// Accounts that the operator knows to belong to an agent.
     pub payees: KnownPayees,
-    /// Chains whose ERC-8004 registries say where agents are paid.
+    /// Chains whose ERC-8004 registries list the accounts of agents.
     pub chains: Chains,
 }
 
@@ -140,17 +140,17 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChainConfig {
-    /// `anchor.world` of the verdicts: `mainnet`, `sandbox`, or a name of the operator's.
+    /// `anchor.world` of the verdicts: `mainnet`, `sandbox`, or a name that the operator chose.
     pub world: String,
     /// EIP-155 chain id.
     pub id: u64,
-    /// Hash of block 0. Not needed: mainnet's is known, and that of another chain is learnt from the first quorum.
+    /// Hash of block 0. Optional: mainnet's is built in, and another chain's is learnt from the first quorum.
     pub genesis: Option<B256>,
     /// RPC endpoints, in order of preference.
     pub endpoints: Vec<Endpoint>,
-    /// How far they must vouch for an answer. Nothing said: see [`ChainConfig::demand`].
+    /// The grade of proof that the endpoints must provide. If unset, see [`ChainConfig::demand`].
     pub proof: Option<ProofDemand>,
-    /// How many operators must agree, in a quorum. Nothing said: [`DEFAULT_QUORUM`].
+    /// How many operators must agree in a quorum. If unset: [`DEFAULT_QUORUM`].
     pub quorum: Option<usize>,
     /// The Universal Resolver.
     pub universal_resolver: Address,
@@ -158,37 +158,37 @@ pub struct ChainConfig {
     pub block: BlockSelector,
     /// Whether CCIP-Read gateways may be asked.
     pub ccip_read: bool,
-    /// The age that the newest block may have. Nothing said: see [`ChainConfig::head_age`].
+    /// Maximum age of the newest block. If unset, see [`ChainConfig::head_age`].
     pub max_head_age: Option<Duration>,
 }
 
-/// What the doors to the network permit beyond their defaults.
+/// What the outbound connections may do beyond the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetworkConfig {
     /// Connections to the first host and port go to the second (curl's `--connect-to`).
     pub connect_to: Vec<ConnectTo>,
-    /// Origins that the foreign door permits although they are not public.
+    /// Origins that untrusted URLs may use although they are not public.
     pub allow_hosts: Vec<OriginSpec>,
     /// PEM files with further trust roots.
     pub ca_files: Vec<PathBuf>,
-    /// PEM texts with further trust roots, held in memory (the sandbox's).
+    /// PEM texts with further trust roots, in memory (those of the sandbox).
     pub ca_pems: Vec<String>,
-    /// Addresses that no door ever connects to: this process's own listeners.
+    /// Addresses that this process never connects to: its own listeners.
     pub denied: Vec<SocketAddr>,
-    /// When an IPFS gateway is asked beside another one.
+    /// When a second IPFS gateway is asked in parallel with the first.
     pub hedging: Hedging,
-    /// Whether host names are looked up.
+    /// Whether host names are resolved in DNS.
     pub dns: Dns,
 }
 
-/// Whether host names are looked up. Those to which `connect_to` gives an address need no look-up.
+/// Whether host names are resolved in DNS. A host to which `connect_to` gives an address needs no DNS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dns {
-    /// In the system's resolver.
+    /// With the system's resolver.
     #[default]
     System,
-    /// Never: no other host name has an address. For the sandbox, which has all of its hosts itself.
+    /// Never: a host without a `connect_to` rule has no address. For the sandbox, which runs all of its hosts itself.
     Off,
 }
 
@@ -198,45 +198,45 @@ pub enum Dns {
 pub struct RulesConfig {
     /// Identifier of the profile.
     pub profile: String,
-    /// How deep the walk goes.
+    /// The depth of a resolution.
     pub depth: Depth,
     /// Whether both sources of the card must answer.
     pub require_all_sources: bool,
-    /// Whether what links back to the card is read too: ENSIP-25 and ENSIP-26 records, an ERC-8004 registration file.
+    /// Whether the documents that link back to the card are read too: ENSIP-25 and ENSIP-26 records, and an ERC-8004
+    /// registration file.
     pub links: bool,
     /// Further profiles, from files.
     pub profile_files: Vec<PathBuf>,
-    /// Manifests that replace a built-in one of the same id: files or https URLs.
+    /// Manifests that replace the built-in manifest with the same id: files or https URLs.
     pub manifests: Vec<ManifestSource>,
-    /// Owners whose commons cards are accepted (CL-58); empty accepts all.
+    /// Owners whose commons cards are accepted (CL-58). If empty, all are accepted.
     pub allowed_publishers: Vec<String>,
 }
 
 table! {
-    /// Sizes of the caches, in entries and in bytes, and what keeps them warm.
+    /// Sizes of the caches, in entries and in bytes, and how they are kept warm.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config CacheConfig;
     /// `[cache]`, as one source names its keys.
     layer CacheLayer;
 
-    /// Trusted verdicts kept.
+    /// Maximum number of trusted verdicts.
     trusted: u64 = 10_000;
-    /// Other verdicts kept, in a pool of their own.
+    /// Maximum number of other verdicts, which have their own pool.
     untrusted: u64 = 10_000;
-    /// Bytes that trusted verdicts, other verdicts and failures may take: this number for each of the three.
+    /// Maximum bytes of each of the three pools: trusted verdicts, other verdicts, and failures.
     verdict_bytes: u64 = 128 * 1024 * 1024;
-    /// Bytes of proven content kept.
+    /// Maximum bytes of content that was proven by its CID.
     content_bytes: u64 = 64 * 1024 * 1024;
-    /// Most runs at once that refresh trusted verdicts before they end; 0 refreshes none. They stand behind the runs of
-    /// clients until a verdict is about to end, and each takes little: a few follow a thousand names.
+    /// Maximum number of concurrent refreshes of trusted verdicts; 0 disables refreshing. Refreshes wait for the
+    /// resolutions of clients until a verdict is about to expire. Each is cheap: a few are enough for a thousand names.
     refresh_runs: usize = 4;
-    /// The file that keeps the names that are asked for most from one run of the daemon to the next; an empty path means
-    /// none.
+    /// The file that stores the most requested names across restarts of the daemon. An empty path means none.
     hot_names: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
 }
 
 impl Default for Config {
-    /// Ethereum mainnet at its finalized block, judged by the letter, through public endpoints and gateways.
+    /// Ethereum mainnet at its finalized block, under the default profile, through public endpoints and gateways.
     fn default() -> Self {
         Self {
             chain: ChainConfig::default(),
@@ -284,30 +284,31 @@ impl Default for ChainConfig {
 }
 
 impl Config {
-    /// The coin types for which addresses are read with the records of a name.
+    /// The coin types whose addresses are read together with the records of a name.
     pub(crate) fn coins(&self) -> Coins {
         Coins::new(self.limits.coins()).unwrap_or_default()
     }
 }
 
 impl ChainConfig {
-    /// The endpoints, each under a label of its own: `rpc-N`, by its place, where it is [`Endpoint::UNNAMED`].
+    /// The endpoints, each with a unique label. An [`Endpoint::UNNAMED`] one becomes `rpc-N`, where N is its position.
     pub(crate) fn labelled(&self) -> Vec<Endpoint> {
         labelled(&self.endpoints, Endpoint::UNNAMED)
     }
 
-    /// What the endpoints must do for an answer. Where nothing is said: one word is enough when one operator alone is
-    /// named, or when the first endpoint is the operator's own; else [`DEFAULT_QUORUM`] of them must agree.
+    /// The demand that the endpoints must meet for an answer. By default, a single answer suffices if only one operator
+    /// is configured, or if the first endpoint is the operator's own. Otherwise [`DEFAULT_QUORUM`] operators must
+    /// agree.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] where more must agree than there are operators, or where this build lacks what the demand
-    /// takes.
+    /// [`ConfigError::Conflict`] if more operators must agree than are configured, or if this build lacks a feature
+    /// that the demand needs.
     pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
         demanded(&self.endpoints, self.proof, self.quorum)
     }
 
-    /// The age that the newest block may have: as configured, else five slots of the chain. `None`: any, since the slot
-    /// time of the chain is not known.
+    /// Maximum age of the newest block: as configured, else five slots of the chain. `None` if the chain's slot time is
+    /// unknown: then any age is accepted.
     pub fn head_age(&self) -> Option<Duration> {
         self.max_head_age.or_else(|| five_slots(self.id))
     }
@@ -331,7 +332,7 @@ impl Default for RulesConfig {
 mod testing {
     use super::{Config, ConfigError, Layer};
 
-    /// The defaults with what a file says.
+    /// The defaults, overlaid with the text of a file.
     pub(super) fn read(text: &str) -> Result<Config, ConfigError> {
         Config::default().with([Layer::from_toml(text, "f.toml")?])
     }

@@ -1,16 +1,16 @@
-//! `[admin]`: where the operator of a running daemon reaches it.
+//! `[admin]`: the socket through which the operator controls a running daemon.
 
 use super::SocketPath;
 use super::keys::{OrNone, forms, table};
 
 table! {
-    /// Where the operator of a running daemon reaches it. By default nowhere.
+    /// The socket through which the operator controls a running daemon. By default there is none.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config AdminConfig;
-    /// `[admin]`, as one source names its keys.
+    /// `[admin]` in one source.
     layer AdminLayer;
 
-    /// A Unix socket that the daemon's user alone may connect to (mode 0600). There is no such listener over TCP.
+    /// A Unix socket that only the daemon's user may connect to (mode 0600). There is no TCP listener for this.
     socket: Option<SocketPath> = None, [with = "OrNone::<Socket>"];
 }
 

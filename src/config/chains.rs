@@ -1,4 +1,4 @@
-//! `[chains.ID]`: other chains, whose ERC-8004 registries say where agents are paid, and how to read them.
+//! `[chains.ID]`: other chains whose ERC-8004 registries list the accounts of agents, and the endpoints to read them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,18 +25,19 @@ pub type Chains = BTreeMap<ChainId, RegistryChain>;
 
 without_paths!(Chains);
 
-/// The id of an EVM chain that has a coin type (ENSIP-11), so that x402 can name it: written as a number.
+/// The id of an EVM chain, written as a number. It must be small enough to have a coin type (ENSIP-11), since x402
+/// names chains that way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ChainId(u64);
 
 impl ChainId {
-    /// The id; `None` where no coin type has room for it.
+    /// Returns `None` if the id is too large for a coin type.
     pub fn new(id: u64) -> Option<Self> {
         CoinType::of_chain(id).map(|_| Self(id))
     }
 
-    /// The number.
+    /// The id.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -63,7 +64,7 @@ impl fmt::Display for ChainId {
     }
 }
 
-/// The ERC-8004 registry of one chain, and how to read it.
+/// The ERC-8004 registry of one chain, and the endpoints to read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -71,20 +72,20 @@ pub struct RegistryChain {
     /// RPC endpoints of that chain, in order of preference.
     #[serde(rename = "rpc", with = "endpoints")]
     pub endpoints: Vec<Endpoint>,
-    /// How far they must vouch for an answer; nothing said: as for the chain of names.
+    /// The grade of proof that the endpoints must provide. If unset, the same defaults apply as for the chain of names.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "One::<ProofForm>")]
     pub proof: Option<ProofDemand>,
     /// How many operators must agree, in a quorum.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "quorum_number")]
     pub quorum: Option<usize>,
-    /// The age that the chain's newest block may have; nothing said: five slots, where they are known.
+    /// Maximum age of the chain's newest block. If unset: five slots, if the slot time is known.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "One::<Time>")]
     pub max_head_age: Option<Duration>,
-    /// The identity registry; by default that of ERC-8004's authors.
+    /// The identity registry. The default is the one deployed by the authors of ERC-8004.
     #[serde(default = "published", with = "contract")]
     pub registry: Address,
-    /// Numbers of agents in the registry, by name, where the operator knows them. Of other names the registration file on
-    /// the host of the card's URL tells the number.
+    /// Agent ids in the registry, by name, if the operator knows them. For other names, the id comes from the
+    /// registration file on the host of the card's URL.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub agents: BTreeMap<String, u64>,
 }
@@ -94,7 +95,7 @@ const fn published() -> Address {
 }
 
 impl RegistryChain {
-    /// The published registry, read through these endpoints.
+    /// The published registry, read through `endpoints`.
     pub const fn new(endpoints: Vec<Endpoint>) -> Self {
         Self {
             endpoints,
@@ -106,8 +107,8 @@ impl RegistryChain {
         }
     }
 
-    /// What its endpoints must do for an answer: as [`ChainConfig::demand`](super::ChainConfig::demand) says. State proofs
-    /// are computed of the chain of names alone.
+    /// The demand that the endpoints must meet for an answer, as for
+    /// [`ChainConfig::demand`](super::ChainConfig::demand). State proofs are supported only for the chain of names.
     ///
     /// # Errors
     /// [`ConfigError::Conflict`].
@@ -121,18 +122,18 @@ impl RegistryChain {
         }
     }
 
-    /// The age that the newest block of this chain may have, as [`ChainConfig::head_age`](super::ChainConfig::head_age).
+    /// Maximum age of the newest block of this chain, as for [`ChainConfig::head_age`](super::ChainConfig::head_age).
     pub fn head_age(&self, id: ChainId) -> Option<Duration> {
         self.max_head_age.or_else(|| five_slots(id.number()))
     }
 
-    /// The endpoints, each under a label of its own that tells the chain too: `rpc-8453-1` where none is given.
+    /// Gives each endpoint a unique label. The default label includes the chain: `rpc-8453-1`.
     pub(super) fn label(&mut self, id: ChainId) {
         self.endpoints = labelled(&self.endpoints, &format!("{}-{id}", Endpoint::UNNAMED));
     }
 }
 
-/// Checks every chain: endpoints that can vouch for a payee, a registry, names in normal form.
+/// Checks that each chain has endpoints that can meet its demand and a registry, and that the names are in normal form.
 pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
     for (id, chain) in chains {
         let wrong =
@@ -164,7 +165,7 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// A list of endpoints, as `rpc` has it.
+/// A list of endpoints, as written in `rpc`.
 mod endpoints {
     use serde::{Deserializer, Serializer};
 
@@ -180,7 +181,7 @@ mod endpoints {
     }
 }
 
-/// The address of a contract, as other keys have it.
+/// The address of a contract, in the same notation as other keys.
 mod contract {
     use alloy_primitives::Address;
     use serde::{Deserializer, Serializer};
@@ -196,7 +197,8 @@ mod contract {
     }
 }
 
-/// Five slots of the chain with this id, if its blocks come at a fixed rate that is known here. A slot may stay empty, and
+/// Five slots of the chain, if its blocks come at a fixed rate that is known here. A slot may stay empty, and an
+/// endpoint may lag by a block.
 /// an endpoint may be a block behind.
 pub(super) fn five_slots(chain_id: u64) -> Option<Duration> {
     let seconds = match chain_id {

@@ -1,4 +1,4 @@
-//! `[cors]`: which web pages may read what the daemon answers.
+//! `[cors]`: the web origins whose pages may read the daemon's responses.
 
 use clresolve_core::text::Foreign;
 use serde::{Deserialize, Deserializer};
@@ -6,17 +6,17 @@ use url::Url;
 
 use super::keys::table;
 
-/// What stands for every origin.
+/// Matches every origin.
 pub const ANY_ORIGIN: &str = "*";
 
 table! {
-    /// Which web pages may read the daemon's answers.
+    /// The web origins whose pages may read the daemon's responses.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config CorsConfig;
-    /// `[cors]`, as one source names its keys.
+    /// `[cors]` in one source.
     layer CorsLayer;
 
-    /// Their origins, such as `https://app.example`, or [`ANY_ORIGIN`] alone. Empty: none. The gate answers no page.
+    /// Origins such as `https://app.example`, or [`ANY_ORIGIN`] alone. Empty: none. The gate never sends CORS headers.
     origins: Vec<String> = Vec::new(), [deserialize_with = "origins"];
 }
 
@@ -34,7 +34,7 @@ fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Er
     }
 }
 
-/// Whether a browser writes it so in `Origin` (RFC 6454, 6.2).
+/// Whether this is the exact form in which a browser sends `Origin` (RFC 6454, section 6.2).
 fn is_origin(text: &str) -> bool {
     let is_written_so = |url: Url| url.origin().is_tuple() && url.origin().ascii_serialization() == text;
     !text.contains('*') && Url::parse(text).is_ok_and(is_written_so)

@@ -1,4 +1,4 @@
-//! What endpoints must do for an answer.
+//! The proof and the quorum that endpoints must provide for an answer.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,15 @@ use super::endpoint::Endpoint;
 use super::error::ConfigError;
 use super::value::ProofDemand;
 
-/// Operators that must agree unless another number is chosen. It is how many would have to lie together; a longer list of
-/// endpoints stands for more that may fail, not for more that must lie.
+/// Default number of operators that must agree, which is the number that would have to collude. A longer list of
+/// endpoints makes the daemon tolerate more failures; it does not raise this number.
 pub const DEFAULT_QUORUM: usize = 2;
 
-/// Why a build without the feature `state-proof` refuses what demands it. It never falls back to a lower grade.
+/// The error of a build without the feature `state-proof` when state proofs are demanded. It never falls back to a
+/// weaker grade.
 pub(crate) const NO_STATE_PROOF: &str = "this build computes no state proofs: it lacks the feature state-proof";
 
-/// What endpoints must do for an answer, where this proof and this quorum are asked for.
+/// The demand that follows from the configured proof and quorum.
 pub(super) fn demanded(
     endpoints: &[Endpoint],
     proof: Option<ProofDemand>,
@@ -32,7 +33,7 @@ pub(super) fn demanded(
                 detail: "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
             });
         }
-        // One operator alone is better than nothing: its lies about the state are found out, those about the header not.
+        // With a single operator, false state is still detected, but a false header is not.
         (Some(ProofDemand::StateProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
         (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
     };

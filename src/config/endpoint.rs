@@ -1,4 +1,4 @@
-//! An RPC endpoint of the configuration, and whose it is.
+//! A configured RPC endpoint and its operator.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,28 +8,27 @@ use url::{Host, Url};
 /// An RPC endpoint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The name under which it appears in verdicts and logs. [`Endpoint::UNNAMED`] is shown with its place in the list:
-    /// `rpc-1` and so on.
+    /// The name in verdicts and logs. [`Endpoint::UNNAMED`] is replaced by `rpc-` and the position in the list, such as
+    /// `rpc-1`.
     pub label: String,
-    /// Where it is asked. It may hold a key, also in the host name, and is shown nowhere.
+    /// The URL. It may contain an API key, even in the host name, so it is never displayed.
     pub url: Url,
-    /// Whether the operator runs it himself.
+    /// Whether the operator of clresolve runs this endpoint.
     pub own: bool,
-    /// Whose it is. Endpoints of one operator count once in a quorum.
+    /// Who runs the endpoint. Endpoints of one operator count once in a quorum.
     pub operator: String,
-    /// Its WebSocket, over which it tells the daemon of new blocks; none where it is only asked. It is shown as little as
-    /// `url`.
+    /// The WebSocket on which the endpoint announces new blocks, if any. Like `url`, it is never displayed.
     pub ws: Option<Url>,
 }
 
 impl Endpoint {
-    /// The label of an endpoint that has none.
+    /// The label of an endpoint for which none is configured.
     pub const UNNAMED: &str = "rpc";
 
-    /// The operator of an endpoint of which nothing is said: the last two labels of its host, which takes strangers
-    /// below one public suffix for one rather than one for several; the address where the host is an IP address, since
-    /// one machine has many ports. Whatever this machine or its own network gives a name to is one operator, `localhost`:
-    /// addresses that are loopback or unspecified, names of one label, and names below `LOCAL_DOMAINS`.
+    /// The default operator of an endpoint, by its host. For a name, it is the last two labels: unrelated operators
+    /// below one public suffix then count as one, which is safe. For an IP address, it is the address, since one
+    /// machine has many ports. Hosts on this machine or its local network are all `localhost`: loopback and unspecified
+    /// addresses, single-label names, and names below `LOCAL_DOMAINS`.
     pub fn operator_of(url: &Url) -> String {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
@@ -47,13 +46,13 @@ impl Endpoint {
     }
 }
 
-/// The operator of this machine and its own network.
+/// The operator of hosts on this machine and its local network.
 const LOCAL: &str = "localhost";
 
-/// The last labels of names that have a meaning on this machine or its own network alone.
+/// Top-level labels that only have a meaning on this machine or its local network.
 const LOCAL_DOMAINS: [&str; 5] = [LOCAL, "localdomain", "local", "internal", "lan"];
 
-/// The operator of a host name. A URL holds it in lower case.
+/// The operator of a host name, which must be in lower case, as in a parsed URL.
 fn operator_of_name(name: &str) -> String {
     let name = name.trim_end_matches('.');
     let mut dots = name.rmatch_indices('.').map(|(at, _)| at);

@@ -1,6 +1,6 @@
-//! Why a configuration is refused.
+//! Why a configuration is rejected.
 
-/// Why a configuration is refused. The message holds no part of a URL but its scheme and host.
+/// Why a configuration is rejected. Of a URL, the message contains at most scheme and host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -9,25 +9,25 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         detail: String,
     },
-    /// A key of the file is unknown or holds what it must not.
+    /// A key in the file is unknown or has an invalid value.
     #[error("{path}, line {line}, key `{key}`: {detail}")]
     Invalid {
         /// The file.
         path: String,
         /// The line, counted from 1.
         line: usize,
-        /// The key or table that stands there.
+        /// The key or table on that line.
         key: String,
         /// What was expected, and what was found.
         detail: String,
     },
-    /// A key holds what it must not, in the environment or together with another key.
+    /// A key has an invalid value in the environment, or conflicts with another key.
     #[error("{key}: {detail}")]
     Conflict {
-        /// The key, as in the file and, after two dashes, as a flag.
+        /// The key as in the file; with `--` before it, it is the flag.
         key: String,
         /// What was expected.
         detail: String,
@@ -37,7 +37,7 @@ pub enum ConfigError {
     Unwritable {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         detail: String,
     },
 }

@@ -1,16 +1,16 @@
-//! `[explorer]`: what the daemon does for its page.
+//! `[explorer]`: optional functions of the daemon's web page.
 
 use super::keys::table;
 
 table! {
-    /// What the daemon does for its page.
+    /// Optional functions of the daemon's web page.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config ExplorerConfig;
-    /// `[explorer]`, as one source names its keys.
+    /// `[explorer]` in one source.
     layer ExplorerLayer;
 
-    /// Whether sellers are asked for their payment terms when a client wants it. Off by default: the daemon then opens no
-    /// connection to a seller. The sandbox, which has its sellers itself, switches it on.
+    /// Whether the daemon requests payment terms from a seller when a client asks for them. Off by default, so that the
+    /// daemon does not connect to sellers. The sandbox switches it on, since it runs its own sellers.
     probe: bool = false;
 }
 

@@ -1,4 +1,4 @@
-//! The configuration file: TOML, whose keys are the world flags without their dashes.
+//! The configuration file: TOML whose keys are the names of the flags without the leading dashes.
 
 use std::fmt;
 use std::fs::File;
@@ -12,22 +12,22 @@ use super::layer::Layer;
 use super::paths::EachPath as _;
 use super::{Config, ConfigError};
 
-/// Longest configuration file read, in bytes: far more than any real one, and little memory.
+/// Maximum size of a configuration file, in bytes: far larger than any real one, yet small in memory.
 pub(crate) const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// First line of a file that [`Config::save`] writes, by which it knows what it may overwrite.
+/// First line of each file that [`Config::save`] writes. `save` only overwrites files that begin with it.
 const WRITTEN_BY: &str = "# Written by clresolve; it may be overwritten.";
 
 impl Layer {
-    /// Reads a configuration file. Relative paths in it are taken from its folder.
+    /// Reads a configuration file. Relative paths in it are resolved against its folder.
     ///
     /// # Errors
-    /// When the file cannot be read, or a key of it is unknown or holds what it must not.
+    /// If the file cannot be read, or if a key is unknown or has an invalid value.
     pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
         Self::from_text(&read(path)?, path)
     }
 
-    /// Reads an open configuration file, which stands at `path`, as [`Layer::from_file`] does.
+    /// Reads an already open configuration file, located at `path`, as [`Layer::from_file`] does.
     ///
     /// # Errors
     /// As [`Layer::from_file`].
@@ -36,7 +36,7 @@ impl Layer {
         Self::from_text(&read_open(file, path)?, path)
     }
 
-    /// Whether it has keys of `[payees]` or `[limits]`.
+    /// Whether it sets keys of `[payees]` or `[limits]`.
     #[cfg(all(unix, feature = "cli"))]
     pub(crate) fn says_who_is_paid(&self) -> bool {
         self.payees.is_some() || self.limits.is_some()
@@ -49,21 +49,21 @@ impl Layer {
         Ok(layer)
     }
 
-    /// Reads the text of a configuration file; `path` is what messages call it.
+    /// Parses the text of a configuration file. Error messages refer to it as `path`.
     ///
     /// # Errors
-    /// Names line, key and what was expected.
+    /// With the line, the key, and what was expected.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, ConfigError> {
         toml::from_str(text).map_err(|e| invalid(text, path, &e))
     }
 }
 
 impl Config {
-    /// Writes the configuration to `path`, and trust roots held in memory beside it, so that any client can use it with
-    /// `--config`. The file may hold keys in URLs: on Unix only its owner may read it.
+    /// Writes the configuration to `path`, and in-memory trust roots to a file next to it, so that clients can use it
+    /// with `--config`. The file may contain API keys in URLs: on Unix only its owner may read it.
     ///
     /// # Errors
-    /// When the file cannot be written, or exists and was not written by this function.
+    /// If the file cannot be written, or if it exists and was not written by this function.
     pub fn save(&self, path: &Path) -> Result<(), ConfigError> {
         let mut layer = Layer::of(self);
         layer.each_path(&mut |path| *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone()));
@@ -119,7 +119,7 @@ fn unwritable(path: &Path, detail: &dyn fmt::Display) -> ConfigError {
     ConfigError::Unwritable { path: path.display().to_string(), detail: detail.to_string() }
 }
 
-/// An error with line and key, and without what may be a secret.
+/// An error with its line and key, without any value that may be secret.
 fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
     let at = error.span().unwrap_or(Range { start: 0, end: 0 }).start.min(text.len());
     let before = text.get(..at).unwrap_or_default();
@@ -134,10 +134,10 @@ fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
     }
 }
 
-/// Longest detail of an error, in characters: the list of all keys fits.
+/// Maximum length of an error's detail, in characters: enough for the list of all keys.
 const MAX_DETAIL_CHARS: usize = 1000;
 
-/// The message on an unknown key with the known key that is most like it.
+/// Adds the most similar known key to the message about an unknown key.
 fn with_nearest_key(message: &str) -> String {
     let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
     let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
@@ -148,7 +148,7 @@ fn with_nearest_key(message: &str) -> String {
     }
 }
 
-/// The message without the text of a value that has the wrong type: it may be a URL with a key.
+/// Removes a value of the wrong type from the message: it may be a URL with an API key.
 fn without_values(message: &str) -> String {
     match message.split_once("invalid type: string \"").map(|(before, rest)| (before, rest.rsplit_once("\", expected")))
     {
@@ -157,7 +157,7 @@ fn without_values(message: &str) -> String {
     }
 }
 
-/// The key or table that stands on `line` or, for a value of several lines, nearest above it.
+/// The key or table on `line`. For a value of several lines, the nearest one above.
 fn key_at(text: &str, line: usize) -> String {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let key_of = |line: &&str| {
@@ -256,7 +256,7 @@ file = "commons.json"
         assert_eq!(seconds("chain-id = 31337"), None);
         assert_eq!(seconds("chain-id = 31337\nmax-head-age = \"10m\""), Some(600));
         assert_eq!(seconds("max-head-age = \"90s\""), Some(90));
-        // Another chain has other slots.
+        // Another chain has a different slot time.
         let mainnet = Config { chain: of("max-head-age = \"90s\""), ..Config::default() };
         let other = Layer { chain_id: Some(31_337), ..Layer::default() };
         assert_eq!(mainnet.with([other]).unwrap().chain.head_age(), None);
@@ -288,8 +288,8 @@ file = "commons.json"
         assert_eq!(std::fs::read_to_string(&own).unwrap(), "timeout = \"1s\"\n");
     }
 
-    /// Each key that names a file: read, it is taken from the folder of the configuration, and saved it names the same
-    /// file.
+    /// Each key that names a file is resolved against the folder of the configuration, and names the same file after a
+    /// save.
     #[test]
     fn every_path_names_the_same_file_after_a_save_elsewhere() {
         let text = r#"

@@ -1,4 +1,4 @@
-//! `[follow]`: how the daemon keeps its cache up with the chain.
+//! `[follow]`: how the daemon keeps its cache in step with the chain.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use super::keys::{One, table};
 use super::value::Time;
 
 table! {
-    /// How the daemon follows the chain. A library and the other commands do not: they ask once.
+    /// How the daemon follows the chain. The library and the other commands do not follow it: they ask once.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     config FollowConfig;
-    /// `[follow]`, as one source names its keys.
+    /// `[follow]` in one source.
     layer FollowLayer;
 
-    /// Whether the endpoints are asked for new blocks, so that a change on chain evicts.
+    /// Whether the daemon polls the endpoints for new blocks and evicts names whose records changed.
     enabled: bool = true;
-    /// Time between two questions to an endpoint of the operator's own. A change is known within about this time: short
-    /// enough that the gate is closed within a second of the block.
+    /// Poll interval of the operator's own endpoints. The daemon learns of a change within about this time. The default
+    /// closes the gate within a second of the block.
     poll: Duration = Duration::from_millis(500), [with = "One::<Time>"];
-    /// The same for any other endpoint: three times a block of mainnet, so that a public one is not burdened.
+    /// Poll interval of all other endpoints. The default polls a public endpoint three times per mainnet block.
     poll_public: Duration = Duration::from_secs(4), [with = "One::<Time>"];
 }
 

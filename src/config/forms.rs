@@ -1,6 +1,6 @@
-//! The written forms of values that are more than a text: blocks, endpoints and gateways, manifests.
+//! The written forms of composite values: blocks, endpoints, gateways and manifests.
 
-/// A block: one of the tags, or a number with or without quotes.
+/// A block: a tag, or a number with or without quotes.
 pub(super) mod block {
     use std::fmt;
 
@@ -53,7 +53,7 @@ pub(super) mod block {
     }
 }
 
-/// Endpoints and gateways: of each its URL alone, or a table.
+/// Endpoints and gateways: each is a URL or a table.
 pub(super) mod origins {
     use std::fmt;
     use std::marker::PhantomData;
@@ -79,7 +79,7 @@ pub(super) mod origins {
         Ok(Some(items.into_iter().map(|item| item.0).collect()))
     }
 
-    /// An origin as its table.
+    /// An origin, written as a table.
     struct Shown<'t, T>(&'t T);
 
     impl<T: Written> Serialize for Shown<'_, T> {
@@ -99,10 +99,10 @@ pub(super) mod origins {
         }
     }
 
-    /// An endpoint or gateway: an URL alone, or a table.
+    /// An endpoint or gateway: a URL or a table.
     struct OriginForm<T>(T);
 
-    /// What the table of an origin holds: `url` and, if wanted, the other keys.
+    /// The table of an origin: `url` and optional keys.
     pub(in crate::config) trait Written: TryFrom<Origin, Error = String> {
         type Table: for<'de> Deserialize<'de> + Into<Origin>;
 
@@ -187,7 +187,7 @@ pub(super) mod origins {
     }
 }
 
-/// Manifests: of each `file`, or `url` and `digest`.
+/// Manifests: each has `file`, or `url` and `digest`.
 pub(super) mod manifests {
     use std::path::PathBuf;
 

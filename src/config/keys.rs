@@ -1,15 +1,15 @@
-//! How a key of the configuration is stated: once, with its type, its written form, its default and its place.
+//! Macros and types that declare each configuration key once: its type, written form, default and position.
 //!
-//! [`table`] makes of the keys of one table what is in force (`…Config`), what one source says of it (`…Layer`), and the
-//! way from one to the other. A layer's `None` leaves what is below as it is. [`One`], [`OrNone`] and [`Many`] are the
-//! written forms of values, as `#[serde(with = …)]` takes them.
+//! From the keys of one table, [`table`] generates the effective values (`…Config`), the values of one source
+//! (`…Layer`), and the conversions between the two. `None` in a layer leaves the value of the layer below unchanged.
+//! [`One`], [`OrNone`] and [`Many`] are written forms of values for `#[serde(with = …)]`.
 
 use std::marker::PhantomData;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// The keys of a table: `name: Type = default;`, before the semicolon in brackets what serde is to know of the key.
+/// The keys of a table: `name: Type = default;`, with serde attributes in brackets before the semicolon.
 macro_rules! table {
     (
         $(#[$config_meta:meta])* config $config:ident;
@@ -41,12 +41,12 @@ macro_rules! table {
         }
 
         impl $layer {
-            /// Lays what this source says over what is below.
+            /// Applies this layer to the values below it.
             pub(super) fn lay(self, over: &mut $config) {
                 $( if let Some(value) = self.$key { over.$key = value; } )*
             }
 
-            /// The layer that makes `config` out of any other.
+            /// The layer that turns any configuration into `config`.
             pub(super) fn of(config: &$config) -> Self {
                 Self { $( $key: Some(config.$key.clone()), )* }
             }
@@ -67,14 +67,14 @@ pub(super) trait Form {
     /// The value.
     type Value;
 
-    /// Reads the text, or says what was expected.
+    /// Parses the text. The error states what was expected.
     fn read(text: &str) -> Result<Self::Value, String>;
 
-    /// The text.
+    /// Formats the value.
     fn write(value: &Self::Value) -> String;
 }
 
-/// Names a [`Form`]: its value, and the functions that read and write it.
+/// Declares a [`Form`] from its value type and its functions to parse and format.
 macro_rules! forms {
     ($($name:ident($type:ty) = $read:expr, $write:expr;)*) => {$(
         pub(super) enum $name {}
@@ -95,7 +95,7 @@ macro_rules! forms {
 
 pub(super) use forms;
 
-/// A key that holds one value.
+/// A key with one value.
 pub(super) struct One<F>(PhantomData<F>);
 
 impl<F: Form> One<F> {
@@ -112,7 +112,7 @@ impl<F: Form> One<F> {
     }
 }
 
-/// A key that holds one value, or an empty text for no value.
+/// A key with one value, or with an empty text for no value.
 pub(super) struct OrNone<F>(PhantomData<F>);
 
 impl<F: Form> OrNone<F> {
@@ -130,7 +130,7 @@ impl<F: Form> OrNone<F> {
     }
 }
 
-/// A key that holds a list.
+/// A key with a list of values.
 pub(super) struct Many<F>(PhantomData<F>);
 
 impl<F: Form> Many<F> {
@@ -144,7 +144,7 @@ impl<F: Form> Many<F> {
     }
 }
 
-/// An item of a list, so that an error names its line.
+/// An item of a list. It is deserialized separately, so that an error names its line.
 struct Item<F: Form>(F::Value);
 
 impl<'de, F: Form> Deserialize<'de> for Item<F> {

@@ -1,10 +1,10 @@
-//! The labels by which verdicts and logs tell endpoints and gateways apart.
+//! The labels that identify endpoints and gateways in verdicts and logs.
 
 use std::collections::BTreeMap;
 
 use super::endpoint::Endpoint;
 
-/// The endpoints, each under a label of its own: this prefix and its place where it is [`Endpoint::UNNAMED`].
+/// The endpoints, each with a unique label. An [`Endpoint::UNNAMED`] one gets `prefix` and its position.
 pub(super) fn labelled(endpoints: &[Endpoint], prefix: &str) -> Vec<Endpoint> {
     let mut endpoints = endpoints.to_vec();
     for (place, endpoint) in endpoints.iter_mut().enumerate() {
@@ -16,7 +16,7 @@ pub(super) fn labelled(endpoints: &[Endpoint], prefix: &str) -> Vec<Endpoint> {
     endpoints
 }
 
-/// Gives the second and later of equal labels a number: verdicts and logs tell endpoints apart by their labels alone.
+/// Numbers the second and later of equal labels, since verdicts and logs identify endpoints only by label.
 pub(super) fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for label in labels {

@@ -1,4 +1,4 @@
-//! What one source (a file, the environment, the flags) says about the configuration, and how layers make one.
+//! The values that one source (file, environment, flags) sets, and how layers combine into a configuration.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,17 +32,17 @@ use super::{
     Grade, GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
 
-/// Why a build without the feature `redis` refuses what names a server.
+/// The error of a build without the feature `redis` when a server is configured.
 const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
 
-/// Why a build without the feature `otel` refuses what names a collector.
+/// The error of a build without the feature `otel` when a collector is configured.
 const NO_OTEL: &str = "this build sends no traces: it lacks the feature otel";
 
-/// Why a build without the feature `mcp` refuses a configuration that switches its route on.
+/// The error of a build without the feature `mcp` when its route is enabled.
 const NO_MCP: &str = "this build has no face for agents: it lacks the feature mcp";
 
-/// The keys of a layer, by how they are laid over what is below: `set` replaces the value at the place behind the `=`,
-/// `add` comes before it, `tables` have keys of their own, and the rest is laid by hand.
+/// The keys of a layer, by how they combine with the layer below. `set` replaces the field after the `=`. `add` is
+/// prepended to it. `tables` have keys of their own. The remaining keys are combined by handwritten code.
 macro_rules! layer {
     (
         $(#[$meta:meta])* layer $layer:ident;
@@ -79,14 +79,14 @@ macro_rules! layer {
         }
 
         impl $layer {
-            /// Lays what this source says over what is below, but for the keys that are laid by hand.
+            /// Applies this layer, except for the handwritten keys.
             fn lay(self, over: &mut Config) {
                 $( if let Some(value) = self.$set { over.$($set_at).+ = value; } )*
                 $( over.$($add_at).+.splice(0..0, self.$add); )*
                 $( self.$table.unwrap_or_default().lay(&mut over.$table); )*
             }
 
-            /// What makes `config` out of the default one, but for the keys that are laid by hand.
+            /// The layer that turns the default configuration into `config`, except for the handwritten keys.
             fn without_handmade(config: &Config) -> Self {
                 Self {
                     $( $set: Some(config.$($set_at).+.clone()), )*
@@ -109,10 +109,10 @@ macro_rules! layer {
 }
 
 layer! {
-    /// What one source says. `None` leaves the layer below as it is.
+    /// The values that one source sets. `None` leaves the value of the layer below unchanged.
     ///
-    /// The list of endpoints and that of gateways replace those below; what further permits (`connect_to`,
-    /// `allow_host`, `ca`) comes before what is below.
+    /// The lists of endpoints and gateways replace those below. The lists of exceptions (`connect_to`, `allow_host`,
+    /// `ca`) are prepended to those below.
     layer Layer;
 
     set {
@@ -126,17 +126,17 @@ layer! {
         ccip_read: bool = chain.ccip_read;
         /// Identifier of the profile.
         profile: String = rules.profile, [with = "One::<Profile>"];
-        /// How deep the walk goes.
+        /// The depth of a resolution.
         depth: Depth = rules.depth;
         /// Whether both sources of the card must answer.
         require_all_sources: bool = rules.require_all_sources;
-        /// Whether what links back to the card is read too.
+        /// Whether the documents that link back to the card are read too.
         links: bool = rules.links;
         /// Further profiles, from files.
         profile_files: Vec<PathBuf> = rules.profile_files;
         /// Time limit of one question.
         timeout: Duration = timeout, [with = "One::<Time>"];
-        /// When an IPFS gateway is asked beside another one.
+        /// When a second IPFS gateway is asked in parallel with the first.
         hedge_after: Hedging = network.hedging, [with = "One::<HedgeAfter>"];
         /// RPC endpoints, in order of preference.
         rpc: Vec<Endpoint> = chain.endpoints, [with = "origins"];
@@ -144,17 +144,17 @@ layer! {
         gateway: Vec<Gateway> = gateways, [with = "origins"];
         /// Manifests that replace a built-in one.
         manifest: Vec<ManifestSource> = rules.manifests, [with = "manifests"];
-        /// Where agents are called.
+        /// The URLs at which agents are called.
         routes: Routes = routes;
-        /// Accounts that the operator knows to be an agent's.
+        /// Accounts that the operator knows to belong to an agent.
         payees: KnownPayees = payees;
-        /// Chains whose ERC-8004 registries say where agents are paid.
+        /// Chains whose ERC-8004 registries list the accounts of agents.
         chains: Chains = chains;
     }
     add {
         /// `--connect-to` rules.
         connect_to: ConnectTo = network.connect_to, [with = "Many::<Rule>"];
-        /// Origins that the foreign door permits, host and port.
+        /// Origins, as host and port, that untrusted URLs may use although they are not public.
         allow_host: OriginSpec = network.allow_hosts, [with = "Many::<HostPort>"];
         /// PEM files with further trust roots.
         ca: PathBuf = network.ca_files;
@@ -164,43 +164,43 @@ layer! {
         cache: CacheLayer;
         /// How the daemon follows the chain.
         follow: FollowLayer;
-        /// What is remembered of names.
+        /// What is remembered about names.
         memory: MemoryLayer;
-        /// The server through which many daemons share evidence.
+        /// The Redis server through which daemons share evidence.
         redis: RedisLayer;
         /// The daemon's listener and its limits.
         http: HttpLayer;
-        /// Which web pages may read the daemon's answers.
+        /// The web origins whose pages may read the daemon's responses.
         cors: CorsLayer;
-        /// What the daemon does for its page.
+        /// Optional functions of the daemon's web page.
         explorer: ExplorerLayer;
         /// The daemon's gate.
         gate: GateLayer;
         /// The key that verdicts are signed with.
         sign: SignLayer;
-        /// What the daemon makes Orloj's agent cards of.
+        /// The resources from which the daemon generates Orloj agent cards.
         orloj: OrlojLayer;
-        /// What the daemon does with receipts.
+        /// How the daemon treats receipts.
         receipts: ReceiptsLayer;
-        /// Where the daemon's operator reaches it.
+        /// The socket through which the operator controls the daemon.
         admin: AdminLayer;
-        /// Whom the daemon's face for agents answers.
+        /// Who may use the daemon's MCP endpoint.
         mcp: McpLayer;
         /// Where the daemon sends its traces.
         telemetry: TelemetryLayer;
-        /// What may be paid.
+        /// The payment limits.
         limits: LimitsLayer;
     }
     by_hand {
         /// EIP-155 chain id.
         chain_id: u64;
-        /// How far the chain's answer must be vouched for.
+        /// The grade of proof that the endpoints must provide.
         proof: ProofDemand, [with = "One::<ProofForm>"];
         /// How many operators must agree.
         quorum: usize, [deserialize_with = "quorum_number"];
         /// Hash of block 0.
         genesis: B256, [with = "One::<Hash>"];
-        /// The age that the newest block may have.
+        /// Maximum age of the newest block.
         max_head_age: Duration, [with = "One::<Time>"];
         /// Owners whose commons cards are accepted, in normal form.
         allowed_publishers: Vec<String>;
@@ -208,11 +208,11 @@ layer! {
 }
 
 impl Config {
-    /// This configuration with `layers` over it, the strongest last.
+    /// Applies `layers` to this configuration, the strongest last.
     ///
     /// # Errors
-    /// When what the layers say together makes no world: `mainnet` that is not chain 1, another chain without
-    /// endpoints, an empty list of endpoints, a quorum of more operators than there are.
+    /// If the combined configuration is inconsistent: world `mainnet` on a chain other than 1, another chain without
+    /// endpoints, an empty list of endpoints, or a quorum larger than the number of operators.
     pub fn with(mut self, layers: impl IntoIterator<Item = Layer>) -> Result<Self, ConfigError> {
         for layer in layers {
             self.lay(layer)?;
@@ -234,7 +234,7 @@ impl Config {
         Ok(())
     }
 
-    /// Another chain has another world, another block 0 and other slots.
+    /// Another chain also means another world, another block 0 and another slot time.
     fn lay_chain_id(&mut self, layer: &Layer) {
         if let Some(id) = layer.chain_id.filter(|id| *id != self.chain.id) {
             self.chain.id = id;
@@ -246,7 +246,7 @@ impl Config {
         self.chain.max_head_age = layer.max_head_age.or(self.chain.max_head_age);
     }
 
-    /// A stronger layer's `proof` undoes a weaker layer's `quorum`, and the other way round.
+    /// A stronger layer's `proof` resets a weaker layer's `quorum`, and vice versa.
     fn lay_proof(&mut self, layer: &Layer) -> Result<(), ConfigError> {
         match (layer.proof, layer.quorum) {
             (Some(ProofDemand::SingleRpc), Some(_)) => {
@@ -311,11 +311,11 @@ impl Config {
         Ok(())
     }
 
-    /// Whether evidence may be shared, and can be.
+    /// Whether sharing evidence is configured and possible.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] where the sandbox would share, where there is no key for the MAC, and where this build
-    /// lacks what it takes.
+    /// [`ConfigError::Conflict`] if the sandbox would share, if there is no MAC key, or if this build lacks the
+    /// feature.
     pub(crate) fn check_sharing(&self) -> Result<(), ConfigError> {
         let Self { chain, redis, .. } = self;
         match (&redis.url, &redis.mac_key) {
@@ -332,10 +332,10 @@ impl Config {
         }
     }
 
-    /// Whether the gate can be kept by this configuration.
+    /// Checks that the gate can enforce this configuration.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] where `gate.deny` names what only a memory can tell, and no memory is configured.
+    /// [`ConfigError::Conflict`] if `gate.deny` names a warning that requires a memory, and no memory is configured.
     pub fn check_gate(&self) -> Result<(), ConfigError> {
         if self.gate.policy().denies_by_memory() && self.memory.path.is_none() {
             return Err(conflict("deny", "only a memory can tell what is to be denied; set memory.path".to_owned()));
@@ -362,12 +362,12 @@ impl Config {
 }
 
 impl Layer {
-    /// What the environment says: `CLRESOLVE_RPC` and `CLRESOLVE_GATEWAY` (one or more URLs, separated by white
-    /// space), `CLRESOLVE_BLOCK`, `CLRESOLVE_PROFILE`, `CLRESOLVE_DEPTH`, `CLRESOLVE_TIMEOUT`, `CLRESOLVE_CHAIN_ID` and
+    /// Reads the environment: `CLRESOLVE_RPC` and `CLRESOLVE_GATEWAY` (URLs separated by white space),
+    /// `CLRESOLVE_BLOCK`, `CLRESOLVE_PROFILE`, `CLRESOLVE_DEPTH`, `CLRESOLVE_TIMEOUT`, `CLRESOLVE_CHAIN_ID` and
     /// `CLRESOLVE_UNIVERSAL_RESOLVER`. An empty variable counts as unset.
     ///
     /// # Errors
-    /// Names the variable and what was expected.
+    /// With the variable and what was expected.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let read = Environment(variable);
         Ok(Self {
@@ -383,8 +383,8 @@ impl Layer {
         })
     }
 
-    /// The layer that makes `config` out of the default one. What a file cannot hold (trust roots in memory, addresses
-    /// that are denied) is left out, and so is the default depth, since not every command has the same.
+    /// The layer that turns the default configuration into `config`. It omits what a file cannot express (in-memory
+    /// trust roots, denied addresses), and also the default depth, which differs between commands.
     pub fn of(config: &Config) -> Self {
         Self {
             chain_id: Some(config.chain.id),
@@ -408,7 +408,7 @@ impl<F: Fn(&str) -> Option<String>> Environment<F> {
     }
 }
 
-/// `identity` or `schemas`.
+/// Parses `identity` or `schemas`.
 fn parse_depth(s: &str) -> Result<Depth, String> {
     match s {
         "identity" => Ok(Depth::Identity),
@@ -539,7 +539,7 @@ mod tests {
         config.chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect()
     }
 
-    /// A host name can hold a key (`KEY.rpc.example`). That of a built-in endpoint holds none.
+    /// A host name can contain a key (`KEY.rpc.example`), but that of a built-in endpoint never does.
     #[test]
     fn an_endpoint_without_a_label_has_that_of_its_place() {
         let text = r#"rpc = ["https://SECRET.rpc.example/", { url = "https://b.example", label = "mine" }, "https://b.example"]"#;

@@ -1,20 +1,21 @@
-//! Where a daemon listens: an address and a port, or a Unix socket.
+//! The address of a listener: an IP address and port, or a Unix socket.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// What stands before the path of a Unix socket.
+/// The prefix of a Unix socket's path.
 const UNIX: &str = "unix:";
 
-/// Longest path of a Unix socket, in bytes: what every system has room for, its end included (macOS has 104, Linux 108).
+/// Maximum length of a Unix socket's path, in bytes. Every system has room for it and the final NUL (macOS has 104
+/// bytes, Linux 108).
 const MAX_SOCKET_PATH_BYTES: usize = 103;
 
-/// Where a daemon listens.
+/// The address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAt {
-    /// An address and a port.
+    /// An IP address and port.
     Tcp(SocketAddr),
     /// A Unix socket on this machine.
     Unix(SocketPath),
@@ -25,12 +26,12 @@ pub enum ListenAt {
 pub struct SocketPath(PathBuf);
 
 impl ListenAt {
-    /// A port of loopback; 0 lets the system choose.
+    /// A port on loopback. With 0, the system chooses the port.
     pub const fn loopback(port: u16) -> Self {
         Self::Tcp(SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port))
     }
 
-    /// The address and port, where it is no Unix socket.
+    /// The IP address and port; `None` for a Unix socket.
     pub const fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(address) => Some(*address),
@@ -50,7 +51,7 @@ impl SocketPath {
         &self.0
     }
 
-    /// The folder that the socket is in.
+    /// The folder of the socket.
     pub fn folder(&self) -> &Path {
         self.0.parent().unwrap_or_else(|| Path::new("/"))
     }

@@ -1,4 +1,4 @@
-//! `[mcp]`: whom the daemon answers at `/mcp`.
+//! `[mcp]`: which clients the daemon answers at `/mcp`.
 
 use clresolve_core::text::Foreign;
 use serde::{Deserialize, Deserializer};
@@ -7,16 +7,16 @@ use url::{Origin, Url};
 use super::keys::table;
 
 table! {
-    /// Whom the daemon's face for agents answers. By default nobody: there is no such route.
+    /// Which clients the daemon's MCP endpoint answers. By default the route does not exist.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config McpConfig;
-    /// `[mcp]`, as one source names its keys.
+    /// `[mcp]` in one source.
     layer McpLayer;
 
-    /// What the header `Host` of a request may be: `host` or `host:port`, without a port any. The first one switches the
-    /// route on. A page whose name was pointed at this daemon names another host.
+    /// Permitted values of the request header `Host`: `host:port`, or `host` for any port. A non-empty list enables the
+    /// route. The check stops DNS rebinding: a page whose name was pointed at this daemon sends another host.
     hosts: Vec<String> = Vec::new(), [deserialize_with = "hosts"];
-    /// What the header `Origin` of a request may be. A program sends none, and is answered without.
+    /// Permitted values of the request header `Origin`. A request without the header, as programs send it, is answered.
     origins: Vec<String> = Vec::new(), [deserialize_with = "origins"];
 }
 
@@ -46,7 +46,7 @@ fn host(text: &str) -> Option<String> {
     (is_plain && !text.ends_with(['/', ':', '?', '#', '@'])).then(|| text.to_ascii_lowercase())
 }
 
-/// The origin with its port, which a comparison then needs not guess.
+/// The origin with an explicit port, for comparison.
 fn origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
     let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty();

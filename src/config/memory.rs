@@ -1,4 +1,4 @@
-//! `[memory]`: what is remembered of names, and where.
+//! `[memory]`: what is remembered about names, and in which file.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,20 @@ use super::keys::{OrNone, table};
 use super::value::FilePath;
 
 table! {
-    /// What is remembered of names. Without a path nothing is.
+    /// What is remembered about names. Without a path, nothing is.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config MemoryConfig;
-    /// `[memory]`, as one source names its keys.
+    /// `[memory]` in one source.
     layer MemoryLayer;
 
-    /// The file; an empty path means no memory.
+    /// The file. An empty path means no memory.
     path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
-    /// Most names remembered. One takes some two kilobytes.
+    /// Maximum number of names. Each uses about two kilobytes.
     names: u64 = 10_000;
-    /// Most receipts remembered. One takes some five hundred bytes.
+    /// Maximum number of receipts. Each uses about five hundred bytes.
     receipts: u64 = 65_536;
-    /// A record that changed within this number of blocks is reported; 0 reports none. The default is about a day.
+    /// A record that changed within this number of blocks is reported; 0 disables the report. The default is about a
+    /// day.
     record_rest: u64 = 7200;
 }
 

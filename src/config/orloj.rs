@@ -1,4 +1,4 @@
-//! `[orloj]`: the resources that the daemon makes agent cards of, and where their server is reached.
+//! `[orloj]`: the resources from which the daemon generates agent cards, and the URL of their server.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use super::keys::{OrNone, table};
 use super::value::Base;
 
 table! {
-    /// What the daemon makes agent cards of. By default it makes none.
+    /// The resources from which the daemon generates agent cards. By default there are none.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config OrlojConfig;
-    /// `[orloj]`, as one source names its keys.
+    /// `[orloj]` in one source.
     layer OrlojLayer;
 
     /// YAML files with resources.
     resources: Vec<PathBuf> = Vec::new();
-    /// Where the server is reached; overrides the resources.
+    /// The URL of the server. Overrides the resources.
     base_url: Option<BaseUrl> = None, [with = "OrNone::<Base>"];
 }
 

@@ -1,5 +1,5 @@
-//! The paths in a configuration: relative ones in a file are taken from its folder, and a file that is saved elsewhere
-//! still names the same ones.
+//! The paths in a configuration. Relative paths in a file are resolved against its folder, so that a file that is saved
+//! elsewhere still refers to the same files.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use super::{
     SocketPath,
 };
 
-/// The paths in the value of a key. Every type of a key has it, so that none with a path is forgotten.
+/// Visits the paths in the value of a key. Every key's type implements it, so that no path is forgotten.
 pub(super) trait EachPath {
-    /// Changes each path.
+    /// Applies `change` to each path.
     fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf));
 }
 

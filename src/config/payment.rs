@@ -1,4 +1,4 @@
-//! `[limits]`, `[routes]` and `[payees]`: what may be paid, where agents are called, and whom the operator knows.
+//! `[limits]`, `[routes]` and `[payees]`: payment limits, the URLs of agents, and the accounts that the operator knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,25 +20,25 @@ use super::paths::without_paths;
 use super::value::{Time, parse_address};
 
 table! {
-    /// What may be paid. By default nothing.
+    /// The payment limits. By default no payment is permitted.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config LimitsConfig;
-    /// `[limits]`, as one source names its keys.
+    /// `[limits]` in one source.
     layer LimitsLayer;
 
-    /// Which networks are permitted.
+    /// Permitted networks.
     networks: Networks = Networks::Card;
-    /// Schemes that are permitted.
+    /// Permitted schemes.
     schemes: Vec<Scheme> = vec![Scheme::Exact];
-    /// Longest time that an authorisation may be valid for; at most 300 s.
+    /// Maximum validity of an authorization; at most 300 s.
     max_timeout: Duration = Duration::from_secs(MAX_TIMEOUT_SECONDS), [with = "One::<Time>"];
-    /// Assets that are permitted.
+    /// Permitted assets.
     assets: Vec<AssetConfig> = Vec::new();
 }
 
 without_paths!(AssetConfig, KnownPayees, Networks, Routes);
 
-/// Which networks are permitted: always those of the assets of the limits, and beside that…
+/// Permitted networks. Those of the configured assets are always permitted; in addition…
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Networks {
@@ -46,10 +46,10 @@ pub enum Networks {
     #[default]
     #[serde(with = "card")]
     Card,
-    /// …nothing more: published cards list chain 1 alone.
+    /// …none: published cards list only chain 1.
     #[serde(with = "limits")]
     Limits,
-    /// …those that the agent's card and this list name.
+    /// …those that the agent's card lists, and those in this list.
     Listed(BTreeSet<Network>),
 }
 
@@ -73,7 +73,7 @@ macro_rules! word {
 word!(card);
 word!(limits);
 
-/// An asset of the limits: what its contract is, and most of it that one payment may move.
+/// A permitted asset: its contract, and the maximum amount of one payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -83,19 +83,19 @@ pub struct AssetConfig {
     /// The contract.
     #[serde(deserialize_with = "super::value::read_address")]
     pub address: Address,
-    /// Most atomic units of one payment; without it none is permitted.
+    /// Maximum amount of one payment, in atomic units. Without it, no payment in this asset is permitted.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "atomic")]
     pub max_amount: Option<Atomic>,
-    /// `name` of its EIP-712 domain; needed where the built-in table does not have the asset.
+    /// `name` of its EIP-712 domain. Required for an asset that is not in the built-in table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// `version` of its EIP-712 domain; needed where the built-in table does not have the asset.
+    /// `version` of its EIP-712 domain. Required for an asset that is not in the built-in table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Decimals of its unit; for display alone.
+    /// Decimals of its unit, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimals: Option<u8>,
-    /// What people call the unit; for display alone.
+    /// The symbol of the unit, for display only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
 }
@@ -122,7 +122,7 @@ impl AssetConfig {
         AssetId { network: self.network.clone(), address: self.address }
     }
 
-    /// The asset, by the built-in table and by what is said here.
+    /// The asset, from the built-in table and this entry.
     fn asset(&self) -> Option<Asset> {
         let known = Asset::known(&self.id());
         let text = |said: &Option<String>, known: Option<std::borrow::Cow<'static, str>>| {
@@ -138,7 +138,7 @@ impl AssetConfig {
 }
 
 impl LimitsConfig {
-    /// What may be paid.
+    /// The payment limits in the form that decisions use.
     pub fn limits(&self) -> Limits {
         let of_assets = self.assets.iter().map(|asset| asset.network.clone());
         let (source, networks) = match &self.networks {
@@ -160,7 +160,7 @@ impl LimitsConfig {
         }
     }
 
-    /// The coin types of the networks that are permitted.
+    /// The coin types of the permitted networks.
     pub fn coins(&self) -> BTreeSet<CoinType> {
         self.limits().networks.iter().filter_map(|network| CoinType::of_chain(network.chain_id()?)).collect()
     }
@@ -237,7 +237,7 @@ impl<'de> Deserialize<'de> for Account {
     }
 }
 
-/// Checks routes and payees: names in normal form, URLs that can be asked.
+/// Checks that names are in normal form and that URLs are usable.
 pub(super) fn check(routes: &Routes, payees: &KnownPayees) -> Result<(), ConfigError> {
     let wrong = |key: String, detail: &str| Err(ConfigError::Conflict { key, detail: detail.to_owned() });
     for (agent, url) in routes {
