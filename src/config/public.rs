@@ -1,7 +1,7 @@
-//! Endpoints and gateways that everybody may ask.
+//! The built-in public endpoints and gateways.
 
-/// Public endpoints of mainnet, each of another operator, none with a key, as their operators and public lists document
-/// them. Three are asked at the same time, the others take the place of those that fail.
+/// Public mainnet endpoints without API keys, each of a different operator, as documented by their operators and public
+/// lists. Three are asked concurrently; the others replace those that fail.
 pub(super) const PUBLIC_RPC: [&str; 6] = [
     "https://ethereum-rpc.publicnode.com",
     "https://eth.drpc.org",
@@ -11,8 +11,8 @@ pub(super) const PUBLIC_RPC: [&str; 6] = [
     "https://gateway.tenderly.co/public/mainnet",
 ];
 
-/// Public gateways, each of another operator, that answer path requests for raw blocks and CARs without a redirect.
-/// Those that redirect to subdomains or turn programs away are not among them.
+/// Public gateways, each of a different operator, that serve raw blocks and CARs on path requests without a redirect.
+/// Gateways that redirect to subdomains or block programs are left out.
 pub(super) const PUBLIC_GATEWAYS: [&str; 5] = [
     "https://trustless-gateway.net",
     "https://ipfs.filebase.io",

@@ -1,16 +1,16 @@
-//! `[receipts]`: what the daemon does with receipts.
+//! `[receipts]`: how the daemon treats receipts.
 
 use super::keys::table;
 
 table! {
-    /// What the daemon does with receipts.
+    /// How the daemon treats receipts.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config ReceiptsConfig;
-    /// `[receipts]`, as one source names its keys.
+    /// `[receipts]` in one source.
     layer ReceiptsLayer;
 
-    /// Whether `POST /v1/receipts/verify` marks receipts as seen. It needs `memory.path`. Whoever may ask can use up a
-    /// receipt that it holds, so only the operator's own programs should.
+    /// Whether `POST /v1/receipts/verify` marks receipts as seen. Requires `memory.path`. Any client of this route can
+    /// use up a receipt that it possesses, so only the operator's own programs should reach it.
     remember: bool = false;
 }
 

@@ -1,4 +1,4 @@
-//! `[redis]`: the server through which many daemons share evidence.
+//! `[redis]`: the Redis server through which daemons share evidence.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,33 +13,34 @@ use super::paths::without_paths;
 use super::value::{FilePath, Time};
 use crate::fetch::{OriginSpec, StreamTo};
 
-/// Port of a server whose URL names none.
+/// The port if the URL contains none.
 const DEFAULT_PORT: u16 = 6379;
 
-/// Longest prefix of keys, in bytes: the name of a fleet.
+/// Maximum length of the key prefix, in bytes.
 const MAX_PREFIX_BYTES: usize = 64;
 
-/// Largest number of a database: Redis counts them in 31 bits.
+/// Largest database number: Redis stores it in 31 bits.
 const MAX_DATABASE: u32 = i32::MAX as u32;
 
 table! {
-    /// The server through which many daemons share evidence. By default there is none.
+    /// The Redis server through which daemons share evidence. By default there is none.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config RedisConfig;
-    /// `[redis]`, as one source names its keys. An empty value means no value.
+    /// `[redis]` in one source. An empty value means no value.
     layer RedisLayer;
 
     /// The server: `redis://`, `rediss://` (TLS) or `unix://`.
     url: Option<RedisUrl> = None, [with = "OrNone::<Server>"];
-    /// File with the key that the fleet shares: 64 to 128 hex digits; an older one on the next line still verifies.
+    /// File with the MAC key that the daemons share: 64 to 128 hex digits. An older key on the second line still
+    /// verifies.
     mac_key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
-    /// What its keys and channel begin with: fleets that differ in it share nothing.
+    /// Prefix of the keys and the channel. Daemons with different prefixes share nothing.
     prefix: String = "clresolve".to_owned(), [with = "One::<Prefix>"];
-    /// Longest time that a run waits for one answer of the server, before it goes on without.
+    /// How long a resolution waits for one answer of the server before it continues without it.
     read_timeout: Duration = Duration::from_millis(50), [with = "One::<Time>"];
-    /// Longest time for one write and for a connection, neither of which an answer waits for.
+    /// Time limit of a write and of connecting; no answer waits for either.
     write_timeout: Duration = Duration::from_millis(500), [with = "One::<Time>"];
-    /// Longest time that a run waits for the evidence of another daemon that runs for the same question.
+    /// How long a resolution waits for the evidence of another daemon that is resolving the same question.
     wait: Duration = Duration::from_secs(1), [with = "One::<Time>"];
 }
 
@@ -50,22 +51,22 @@ forms! {
 
 without_paths!(RedisUrl);
 
-/// Where the server is, and how one logs in there.
+/// Address and credentials of the server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl(Url);
 
 impl RedisUrl {
-    /// Where it is.
+    /// The address.
     pub fn place(&self) -> StreamTo {
         place(&self.0).expect("checked when the URL was read")
     }
 
-    /// The user to log in as, where one is named.
+    /// The user to log in as, if the URL contains one.
     pub fn user(&self) -> Option<String> {
         Some(self.0.username()).filter(|user| !user.is_empty()).map(decoded)
     }
 
-    /// The password, where there is one.
+    /// The password, if the URL contains one.
     pub fn password(&self) -> Option<String> {
         self.0.password().map(decoded)
     }
@@ -79,7 +80,7 @@ impl RedisUrl {
 impl FromStr for RedisUrl {
     type Err = String;
 
-    /// The message never repeats the URL: it may hold a password.
+    /// The error message never repeats the URL, which may contain a password.
     fn from_str(s: &str) -> Result<Self, String> {
         let expected = || "expected redis://HOST:PORT/DB, rediss://HOST:PORT/DB or unix:///PATH?db=DB".to_owned();
         let url = Url::parse(s).map_err(|_| expected())?;

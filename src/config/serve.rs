@@ -1,4 +1,4 @@
-//! `[http]` and `[gate]`: where the daemon listens, and the limits of what it is asked.
+//! `[http]` and `[gate]`: the daemon's listeners and the limits of requests.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,52 +13,55 @@ use super::keys::{One, OrNone, table};
 use super::value::{Listener, ProofGrade, Time};
 use super::{Grade, ListenAt};
 
-/// Most headers of a request that can be configured. No proxy sends as many.
+/// Largest configurable number of request headers. No proxy sends as many.
 pub const MAX_HEADERS: usize = 256;
 
 table! {
     /// The daemon's listener and its limits.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config HttpConfig;
-    /// `[http]`, as one source names its keys.
+    /// `[http]` in one source.
     layer HttpLayer;
 
-    /// Where it listens. Loopback by default: an operator who opens it further decides who may ask.
+    /// The address of the listener. Loopback by default: an operator who widens it decides who may ask.
     listen: ListenAt = ListenAt::loopback(8402), [with = "One::<Listener>"];
-    /// Most connections at once. The default leaves room below the usual limit of 1,024 files for the outbound side.
+    /// Maximum number of concurrent connections. The default leaves room for outbound connections below the usual limit
+    /// of 1,024 open files.
     connections: usize = 768, [deserialize_with = "positive"];
-    /// Most connections of one client (an address, the first 64 bits of one of IPv6, or a user behind a Unix socket); more are closed at once. Above
-    /// what a proxy in front keeps open, and so far below `connections` that one client leaves room for others.
+    /// Maximum number of concurrent connections per client. A client is an IPv4 address, a 64-bit IPv6 prefix, or a
+    /// user of a Unix socket. Further connections are closed at once. The default exceeds what a proxy in front keeps
+    /// open, and leaves other clients enough of `connections`.
     connections_per_client: usize = 256, [deserialize_with = "positive"];
-    /// Most requests in work at once; more are refused rather than queued.
+    /// Maximum number of concurrent requests. Further ones are rejected rather than queued.
     requests: usize = 384, [deserialize_with = "positive"];
-    /// Most runs under way at once for names that are not in the cache. Each holds a few upstream connections.
+    /// Maximum number of concurrent resolutions of names that are not in the cache. Each uses a few upstream
+    /// connections.
     cold_runs: usize = 32, [deserialize_with = "positive"];
-    /// Most such runs of one client at once: a client that knows slow names does not take all runs.
+    /// Maximum number of such resolutions per client, so that a client with slow names does not occupy all of them.
     cold_runs_per_client: usize = 16, [deserialize_with = "positive"];
-    /// Most such runs that one client may cause per minute: a client with a list of names does not use up the quota
-    /// of the RPC endpoints for all others.
+    /// Maximum number of such resolutions that one client may start per minute, so that a client with a list of names
+    /// does not exhaust the quota of the RPC endpoints.
     cold_runs_per_minute: u32 = 600;
-    /// Longest head of a request, in bytes.
+    /// Maximum size of a request head, in bytes.
     head_bytes: usize = 16 * 1024, [deserialize_with = "head_bytes"];
-    /// Most headers of a request.
+    /// Maximum number of headers of a request.
     headers: usize = 64, [deserialize_with = "headers"];
-    /// Longest body that is read, in bytes.
+    /// Maximum size of a request body, in bytes.
     body_bytes: usize = 64 * 1024, [deserialize_with = "positive"];
-    /// How long a connection may be without a whole request after its last answer. A proxy in front must give up idle connections sooner, or it
-    /// meets one that is being closed.
+    /// How long a connection may stay idle before its first and between two requests. A proxy in front must close idle
+    /// connections earlier, or it may send a request on a connection that is just being closed.
     idle_timeout: Duration = Duration::from_secs(75), [with = "One::<Time>"];
-    /// Longest time from the first byte of a request's head to its last.
+    /// Maximum time from the first to the last byte of a request head.
     head_timeout: Duration = Duration::from_secs(10), [with = "One::<Time>"];
-    /// Longest time that the body of a request may take to arrive, and how long a reader may take nothing.
+    /// Maximum time to receive a request body, and maximum time in which a client may read nothing of a response.
     read_timeout: Duration = Duration::from_secs(30), [with = "One::<Time>"];
-    /// How long the daemon, asked to end, still answers new connections, with `readyz` saying 503: the time for a load
-    /// balancer to see it.
+    /// After a shutdown request, how long the daemon still accepts connections while `readyz` returns 503, so that load
+    /// balancers notice.
     drain_notice: Duration = Duration::from_secs(1), [with = "One::<Time>"];
-    /// Longest time after that for requests in work.
+    /// After that, maximum time to finish the requests in progress.
     drain: Duration = Duration::from_secs(20), [with = "One::<Time>"];
-    /// Whether hosts that a client names are asked for their cards. Off by default: the daemon then opens no connection
-    /// that a client alone chose.
+    /// Whether clients may have the daemon request the cards of a host. Off by default, so that no client alone can
+    /// choose where the daemon connects to.
     discover: bool = false;
 }
 
@@ -66,30 +69,32 @@ table! {
     /// The gate.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config GateConfig;
-    /// `[gate]`, as one source names its keys.
+    /// `[gate]` in one source.
     layer GateLayer;
 
-    /// A listener for the gate and health alone, with as many connections of its own as the daemon's other one. `None`:
-    /// the gate answers on `http.listen` only.
+    /// A separate listener for only the gate and the health routes, with as many connections of its own as the main
+    /// listener. `None`: the gate answers only on `http.listen`.
     listen: Option<ListenAt> = None, [with = "OrNone::<Listener>"];
-    /// Longest time to an answer; past it the gate refuses. Envoy waits 200 ms for it, hence the default of 150 ms.
+    /// Time limit of a gate decision; after it the gate refuses. The default of 150 ms is below the 200 ms that Envoy
+    /// waits.
     deadline: Duration = Duration::from_millis(150), [with = "One::<Time>"];
-    /// Warnings on which it refuses, although the verdict is trusted. A list that is set replaces the default.
+    /// Warnings on which the gate refuses although the verdict is trusted. A configured list replaces the default.
     deny: Vec<Code> = DENIED_BY_DEFAULT.to_vec(), [deserialize_with = "warnings"];
-    /// The weakest grade of proof with which it lets pass. `None`: any, but one stranger's word.
+    /// The weakest grade of proof that the gate accepts. `None`: any except the answer of a single third party.
     min_proof: Option<Grade> = None, [with = "OrNone::<ProofGrade>"];
-    /// For which verbs of an agent it lets pass: that of the card's entry, or each one that the card implements.
+    /// The verbs of an agent that the gate allows: only that of the card's entry, or every verb that the card
+    /// implements.
     verbs: GateVerbs = GateVerbs::Entry;
 }
 
 impl GateConfig {
-    /// What it demands of a verdict.
+    /// The conditions under which the gate allows a request.
     pub fn policy(&self) -> GatePolicy {
         GatePolicy { deny: self.deny.clone(), min_proof: self.min_proof, verbs: self.verbs }
     }
 }
 
-/// Codes of warnings: what fails or cannot be decided is refused without being named.
+/// Reads codes of warnings. Other codes need no entry: the gate always refuses on failures and undecided checks.
 fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Error> {
     let refused = |slug: &str, why: &str| serde::de::Error::custom(format!("{} {why}", Foreign::new(slug)));
     let code = |slug: &String| match Code::from_slug(slug) {
@@ -105,10 +110,11 @@ fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Err
     Vec::<String>::deserialize(d)?.iter().map(code).collect::<Result<_, _>>().map(Some)
 }
 
-/// Bytes of a head: a proxy's own headers and a name fit in the least, and no server in front passes on the most.
+/// Permitted size of a request head, in bytes. The minimum fits a proxy's headers and a name; no server in front
+/// forwards more than the maximum.
 const HEAD_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 
-/// Headers of a request. No proxy sends as many as the most.
+/// Permitted number of request headers.
 const HEADERS: RangeInclusive<usize> = 1..=MAX_HEADERS;
 
 fn head_bytes<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
@@ -128,7 +134,7 @@ fn within<'de, D: Deserializer<'de>>(range: RangeInclusive<usize>, d: D) -> Resu
     Err(serde::de::Error::custom(format!("expected a number from {least} to {most}")))
 }
 
-/// A number above zero: a limit of nothing would be a daemon that answers no one.
+/// Reads a number above zero: with a limit of zero, the daemon could answer nobody.
 fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
     match u32::deserialize(d)? {
         0 => Err(serde::de::Error::custom("expected a number above 0")),

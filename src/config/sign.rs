@@ -1,4 +1,4 @@
-//! `[sign]`: the key that verdicts are signed with, and in whose name.
+//! `[sign]`: the key and the issuer of signed verdicts.
 
 use std::path::PathBuf;
 
@@ -6,22 +6,22 @@ use super::keys::{OrNone, table};
 use super::value::{FilePath, Issuer};
 
 table! {
-    /// The key that verdicts are signed with, and in whose name. By default nothing is signed.
+    /// The key and the issuer of signed verdicts. By default nothing is signed.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config SignConfig;
-    /// `[sign]`, as one source names its keys. An empty value means no value.
+    /// `[sign]` in one source. An empty value means no value.
     layer SignLayer;
 
-    /// File with the private key; without it nothing is signed.
+    /// File with the private key. Without it, nothing is signed.
     key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
     /// `iss` of signed verdicts.
     issuer: Option<String> = None, [with = "OrNone::<Issuer>"];
-    /// Files with public keys that are published beside the one that signs: those before it, and the next.
+    /// Files with public keys to publish besides that of the signing key: earlier keys and the next one.
     publish: Vec<PathBuf> = Vec::new();
 }
 
 impl SignLayer {
-    /// What signs, as the flags name it.
+    /// The layer that corresponds to the flags.
     pub(crate) fn of_flags(key: Option<PathBuf>, issuer: Option<String>) -> Self {
         Self { key: key.map(Some), issuer: issuer.map(Some), publish: None }
     }

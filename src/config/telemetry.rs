@@ -7,10 +7,11 @@ table! {
     /// Where the daemon sends its traces. By default nowhere.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config TelemetryConfig;
-    /// `[telemetry]`, as one source names its keys.
+    /// `[telemetry]` in one source.
     layer TelemetryLayer;
 
-    /// A collector that takes OTLP over HTTP; the path `/v1/traces` is added. It has a trace of each run.
+    /// The base URL of an OTLP/HTTP collector, to which the path `/v1/traces` is appended. It receives one trace per
+    /// resolution.
     otlp: Option<BaseUrl> = None, [with = "OrNone::<Collector>"];
 }
 

@@ -1,4 +1,4 @@
-//! The written forms of single values, the same in the file, in the environment and as flags.
+//! The written forms of single values, identical in files, environment variables and flags.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -34,33 +34,34 @@ forms! {
 
 without_paths!(ProofDemand);
 
-/// Longest time limit accepted: a question that takes longer than this is not being answered.
+/// Longest permitted time limit of a question.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Longest label of an endpoint or gateway, in bytes; labels stand in every verdict.
+/// Maximum length of a label of an endpoint or gateway, in bytes. Verdicts contain labels.
 const MAX_LABEL_BYTES: usize = 64;
 
-/// Most operators that may have to agree: more than there are public ones.
+/// Largest quorum: more than there are public operators.
 const MAX_QUORUM: usize = 32;
 
 const QUORUM_EXPECTED: &str = "expected a number of endpoints from 2 to 32; one endpoint's word is proof single-rpc";
 
-/// Longest issuer, in bytes: a host name or a URL.
+/// Maximum length of an issuer, in bytes: it is a host name or a URL.
 const MAX_ISSUER_BYTES: usize = 255;
 
-/// Longest profile identifier, in bytes; it stands in every verdict.
+/// Maximum length of a profile identifier, in bytes. Verdicts contain it.
 const MAX_PROFILE_BYTES: usize = 64;
 
-/// How far the chain's answer must be vouched for.
+/// How answers about the chain must be proven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProofDemand {
-    /// One endpoint's word is enough.
+    /// The answer of one endpoint suffices.
     #[default]
     SingleRpc,
-    /// Endpoints of several operators must say the same.
+    /// Endpoints of several operators must give the same answer.
     Quorum,
-    /// The answer is computed here, from state that is proven against a header that endpoints of several operators have.
+    /// The answer is computed locally, from state that is proven against a block header on which several operators
+    /// agree.
     StateProof,
 }
 
@@ -87,10 +88,10 @@ impl fmt::Display for ProofDemand {
     }
 }
 
-/// An issuer: at most 255 visible ASCII characters, such as a URL.
+/// Parses an issuer: at most 255 visible ASCII characters, such as a URL.
 ///
 /// # Errors
-/// Says what was expected.
+/// What was expected.
 pub fn parse_issuer(s: &str) -> Result<String, String> {
     let good = (1..=MAX_ISSUER_BYTES).contains(&s.len()) && s.bytes().all(|byte| byte.is_ascii_graphic());
     if good {
@@ -99,34 +100,34 @@ pub fn parse_issuer(s: &str) -> Result<String, String> {
     Err(format!("expected an issuer such as https://clresolve.example: at most {MAX_ISSUER_BYTES} visible characters"))
 }
 
-/// How many operators must agree: 2 to `MAX_QUORUM`.
+/// Parses a number of operators that must agree: 2 to `MAX_QUORUM`.
 ///
 /// # Errors
-/// Says what was expected.
+/// What was expected.
 pub fn parse_quorum(s: &str) -> Result<usize, String> {
     s.parse().map_err(|_| QUORUM_EXPECTED.to_owned()).and_then(quorum)
 }
 
-/// The number, where it can be a quorum.
+/// Checks that the number can be a quorum.
 pub(super) fn quorum(agree: usize) -> Result<usize, String> {
     if (2..=MAX_QUORUM).contains(&agree) { Ok(agree) } else { Err(QUORUM_EXPECTED.to_owned()) }
 }
 
-/// A number of operators that can be a quorum.
+/// For serde: a quorum.
 pub(super) fn quorum_number<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
     quorum(usize::deserialize(d)?).map(Some).map_err(serde::de::Error::custom)
 }
 
-/// The hash of a block: `0x` and 64 hex digits.
+/// Parses the hash of a block: `0x` and 64 hex digits.
 pub(super) fn parse_hash(s: &str) -> Result<B256, String> {
     let expected = || "expected a hash: 0x and 64 hex digits".to_owned();
     s.strip_prefix("0x").ok_or_else(expected)?.parse().map_err(|_| expected())
 }
 
-/// An address, as [`ADDRESS_FORM`] says.
+/// Parses an address in the form that [`ADDRESS_FORM`] describes.
 ///
 /// # Errors
-/// Says what was expected.
+/// What was expected.
 pub fn parse_address(s: &str) -> Result<Address, String> {
     clresolve_payment::parse_address(s).ok_or_else(|| format!("expected an address: {ADDRESS_FORM}"))
 }
@@ -136,10 +137,10 @@ pub(super) fn read_address<'de, D: Deserializer<'de>>(d: D) -> Result<Address, D
     parse_address(&String::deserialize(d)?).map_err(serde::de::Error::custom)
 }
 
-/// A time limit as people write it: `15s`, `1m 30s`, `500ms`.
+/// Parses a duration such as `15s`, `1m 30s` or `500ms`.
 ///
 /// # Errors
-/// Says what was expected.
+/// What was expected.
 pub fn parse_duration(s: &str) -> Result<Duration, String> {
     let duration =
         humantime::parse_duration(s).map_err(|_| "expected a duration such as 15s, 500ms or 1m 30s".to_owned())?;
@@ -152,10 +153,10 @@ pub fn parse_duration(s: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// When an IPFS gateway is asked beside another one: `learnt`, or after a duration.
+/// Parses when a second IPFS gateway is asked in parallel with the first: `learnt`, or a duration.
 ///
 /// # Errors
-/// Says what was expected.
+/// What was expected.
 pub(super) fn parse_hedging(s: &str) -> Result<Hedging, String> {
     if s == "learnt" {
         return Ok(Hedging::Learnt);
@@ -163,10 +164,11 @@ pub(super) fn parse_hedging(s: &str) -> Result<Hedging, String> {
     parse_duration(s).map(Hedging::After).map_err(|error| format!("{error}, or learnt"))
 }
 
-/// The identifier of a profile, such as `agent-cards/1.0.0`. Whether it exists is known once the profiles are loaded.
+/// Parses the identifier of a profile, such as `agent-cards/1.0.0`. Whether the profile exists is checked when the
+/// profiles are loaded.
 ///
 /// # Errors
-/// Says what was expected.
+/// What was expected.
 pub fn parse_profile(s: &str) -> Result<String, String> {
     let good = !s.is_empty()
         && s.len() <= MAX_PROFILE_BYTES
@@ -174,14 +176,14 @@ pub fn parse_profile(s: &str) -> Result<String, String> {
     if good { Ok(s.to_owned()) } else { Err("expected a profile such as agent-cards/1.0.0".to_owned()) }
 }
 
-/// The name of a world: at most 32 lower-case letters, digits and dashes.
+/// Parses the name of a network (`anchor.world`): at most 32 lower-case letters, digits and dashes.
 pub(super) fn parse_world(s: &str) -> Result<String, String> {
     let good =
         (1..=32).contains(&s.len()) && s.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     if good { Ok(s.to_owned()) } else { Err("expected at most 32 lower-case letters, digits and dashes".to_owned()) }
 }
 
-/// A grade of proof, as verdicts write it.
+/// Parses a grade of proof as written in verdicts.
 fn parse_grade(s: &str) -> Result<Grade, String> {
     let grade = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(s);
     Grade::deserialize(grade).map_err(|error| error.to_string())
@@ -192,7 +194,7 @@ fn grade_text(grade: &Grade) -> String {
     text.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The digest of a manifest: `sha256:` and 64 hex digits.
+/// Parses the digest of a manifest: `sha256:` and 64 hex digits.
 pub(super) fn parse_digest(s: &str) -> Result<String, String> {
     let digits = s.strip_prefix("sha256:").unwrap_or_default();
     if digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -201,7 +203,7 @@ pub(super) fn parse_digest(s: &str) -> Result<String, String> {
     Err("expected sha256: and 64 hex digits".to_owned())
 }
 
-/// An endpoint or gateway as it is written: an URL, or a table with an URL.
+/// An endpoint or gateway as written: a URL, or a table with a URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origin {
     pub(super) url: String,
@@ -228,7 +230,7 @@ impl TryFrom<Origin> for Endpoint {
         };
         let label = match origin.label {
             Some(label) => named(label, "label")?,
-            // The host of a built-in endpoint holds no key.
+            // The host name of a built-in endpoint contains no API key.
             None if PUBLIC_RPC.contains(&origin.url.as_str()) => host_and_port(&url),
             None => Self::UNNAMED.to_owned(),
         };
@@ -270,7 +272,7 @@ impl FromStr for Gateway {
     }
 }
 
-/// An http or https URL with a host. The message never repeats the URL: it may hold a key.
+/// Parses an http or https URL with a host. The error never repeats the URL, which may contain an API key.
 fn http_url(s: &str) -> Result<Url, String> {
     if !s.contains("://") {
         return Err(without_scheme(s));
@@ -285,7 +287,7 @@ fn http_url(s: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// A ws or wss URL with a host. The message never repeats it, as with [`http_url`].
+/// Parses a ws or wss URL with a host. As with [`http_url`], the error never repeats the URL.
 fn ws_url(s: &str) -> Result<Url, String> {
     let url = Url::parse(s).ok().filter(|url| matches!(url.scheme(), "ws" | "wss") && url.host().is_some());
     let url = url.ok_or("expected ws to be a ws or wss URL")?;
@@ -295,7 +297,7 @@ fn ws_url(s: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// What to say of an URL without a scheme. Only a host with a port is repeated: anything else may be a key.
+/// The error for a URL without a scheme. It repeats only a host with a port: any other text may be an API key.
 fn without_scheme(s: &str) -> String {
     let (authority, rest) = s.split_at(s.find(['/', '?', '#']).unwrap_or(s.len()));
     let is_port = |port: &str| port.parse::<u16>().is_ok();
@@ -308,13 +310,13 @@ fn without_scheme(s: &str) -> String {
     format!("expected an http or https URL: the scheme is missing; did you mean {scheme}://{authority}{rest}?")
 }
 
-/// Host and port of the URL, which name a gateway or built-in endpoint that has no label.
+/// Host and port of the URL: the label of a gateway or built-in endpoint that has none configured.
 fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// A short name of plain characters.
+/// Checks that a name is short and contains only plain characters.
 fn named(name: String, what: &str) -> Result<String, String> {
     let good = (1..=MAX_LABEL_BYTES).contains(&name.len())
         && name
