@@ -1,8 +1,9 @@
-//! The second tier, on Redis or Valkey: evidence of runs that many daemons share, and the bus of their evictions.
+//! The shared cache (Redis or Valkey): evidence of resolutions that several daemons share, and the bus that announces
+//! evictions.
 //!
-//! Nothing here is a verdict. What a fleet shares is the [`Value`] of a run under a MAC; it is judged where it arrives.
-//! The server itself is believed nothing: what it changes, repeats, holds back or makes up is ignored and counted, and
-//! whatever becomes of it, each daemon goes on by itself.
+//! The server never supplies a verdict. Daemons share the [`Value`] of a resolution, protected by a MAC, and the
+//! receiving daemon judges it itself. The server is not trusted: values that it changes, replays, withholds or invents
+//! are ignored and counted, and each daemon keeps working without it.
 
 pub mod bus;
 pub mod circuit;
@@ -35,72 +36,71 @@ use crate::config::{Config, RedisConfig};
 use crate::fetch::Egress;
 use crate::telemetry::{self, SharedRead, SharedWrite};
 
-/// The version to which values are bound.
+/// The program version to which values are bound.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How far the clocks of a fleet may be apart. Machines that keep time are within milliseconds of each other.
+/// Maximum clock difference between daemons. Synchronized machines differ by milliseconds.
 pub const MAX_SKEW: SignedDuration = SignedDuration::from_secs(2);
 
-/// Most writes that wait. Each holds the evidence of one run.
+/// Maximum number of queued writes. Each contains the evidence of one resolution.
 const MAX_WAITING: usize = 64;
 
-/// Deletes a lease that is still the caller's.
+/// Deletes a lease if it still belongs to the caller.
 const RELEASE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-/// The second tier, as one daemon sees it.
+/// One daemon's connection to the shared cache.
 pub struct Tier {
     link: Arc<Link>,
     keys: Arc<MacKeys>,
     clock: Arc<dyn Clock>,
     cache: Arc<VerdictCache>,
     config: RedisConfig,
-    /// The world in force, and what was first seen of it.
+    /// The network in force, and how far this process had read the chain when it first read it.
     first_seen: Mutex<Option<(Arc<str>, Seen)>>,
-    /// Whether others are worth waiting for.
+    /// Decides whether waiting for other daemons is worthwhile.
     waits: Circuit,
     later: mpsc::Sender<BoxFuture<'static, ()>>,
-    /// Evictions of which the fleet is to be told.
+    /// Evictions to announce to the other daemons.
     untold: Arc<Evictions>,
-    /// Until when messages of the bus may have been missed.
+    /// Until when bus messages may have been missed.
     missed: Arc<Missed>,
-    /// Held by each eviction that is not done with.
+    /// Each unfinished eviction holds a clone.
     open: Arc<()>,
     _tasks: [AbortOnDrop; 3],
 }
 
-/// How far a run has read the chain.
+/// How far a resolution has read the chain.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Height of the block that it read.
     pub block: u64,
-    /// Height up to which it knows of changes.
+    /// Height up to which it knows about changes.
     pub newest: Option<u64>,
 }
 
-/// A right to run for a question, which other daemons respect until it is released or its time is over.
+/// The right to resolve a question, which other daemons respect until it is released or expires.
 #[derive(Debug)]
 pub struct Lease {
     place: String,
     token: String,
 }
 
-/// Who runs for a question.
+/// Which daemon is resolving a question.
 #[derive(Debug)]
 pub enum Leased {
     /// This daemon.
     Ours(Lease),
-    /// Another one, or so the server says.
+    /// Another daemon, according to the server.
     Others,
-    /// The server does not say.
+    /// Unknown: the server did not answer.
     Unknown,
 }
 
 impl Tier {
-    /// Joins the fleet that the configuration names. `None` where it names no server. That the server cannot be reached
-    /// is no error.
+    /// Connects to the configured server. Returns `None` if none is configured. An unreachable server is not an error.
     ///
     /// # Errors
-    /// Where the key of the MAC cannot be used.
+    /// If the MAC key cannot be used.
     pub async fn join(
         config: &Config,
         egress: &Egress,
@@ -131,7 +131,7 @@ impl Tier {
         let (later, waiting) = mpsc::channel(MAX_WAITING);
         let writer = Writer { link: Arc::clone(&link), config: redis.clone() };
         let writing = tokio::spawn(writer.write(waiting, outdated));
-        // All end within the time limit of a connection, whatever the server does.
+        // All of them end within the connection's time limit, whatever the server does.
         let _ = tokio::join!(link.connect(), of_evictions.connect(), first_try);
         Ok(Some(Self {
             link,
@@ -149,14 +149,14 @@ impl Tier {
         }))
     }
 
-    /// Longest time that a run waits for that of another daemon.
+    /// How long a resolution waits for that of another daemon.
     pub const fn wait(&self) -> Duration {
         self.config.wait
     }
 
-    /// The value for a question that this daemon may take: of the fleet, fresh, from no block before the first that this
-    /// process saw, and of a run that began after the name was evicted here. Who judges it counts what it gave; without
-    /// one it is counted why.
+    /// Reads the shared value for a question, if this daemon may use it. The value must have a valid MAC, be fresh, be
+    /// no older than the first block that this process read, and come from a resolution that began after the last
+    /// eviction of the name here. A missing value is counted with its cause; a returned one is counted by the caller.
     pub async fn take(&self, key: &CacheKey) -> Option<Value> {
         let taken = self.read(key).await;
         match &taken {
@@ -189,7 +189,7 @@ impl Tier {
         {
             return Err(SharedRead::Aged);
         }
-        // What has changed between the two, this process has not been told of.
+        // This process has not been notified of changes between the two blocks.
         let is_older = value.block.0 < first.block || value.newest < first.newest;
         if is_older && !clresolve_core::mutant!("older-blocks-are-taken") {
             return Err(SharedRead::OldBlock);
@@ -203,7 +203,7 @@ impl Tier {
         Ok(())
     }
 
-    /// Remembers how far a run of this process has read, if it is the first of its world.
+    /// Remembers how far a resolution has read the chain, if it is the first of its network.
     pub fn saw(&self, world: &Arc<str>, seen: Seen) {
         let mut first = self.first_seen.lock().unwrap_or_else(PoisonError::into_inner);
         if first.as_ref().is_none_or(|(known, _)| known != world) {
@@ -216,8 +216,8 @@ impl Tier {
         first.as_ref().filter(|(known, _)| known == world).map(|(_, seen)| *seen)
     }
 
-    /// Asks for the right to run for a question, for as long as a run may take. Where waits for others were in vain some
-    /// times in a row, each daemon runs by itself for a while: the server may have made those others up.
+    /// Requests the right to resolve a question for at most `time`. After several fruitless waits in a row, each daemon
+    /// resolves by itself for a while: the server may have invented the other daemons.
     pub async fn lease(&self, key: &CacheKey, time: Duration) -> Leased {
         if self.waits.rests(self.clock.now()) {
             return Leased::Unknown;
@@ -233,13 +233,13 @@ impl Tier {
         }
     }
 
-    /// Counts a wait for another daemon that ended without its evidence.
+    /// Counts a wait for another daemon that produced no evidence.
     pub fn waited_in_vain(&self) {
         telemetry::shared_read(SharedRead::InVain);
         self.waits.failed(self.clock.now());
     }
 
-    /// Writes a value, for what is left of its freshness, unless its name was evicted since.
+    /// Writes a value for the rest of its freshness, unless its name has been evicted since.
     pub async fn put(&self, key: &CacheKey, value: &Value) {
         let written = self.write(key, value).await;
         telemetry::shared_write(written.err().unwrap_or(SharedWrite::Written));
@@ -259,42 +259,42 @@ impl Tier {
         self.link.ask::<()>(&asked, self.config.write_timeout).await.map_err(|Gone| SharedWrite::Gone)
     }
 
-    /// Gives a lease back, if it is still ours.
+    /// Releases a lease if it still belongs to this daemon.
     pub async fn release(&self, lease: Lease) {
         let mut asked = Pipeline::new();
         asked.cmd("EVAL").arg(RELEASE).arg(1).arg(lease.place).arg(lease.token).ignore();
-        // What is not released ends by itself.
+        // A lease that is not released expires.
         let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
     }
 
-    /// Tells the fleet that these names were evicted here, each beside the questions about it. Their values are deleted then.
+    /// Announces evictions of names, each with the cached questions about it, and deletes their shared values.
     pub fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
         let at = Instant::now();
         let open = |(name, keys)| Eviction { name, keys, at, _open: Arc::clone(&self.open) };
         self.untold.add(evicted.into_iter().map(open));
     }
 
-    /// Does this after what waits already. Where too much waits it is not done.
+    /// Queues `work` behind earlier work. If the queue is full, `work` is dropped.
     pub fn later(&self, work: impl Future<Output = ()> + Send + 'static) {
         if self.later.try_send(work.boxed()).is_err() {
             telemetry::shared_write(SharedWrite::Dropped);
         }
     }
 
-    /// Ends once all is done that waits by now, and no eviction is left.
+    /// Waits until all queued work is done and no eviction is pending.
     #[cfg(feature = "unstable")]
     pub async fn settled(&self) {
         let (done, waiting) = oneshot::channel::<()>();
         self.later(async move { drop(done) });
-        // What was refused for lack of room is done too.
+        // Work that was dropped for lack of room counts as done.
         let _ = waiting.await;
-        // The tier has one itself.
+        // One clone belongs to this struct.
         while Arc::strong_count(&self.open) > 1 {
             tokio::task::yield_now().await;
         }
     }
 
-    /// The time by the tier's clock.
+    /// The time of this daemon's clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -304,17 +304,17 @@ impl Tier {
     }
 }
 
-/// What changes values at the server, one thing after the other: what an eviction deletes is not written again by what was
-/// under way.
+/// Performs all writes to the server one after the other, so that a pending write cannot restore a value that an
+/// eviction deletes.
 struct Writer {
     link: Arc<Link>,
     config: RedisConfig,
 }
 
 impl Writer {
-    /// Does what waits, and before the next of it deletes what is `outdated`.
+    /// Performs queued work; before each item, deletes the values that are `outdated`.
     async fn write(self, mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>, outdated: Arc<Evictions>) {
-        // Ends with the tier.
+        // Runs until the shared cache is dropped.
         loop {
             tokio::select! {
                 biased;

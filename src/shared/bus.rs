@@ -1,7 +1,7 @@
-//! The bus: an eviction on one daemon, told to all.
+//! The bus: announces an eviction on one daemon to all others.
 //!
-//! A message only ever evicts, so the worst that it can do is a run. What has no MAC of the fleet, came before, is too old
-//! or too long is ignored and counted.
+//! A message can only evict, so at worst it causes a resolution. Messages without a valid MAC, and replayed, old or
+//! overlong ones, are ignored and counted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,39 +20,41 @@ use crate::cache::VerdictCache;
 use crate::clock::Clock;
 use crate::telemetry::{self, Heard};
 
-/// What the MAC of a message is over, and the version of its form.
+/// Domain separation for the MAC of a message, with the version of its format.
 const WHAT: &str = "clresolve.bus/1";
 
-/// Bytes of the identifier of a sender.
+/// Length of a sender's identifier, in bytes.
 const SENDER_BYTES: usize = 16;
 
-/// Bytes before the name: MAC, sender, count and time.
+/// Bytes before the name: MAC, sender, sequence number and time.
 const HEAD_BYTES: usize = MAC_BYTES + SENDER_BYTES + 8 + 8;
 
-/// Longest message in bytes: the head, and more than the longest name that ENS can hold in DNS form.
+/// Maximum length of a message, in bytes: the head and more than the longest ENS name in DNS form.
 const MAX_MESSAGE_BYTES: usize = HEAD_BYTES + 1024;
 
-/// How far the time of a message may be from this clock. Within it a count tells what came before.
+/// Maximum difference between a message's time and this clock. Within it, sequence numbers detect replays.
 const WINDOW: SignedDuration = SignedDuration::from_secs(10);
 
-/// Most senders whose counts are remembered, many times a fleet. Those outside of the window are forgotten first.
+/// Maximum number of remembered senders, far more than there are daemons. Senders outside the window are forgotten
+/// first.
 const MAX_SENDERS: usize = 1024;
 
-/// Bytes of messages that may have arrived and not been looked at.
+/// Maximum bytes of messages that have arrived but are not yet processed.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
-/// Most messages in a second: more than all changes of a chain, and little work. Beyond it the server is left alone.
+/// Maximum number of messages per second: more than all changes of a chain, yet cheap to process. Above it, the daemon
+/// leaves the bus.
 const MAX_A_SECOND: u32 = 10_000;
 
-/// Pause before the bus is joined again.
+/// Delay before rejoining the bus.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// An eviction, as it is told.
+/// The announcement of an eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who tells it: drawn anew by each process.
+    /// The sender: a random identifier of each process.
     pub sender: [u8; SENDER_BYTES],
-    /// The how manieth message of that sender it is.
+    /// The sequence number of the message at its sender.
     pub count: u64,
     /// When it was sent.
     pub at: Timestamp,
@@ -61,7 +63,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The bytes for `channel`, with their MAC.
+    /// Encodes the message for `channel`, with its MAC.
     pub fn with_mac(&self, keys: &MacKeys, channel: &str) -> Vec<u8> {
         let rest = [
             &self.sender[..],
@@ -74,7 +76,7 @@ impl Message {
         [&tag[..], &rest].concat()
     }
 
-    /// The message in bytes of `channel`, if it is one of the fleet.
+    /// Decodes a message on `channel` and verifies its MAC.
     fn open(bytes: &[u8], keys: &MacKeys, channel: &str) -> Result<Self, Heard> {
         if !(HEAD_BYTES + 1..=MAX_MESSAGE_BYTES).contains(&bytes.len()) {
             return Err(Heard::Length);
@@ -92,25 +94,25 @@ impl Message {
     }
 }
 
-/// What one daemon hears on the bus.
+/// The subscriber of one daemon.
 pub struct Ear {
     own: [u8; SENDER_BYTES],
     keys: Arc<MacKeys>,
     channel: String,
     clock: Arc<dyn Clock>,
     cache: Arc<VerdictCache>,
-    /// The latest count of each sender, and its time.
+    /// The latest sequence number of each sender, with its time.
     senders: HashMap<[u8; SENDER_BYTES], (u64, Timestamp)>,
-    /// Where it is told until when messages may have been missed.
+    /// Records until when messages may have been missed.
     pub missed: Arc<Missed>,
 }
 
-/// Until when messages may have been missed: the bus was joined again then.
+/// Until when messages may have been missed: the time of the last rejoin.
 #[derive(Debug, Default)]
 pub struct Missed(Mutex<Option<Timestamp>>);
 
 impl Missed {
-    /// `None` where the bus has not broken since it was joined.
+    /// `None` if the bus has not broken since it was first joined.
     pub fn until(&self) -> Option<Timestamp> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,7 +123,7 @@ impl Missed {
 }
 
 impl Ear {
-    /// Of the daemon that sends as `own`, for its cache.
+    /// A subscriber that evicts from this daemon's cache and ignores the messages of `own`.
     pub fn new(
         own: [u8; SENDER_BYTES],
         keys: Arc<MacKeys>,
@@ -132,7 +134,7 @@ impl Ear {
         Self { own, keys, channel, clock, cache, senders: HashMap::new(), missed: Arc::default() }
     }
 
-    /// Evicts what a message names, if it is a new one of the fleet.
+    /// Evicts the name in a message, if the message is valid and new.
     pub fn hear(&mut self, bytes: &[u8]) -> Heard {
         let message = match Message::open(bytes, &self.keys, &self.channel) {
             Ok(message) if message.sender == self.own => return Heard::Own,
@@ -150,7 +152,7 @@ impl Ear {
         Heard::Evicted
     }
 
-    /// Whether the sender did not send this count, or a later one, before. Remembers it.
+    /// Whether the sequence number is higher than the sender's last one. Remembers it.
     fn is_new(&mut self, message: &Message, now: Timestamp) -> bool {
         if self.senders.get(&message.sender).is_some_and(|(latest, _)| message.count <= *latest) {
             return false;
@@ -158,7 +160,8 @@ impl Ear {
         if self.senders.len() >= MAX_SENDERS {
             self.senders.retain(|_, (_, at)| is_near(*at, now));
         }
-        // Only the fleet's own messages come this far. One that has too many senders loses messages, and gains runs.
+        // Only messages with a valid MAC get here. With too many senders, messages are lost; they only cost
+        // resolutions.
         let has_room = self.senders.len() < MAX_SENDERS || self.senders.contains_key(&message.sender);
         if has_room {
             self.senders.insert(message.sender, (message.count, message.at));
@@ -166,10 +169,10 @@ impl Ear {
         has_room
     }
 
-    /// Listens for as long as it is awaited, and joins again what breaks. `tried` ends with the first try to join.
+    /// Listens until dropped, and rejoins after each break. `tried` ends after the first attempt to join.
     pub async fn listen(mut self, reach: Reach, limit: Duration, tried: oneshot::Sender<()>) {
         let (mut tried, mut is_first) = (Some(tried), true);
-        // Without end: the daemon drops it. Each turn takes its pause.
+        // Endless: the daemon drops this future. Each iteration pauses.
         loop {
             let joined = self.join(&reach, limit).await;
             drop(tried.take());
@@ -185,8 +188,8 @@ impl Ear {
         }
     }
 
-    /// Until now messages may have been missed. What was shared before is not taken, and what is cached is read again:
-    /// another daemon may have evicted it. Where nothing is followed it is evicted.
+    /// Records that messages may have been missed until now. Earlier shared values are no longer used, and cached names
+    /// are read again, since another daemon may have evicted them. If no endpoint is followed, they are evicted.
     fn note_missed(&self) {
         let now = self.clock.now();
         if !clresolve_core::mutant!("missed-messages-are-forgotten") {
@@ -210,7 +213,7 @@ impl Ear {
         Ok((bus, allowance))
     }
 
-    /// Until the bus breaks or says too much.
+    /// Receives until the bus breaks or exceeds the message limit.
     async fn hear_all(&mut self, bus: PubSub, allowance: &Allowance) {
         let mut messages = bus.into_on_message();
         let (mut second, mut heard) = (Instant::now(), 0);
@@ -229,12 +232,12 @@ impl Ear {
     }
 }
 
-/// Whether a time of another clock is within the window of this one.
+/// Whether a sender's time is within the window around this clock.
 fn is_near(at: Timestamp, now: Timestamp) -> bool {
     at.duration_since(now).abs() <= WINDOW
 }
 
-/// Bytes that a message takes on the wire: an array of three strings, each behind its length.
+/// Bytes of a message on the wire: an array of three length-prefixed strings.
 fn wire_bytes(channel: usize, payload: usize) -> usize {
     let string = |bytes: usize| 1 + bytes.to_string().len() + 2 + bytes + 2;
     "*3\r\n".len() + string("message".len()) + string(channel) + string(payload)

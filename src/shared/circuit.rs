@@ -1,16 +1,16 @@
-//! When to leave the server alone: after some failures in a row, for a while.
+//! A circuit breaker: after several consecutive failures, the server is not asked for a while.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Failures in a row after which it is left alone: one may be chance, and three cost a run little.
+/// Consecutive failures that open the circuit. One may be chance, and three cost a resolution little.
 const FAILURES: u32 = 3;
 
-/// For how long: short beside the freshness of a verdict, long beside a time limit.
+/// How long the circuit stays open: short compared with the freshness of a verdict, long compared with a time limit.
 const REST: SignedDuration = SignedDuration::from_secs(5);
 
-/// Failures in a row, and the rest after them.
+/// A circuit breaker that counts consecutive failures.
 #[derive(Default)]
 pub struct Circuit(Mutex<Failures>);
 
@@ -21,17 +21,17 @@ struct Failures {
 }
 
 impl Circuit {
-    /// Whether it is not the time to try.
+    /// Whether the circuit is open.
     pub fn rests(&self, now: Timestamp) -> bool {
         self.failures().rests_until.is_some_and(|until| now < until) && !clresolve_core::mutant!("redis-never-rests")
     }
 
-    /// A try that succeeded.
+    /// Records a success.
     pub fn succeeded(&self) {
         *self.failures() = Failures::default();
     }
 
-    /// A try that failed. After a rest one more failure is enough for the next.
+    /// Records a failure. After the circuit was open, a single failure reopens it.
     pub fn failed(&self, now: Timestamp) {
         let mut failures = self.failures();
         failures.in_a_row = failures.in_a_row.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Evictions on their way to the fleet: none waits behind a value that is written, and none is refused.
+//! Evictions on their way to the other daemons. No eviction waits for a value to be written, and none is rejected.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,35 +19,36 @@ use crate::cache::CacheKey;
 use crate::clock::Clock;
 use crate::telemetry::{self, SharedWrite};
 
-/// Most names in one question to the server: the answer to it is a short one.
+/// Maximum number of names in one request to the server, which keeps its answer short.
 pub const MAX_AT_ONCE: usize = 64;
 
-/// Pause between two messages with so many names. Three daemons that see the same changes then tell of fewer names in a
-/// second than a listener takes.
+/// Delay between two full messages. Even three daemons that see the same changes then send fewer names per second than
+/// a subscriber accepts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Pause before what the server did not take is tried again. It doubles while that goes on: the server may have taken it,
-/// and be slow to say so.
+/// Delay before a failed request is retried. It doubles with each failure: the server may have accepted the request and
+/// be slow to confirm.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Longest such pause.
+/// Maximum retry delay.
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
-/// A name that was evicted here.
+/// A name that was evicted on this daemon.
 #[derive(Clone)]
 pub struct Eviction {
     /// The name.
     pub name: EnsName,
-    /// The questions about it.
+    /// The cached questions about it.
     pub keys: Vec<CacheKey>,
-    /// When it was evicted. What the fleet had of it then has come to its end after [`TRUSTED_FRESH`].
+    /// When it was evicted. Values that were shared before then expire after [`TRUSTED_FRESH`].
     pub at: Instant,
-    /// Held until all was tried that there is to do.
+    /// Held until everything for this eviction has been tried.
     pub _open: Arc<()>,
 }
 
 impl Eviction {
-    /// Adds another eviction of the name. The questions of the earlier one have left the cache, and their values wait still.
+    /// Merges a later eviction of the name. Keeps the questions of the earlier one: they have left the cache, but their
+    /// shared values still exist.
     fn join(&mut self, other: Self) {
         let new: Vec<_> = other.keys.into_iter().filter(|key| !self.keys.contains(key)).collect();
         self.keys.extend(new);
@@ -55,8 +56,8 @@ impl Eviction {
     }
 }
 
-/// The evictions that wait for one task. A name waits once, however often it was evicted, and [`TRUSTED_FRESH`] at most:
-/// no more wait than the names that this daemon evicts in that time.
+/// Pending evictions for one task. A name is queued at most once, and at most for [`TRUSTED_FRESH`]. So the queue never
+/// exceeds the names that this daemon evicts in that time.
 #[derive(Default)]
 pub struct Evictions {
     waiting: Mutex<Waiting>,
@@ -66,15 +67,15 @@ pub struct Evictions {
 #[derive(Default)]
 struct Waiting {
     now: HashMap<EnsName, Eviction>,
-    /// What the server did not take, and when it is tried again.
+    /// Evictions to retry, and when.
     later: HashMap<EnsName, Eviction>,
     retry_at: Option<Instant>,
-    /// Failures since it last took anything.
+    /// Consecutive failures.
     failures: u32,
 }
 
 impl Waiting {
-    /// What is to be done by now.
+    /// Takes the evictions that are due now.
     fn due(&mut self) -> HashMap<EnsName, Eviction> {
         let mut due = mem::take(&mut self.now);
         if self.retry_at.is_some_and(|at| at <= Instant::now()) {
@@ -93,14 +94,14 @@ fn add_to(evictions: &mut HashMap<EnsName, Eviction>, eviction: Eviction) {
 }
 
 impl Evictions {
-    /// Adds some.
+    /// Adds evictions.
     pub fn add(&self, evictions: impl IntoIterator<Item = Eviction>) {
         evictions.into_iter().for_each(|eviction| add_to(&mut self.waiting().now, eviction));
         self.bell.notify_one();
     }
 
-    /// Adds some again that the server did not take: they are given after a pause, which grows, for as long as the fleet may
-    /// have what they are about.
+    /// Queues failed evictions again. They become due after a growing delay, for as long as the shared cache may have
+    /// values about them.
     pub fn try_again(&self, evictions: &[Eviction]) {
         let mut waiting = self.waiting();
         let open = evictions.iter().filter(|eviction| eviction.at.elapsed() < TRUSTED_FRESH);
@@ -115,14 +116,14 @@ impl Evictions {
         }
     }
 
-    /// The server has taken some.
+    /// Records that the server accepted some.
     pub fn taken(&self) {
         self.waiting().failures = 0;
     }
 
-    /// Takes all that are to be done by now, as soon as there are any.
+    /// Waits until evictions are due, and takes them all.
     pub async fn take(&self) -> Vec<Eviction> {
-        // Ends with the first that is added, or is tried again.
+        // Ends when the first eviction is added or due again.
         loop {
             let (due, retry_at) = {
                 let mut waiting = self.waiting();
@@ -143,28 +144,28 @@ impl Evictions {
     }
 }
 
-/// What one daemon says on the bus.
+/// Publishes the evictions of one daemon on the bus.
 pub struct Announcer {
-    /// A connection of its own: no value is before a message.
+    /// A connection of its own, so that no message waits behind a value.
     pub link: Arc<Link>,
-    /// Sign the messages.
+    /// The keys that sign the messages.
     pub keys: Arc<MacKeys>,
-    /// Tells when each was sent.
+    /// The source of the time in each message.
     pub clock: Arc<dyn Clock>,
-    /// Where they go.
+    /// The channel.
     pub channel: String,
-    /// Longest time for one question.
+    /// Time limit of one request.
     pub limit: Duration,
-    /// Who this daemon is on the bus.
+    /// This daemon's identifier on the bus.
     pub sender: [u8; 16],
 }
 
 impl Announcer {
-    /// Tells the fleet of what is `untold`, for as long as it is awaited. The values about it are `outdated` then. What the
-    /// server does not take is told again: where nothing is heard of a change on chain, this alone tells of it.
+    /// Publishes pending evictions until dropped, then marks the shared values about them as `outdated`. A failed
+    /// publication is retried: for daemons that do not notice the change on chain, it is the only notification.
     pub async fn tell(self, untold: Arc<Evictions>, outdated: Arc<Evictions>) {
         let mut sent = 0;
-        // Without end: the daemon drops it.
+        // Endless: the daemon drops this future.
         loop {
             let evictions = untold.take().await;
             for evictions in evictions.chunks(MAX_AT_ONCE) {
@@ -209,7 +210,7 @@ mod tests {
         Eviction { name, keys: Vec::new(), at: Instant::now(), _open: Arc::default() }
     }
 
-    /// Else the value of a question that has left the cache would stay at the server.
+    /// Otherwise the shared value of a question that has left the cache would remain.
     #[test]
     fn a_name_that_is_evicted_again_keeps_the_questions_of_before() {
         let evictions = Evictions::default();

@@ -1,7 +1,8 @@
-//! The connection to the server, which may be gone, slow, full or wrong.
+//! The connection to the server, which may be down, slow, full or faulty.
 //!
-//! Every question has a time limit and may cost so many bytes. After some failures in a row the server is left alone for
-//! a while, so that a run does not wait for it again and again. Connections are made beside the runs, never by one.
+//! Every request has a time limit and a byte limit. After several consecutive failures the server is not asked for a
+//! while, so that resolutions do not wait for it again and again. Connections are opened in the background, never by a
+//! resolution.
 
 use std::io;
 use std::pin::Pin;
@@ -24,19 +25,19 @@ use crate::config::RedisConfig;
 use crate::fetch::{ByteStream, Egress, StreamTo};
 use crate::telemetry;
 
-/// Most questions at once: one for each run that a daemon has under way by default, and as many more.
+/// Maximum number of concurrent requests: one for each cold resolution that a daemon runs by default, and as many more.
 const MAX_QUESTIONS: usize = 64;
 
-/// Bytes of an answer around a value, and of an answer without one.
+/// Maximum bytes of an answer without a value, and overhead of an answer with one.
 const SHORT_ANSWER_BYTES: usize = 1024;
 
-/// Most bytes of an answer with a value.
+/// Maximum bytes of an answer with a value.
 pub const VALUE_ANSWER_BYTES: usize = MAX_VALUE_BYTES + SHORT_ANSWER_BYTES;
 
-/// Most bytes that may arrive and not be asked for again: eight of the longest values, hundreds of usual ones.
+/// Maximum bytes that may arrive unrequested: eight of the longest values, or hundreds of usual ones.
 const MAX_UNREAD_BYTES: usize = 8 * VALUE_ANSWER_BYTES;
 
-/// The connection, and what is known of the server.
+/// The connection and the state of the server.
 pub struct Link {
     reach: Reach,
     clock: Arc<dyn Clock>,
@@ -46,7 +47,7 @@ pub struct Link {
     connection: Mutex<Connection>,
 }
 
-/// How the server is reached.
+/// Address and credentials of the server.
 #[derive(Clone)]
 pub struct Reach {
     egress: Egress,
@@ -69,7 +70,7 @@ struct Open {
     _driver: Arc<AbortOnDrop>,
 }
 
-/// Ends a task with the last of its owners.
+/// Aborts a task when its last owner is dropped.
 pub struct AbortOnDrop(pub AbortHandle);
 
 impl Drop for AbortOnDrop {
@@ -83,7 +84,7 @@ impl Drop for AbortOnDrop {
 pub struct Gone;
 
 impl Reach {
-    /// By the configuration. `None` where it names no server.
+    /// Reads the configuration. `None` if no server is configured.
     pub fn new(config: &RedisConfig, egress: Egress) -> Option<Self> {
         let url = config.url.as_ref()?;
         let mut login = RedisConnectionInfo::default().set_db(url.database().into()).set_skip_set_lib_name();
@@ -96,12 +97,12 @@ impl Reach {
         Some(Self { egress, place: url.place(), login })
     }
 
-    /// How one logs in.
+    /// The credentials.
     pub const fn login(&self) -> &RedisConnectionInfo {
         &self.login
     }
 
-    /// A new stream to the server, which ends when more is read than `allowance` has.
+    /// Opens a stream to the server. It ends when more bytes are read than `allowance` permits.
     pub async fn stream(&self, allowance: &Allowance) -> Result<Metered, Gone> {
         let stream = self.egress.operator_stream(&self.place).await.map_err(|error| {
             tracing::debug!(%error, "the shared tier cannot be reached");
@@ -125,7 +126,7 @@ impl Reach {
 }
 
 impl Link {
-    /// A link that has not tried to connect yet. `limit` is that of a connection.
+    /// A link that is not yet connected. `limit` is the time limit of connecting.
     pub fn new(reach: Reach, limit: Duration, clock: Arc<dyn Clock>) -> Self {
         Self {
             reach,
@@ -137,8 +138,8 @@ impl Link {
         }
     }
 
-    /// What the server answers to `commands` within `limit`, in a short answer. Where there is no connection one is begun,
-    /// and this question goes without.
+    /// Sends `commands` and returns the server's short answer, if it arrives within `limit`. If there is no connection,
+    /// one is opened in the background and this request fails.
     ///
     /// # Errors
     /// [`Gone`].
@@ -146,7 +147,7 @@ impl Link {
         self.ask_at_length(commands, limit, SHORT_ANSWER_BYTES).await
     }
 
-    /// As [`Link::ask`], for an answer of at most so many bytes.
+    /// Like [`Link::ask`], with a maximum answer length in bytes.
     ///
     /// # Errors
     /// [`Gone`].
@@ -166,7 +167,8 @@ impl Link {
                 self.circuit.succeeded();
                 Ok(answer)
             }
-            // It is there, and refuses: it is full (`OOM`, which is no kind of its own), loads its data, or forbids the command.
+            // The server is up but refuses: it is out of memory (`OOM`, which has no kind), is loading its data, or
+            // forbids the command.
             Ok(Err(error)) if matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) => {
                 tracing::debug!(code = error.code(), "the shared tier refuses a command");
                 Err(Gone)
@@ -190,7 +192,7 @@ impl Link {
         }
     }
 
-    /// The connection, if there is one and the server is not left alone. Begins one where there is none.
+    /// The connection, if there is one and the circuit is closed. Starts connecting if there is none.
     fn opened(self: &Arc<Self>) -> Option<Open> {
         if self.circuit.rests(self.clock.now()) {
             return None;
@@ -208,7 +210,7 @@ impl Link {
         }
     }
 
-    /// The connection is not used again: an answer that comes late must not be taken for that to another question.
+    /// Drops the connection: a late answer must not be taken for the answer to another request.
     fn failed(&self) {
         telemetry::redis_is_up(false);
         *self.connection() = Connection::None;
@@ -220,7 +222,7 @@ impl Link {
     }
 }
 
-/// How many bytes may still be read from a stream. The reader of answers has no bound of its own.
+/// How many more bytes may be read from a stream. The Redis client has no limit of its own.
 #[derive(Clone)]
 pub struct Allowance {
     left: Arc<AtomicUsize>,
@@ -228,24 +230,24 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// An allowance of `bytes`, which never grows beyond `most`.
+    /// An allowance of `bytes`, which never exceeds `most`.
     pub fn of(bytes: usize, most: usize) -> Self {
         Self { left: Arc::new(AtomicUsize::new(bytes.min(most))), most }
     }
 
-    /// Permits `bytes` more to be read.
+    /// Permits `bytes` more bytes.
     pub fn grant(&self, bytes: usize) {
         let more = |left: usize| Some(left.saturating_add(bytes).min(self.most));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
-    /// Takes `bytes` from what is left. False where it is less.
+    /// Uses `bytes` of the allowance. Returns false if less is left.
     fn take(&self, bytes: usize) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 }
 
-/// A stream that ends when more is read than was allowed.
+/// A stream that ends when the allowance is exceeded.
 pub struct Metered {
     stream: Box<dyn ByteStream>,
     allowance: Allowance,

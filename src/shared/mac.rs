@@ -1,4 +1,4 @@
-//! The MAC under which a fleet shares: HMAC-SHA-256 with a key that every daemon of it has, and the server has not.
+//! The MAC of shared data: HMAC-SHA-256 with a key that every daemon has and the server does not.
 
 use std::fmt;
 use std::path::Path;
@@ -10,16 +10,16 @@ use zeroize::Zeroizing;
 
 use crate::sign::{KeyFileError, private_text};
 
-/// Bytes of a MAC.
+/// Length of a MAC, in bytes.
 pub const MAC_BYTES: usize = 32;
 
-/// Fewest bytes of a key: as many as the hash has, so that guessing the key is no easier than guessing a MAC.
+/// Minimum length of a key, in bytes: that of the hash, so that guessing the key is no easier than guessing a MAC.
 const MIN_KEY_BYTES: usize = 32;
 
-/// Most bytes of a key: the block of the hash. A longer one would be hashed first, and gain nothing.
+/// Maximum length of a key, in bytes: the block size of the hash. HMAC hashes longer keys first, which gains nothing.
 const MAX_KEY_BYTES: usize = 64;
 
-/// The key that makes MACs and verifies them, and the one before it, which only verifies.
+/// The current key, which creates and verifies MACs, and the previous one, which only verifies.
 pub struct MacKeys {
     new: Key,
     old: Option<Key>,
@@ -27,13 +27,13 @@ pub struct MacKeys {
 
 type Key = Zeroizing<Vec<u8>>;
 
-/// Why the key file is not used.
+/// Why the key file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MacKeyError {
-    /// The file cannot be read, or others can.
+    /// The file cannot be read, or users other than its owner can read it.
     #[error(transparent)]
     File(#[from] KeyFileError),
-    /// It does not hold what it should.
+    /// The content is not a key.
     #[error(
         "expected one line with a key of {} to {} hex digits, such as `openssl rand -hex 32` prints, and at most one more \
          with the key before it",
@@ -44,7 +44,7 @@ pub enum MacKeyError {
 }
 
 impl MacKeys {
-    /// Reads the file, which nobody but its owner may be able to read.
+    /// Reads the key file, which only its owner may be able to read.
     ///
     /// # Errors
     /// [`MacKeyError`].
@@ -52,7 +52,7 @@ impl MacKeys {
         Self::parse(&private_text(path)?)
     }
 
-    /// Reads the text of such a file: the new key on the first line, the old one on the second, if there is one.
+    /// Parses a key file: the current key on the first line, and optionally the previous one on the second.
     ///
     /// # Errors
     /// [`MacKeyError::Form`].
@@ -63,12 +63,13 @@ impl MacKeys {
         if lines.all(|line| line.trim().is_empty()) { Ok(Self { new, old }) } else { Err(MacKeyError::Form) }
     }
 
-    /// The MAC over `fields`, by the new key. `what` says what they are, so that a MAC of one kind is none of another.
+    /// The MAC over `fields` with the current key. `what` separates domains: a MAC for one purpose is invalid for any
+    /// other.
     pub fn sign(&self, what: &str, fields: &[&[u8]]) -> [u8; MAC_BYTES] {
         mac(&self.new, what, fields).finalize().into_bytes().into()
     }
 
-    /// Whether `tag` is the MAC over `fields` by one of the keys. Takes the same time wherever they differ.
+    /// Whether `tag` is a MAC over `fields` with one of the keys. Compares in constant time.
     pub fn verify(&self, what: &str, fields: &[&[u8]], tag: &[u8]) -> bool {
         let keys = [Some(&self.new), self.old.as_ref()].into_iter().flatten();
         keys.into_iter().any(|key| mac(key, what, fields).verify_slice(tag).is_ok())
@@ -86,7 +87,7 @@ fn key(line: &str) -> Result<Key, MacKeyError> {
     if (MIN_KEY_BYTES..=MAX_KEY_BYTES).contains(&bytes.len()) { Ok(bytes) } else { Err(MacKeyError::Form) }
 }
 
-/// Each field stands behind its length, so that no two lists of fields are one text.
+/// Each field is prefixed with its length, so that no two lists of fields have the same encoding.
 fn mac(key: &[u8], what: &str, fields: &[&[u8]]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
     for field in [what.as_bytes()].iter().chain(fields) {

@@ -1,4 +1,4 @@
-//! A value in the second tier: the evidence of a run, and what the MAC binds it to.
+//! A value in the shared cache: the evidence of a resolution, and the data to which its MAC binds it.
 
 use alloy_primitives::B256;
 use clresolve_core::digest::Digest;
@@ -8,68 +8,69 @@ use jiff::Timestamp;
 use super::mac::{MAC_BYTES, MacKeys};
 use crate::cache::CacheKey;
 
-/// What the MAC of a value is over, and the version of its form.
+/// Domain separation for the MAC of a value, with the version of its format.
 const WHAT: &str = "clresolve.shared/2";
 
-/// Longest value, in bytes. The longest card, served by its host and proven under both of its CIDs, takes half of it in
-/// base64; the rest is for proofs of state. Evidence that is longer is not shared.
+/// Maximum length of a value, in bytes. The largest card, served by its host and proven under both CIDs, uses half of
+/// it in base64; the rest is for state proofs. Longer evidence is not shared.
 pub const MAX_VALUE_BYTES: usize = 2 << 20;
 
-/// Bytes before the evidence: MAC, height, hash, begin of the run, end of freshness, newest height and age of the content.
+/// Bytes before the evidence: MAC, height, hash, start of the resolution, end of freshness, newest height, and age of
+/// the content.
 const HEAD_BYTES: usize = MAC_BYTES + 8 + 32 + 4 * 8;
 
-/// The number that stands for a height or a time that is not there. Neither can be it.
+/// Encodes a missing height or time. It is never a real one.
 const NONE: i64 = i64::MIN;
 
-/// To what a value is bound beside what it holds: the same evidence under another question, or by another version of the
-/// program, is no value.
+/// The context to which a value is bound. The same evidence for another question, or from another version of the
+/// program, is invalid.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding<'a> {
-    /// The version of the program that made the value.
+    /// The version of the program that created the value.
     pub version: &'a str,
     /// Everything that the answer depends on.
     pub key: &'a CacheKey,
 }
 
-/// Evidence of a run, as it is shared.
+/// The shared evidence of a resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
     /// Height and hash of the block that was read.
     pub block: (u64, B256),
-    /// Height up to which the chain was read: what was changed in a later block the evidence does not know.
+    /// Height up to which the chain was read. The evidence does not reflect changes in later blocks.
     pub newest: Option<u64>,
-    /// When the run began.
+    /// When the resolution began.
     pub began: Timestamp,
     /// Until when its verdict is fresh.
     pub fresh_until: Timestamp,
-    /// When the content was fetched, where it is that of an earlier run for the same records.
+    /// When the content was fetched, if it was reused from an earlier resolution with the same records.
     pub content_fetched_at: Option<Timestamp>,
     /// The evidence, as a bundle.
     pub evidence: Vec<u8>,
 }
 
-/// Why bytes of the server are not taken for a value.
+/// Why the server's bytes are not a valid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
-    /// It is cut short, or too long.
+    /// It is truncated or too long.
     #[error("length")]
     Length,
-    /// Its MAC is not that of this value under this key by this version.
+    /// The MAC does not match.
     #[error("mac")]
     Mac,
-    /// Stands for a missing time.
+    /// A height or time is missing or out of range.
     #[error("form")]
     Form,
 }
 
 impl Binding<'_> {
-    /// Where the value is: a digest of all that it is bound to, so that versions and questions do not meet.
+    /// The key under which the value is stored: a digest of its context, so that versions and questions never collide.
     pub fn place(&self) -> String {
         let fields = self.fields().join("\n");
         Digest::of(fields.as_bytes()).hex()
     }
 
-    /// None of them holds a line break.
+    /// No field contains a line break.
     fn fields(&self) -> [String; 6] {
         let Self { version, key } = self;
         let CacheKey { name, block, depth, rules, world } = key;
@@ -88,7 +89,7 @@ impl Binding<'_> {
 }
 
 impl Value {
-    /// The bytes for the server, with their MAC. `None` for evidence that is too long to be shared.
+    /// Encodes the value with its MAC. `None` if the evidence is too long to be shared.
     pub fn with_mac(&self, keys: &MacKeys, binding: Binding<'_>) -> Option<Vec<u8>> {
         let head = self.head();
         let tag = keys.sign(WHAT, &covered(&binding.fields(), &head, &self.evidence));
@@ -96,7 +97,7 @@ impl Value {
         (stored.len() <= MAX_VALUE_BYTES).then_some(stored)
     }
 
-    /// The value in bytes of the server, if its MAC holds.
+    /// Decodes a stored value, if its MAC is valid.
     ///
     /// # Errors
     /// [`ValueError`].
@@ -129,7 +130,7 @@ impl Value {
 
     fn head(&self) -> Vec<u8> {
         let (number, hash) = self.block;
-        // No chain has a height beyond it, and one that says so has its evidence refused.
+        // No chain has a larger height. Evidence that claims one is rejected.
         let height = |number: u64| i64::try_from(number).unwrap_or(NONE);
         let rest = [
             self.began.as_millisecond(),
@@ -204,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Whoever has the key may be an instance with a bug.
+    /// A daemon that has the key may still have a bug.
     #[test]
     fn a_value_with_a_good_mac_and_impossible_numbers_is_none() {
         let key = key();
