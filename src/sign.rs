@@ -1,4 +1,4 @@
-//! Signed verdicts and key files of the program.
+//! Signed verdicts, and the program's key files.
 
 mod decision;
 mod file;
@@ -20,10 +20,10 @@ pub(crate) use report::{MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, sign_repor
 
 use crate::config::SignConfig;
 
-/// The configured signer; none where no key is configured.
+/// Opens the configured signer. Returns `None` if no key is configured.
 ///
 /// # Errors
-/// When a file cannot be used, or no issuer is named.
+/// If a key file cannot be used, or if no issuer is configured.
 pub fn open(config: &SignConfig) -> Result<Option<Signer>, KeyFileError> {
     let Some(path) = &config.key else { return Ok(None) };
     let Some(issuer) = &config.issuer else { return Err(KeyFileError::IssuerMissing) };

@@ -1,8 +1,8 @@
-//! Signed decisions: a decision that a guard checks with the daemon's public key.
+//! Signed decisions, which a guard verifies with the daemon's public key.
 //!
-//! It is signed as a verdict is: a compact JWS of a type of its own, whose payload is
-//! `{"iss", "iat", "exp", "request", "decision": {…}}`. `exp` is the first end of the verdict and of the decision.
-//! `request` is the digest of what was asked, so that nobody can pass an answer about other terms for this one.
+//! Like a verdict, a decision is signed as a compact JWS. It has its own type, and its payload is `{"iss", "iat",
+//! "exp", "request", "decision": {…}}`. `exp` is the earlier of the ends of the verdict and the decision. `request` is
+//! the digest of the request, so that nobody can present an answer about other terms as this one.
 
 use clresolve_bundle::signed::{SignError, Signer, lifetime};
 use clresolve_core::digest::Digest;
@@ -24,11 +24,11 @@ struct Claims<'a> {
     decision: &'a Decision,
 }
 
-/// The decision about the agent of a live run as a JWS in compact form, issued at `now`. `request` is the digest of
-/// the request that it answers, as it was sent.
+/// The decision about an agent, from a live resolution, as a compact JWS issued at `now`. `request` is the digest of
+/// the request as sent.
 ///
 /// # Errors
-/// When nothing is signed about such a verdict, or the decision holds no longer.
+/// If such a verdict is never signed, or if the decision has expired.
 pub fn sign_decision(
     signer: &Signer,
     decision: &Decision,

@@ -1,4 +1,4 @@
-//! Key files: what may be read, and how a new one is written.
+//! Key files: how they are read, and how a new one is written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -8,14 +8,15 @@ use zeroize::Zeroizing;
 
 use clresolve_jose::{KeyError, SigningKey, TrustedKeys};
 
-/// Longest key file, in bytes. A private key has 119; a set of public ones is far from it too.
+/// Maximum size of a key file, in bytes. A private key has 119, and a set of public keys is far smaller than the
+/// maximum.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
-/// Reads a private key from a file that nobody but its owner can read. A symbolic link is followed: what counts is the
-/// file that is opened, which is the one that is judged.
+/// Reads a private key from a file that only its owner can read. Symbolic links are followed; the checks apply to the
+/// opened file itself.
 ///
 /// # Errors
-/// When the file cannot be read, is not a regular one, is open to others, or holds no such key.
+/// If the file cannot be read, is not a regular file, is accessible to others, or contains no such key.
 pub fn read_signing_key(path: &Path) -> Result<SigningKey, KeyFileError> {
     let pem = private_text(path)?;
     SigningKey::from_pem(&pem).map_err(|error| KeyFileError::NoKey { path: path.display().to_string(), error })
@@ -24,7 +25,7 @@ pub fn read_signing_key(path: &Path) -> Result<SigningKey, KeyFileError> {
 /// Writes the key to a new file that only its owner can read.
 ///
 /// # Errors
-/// When the file exists, which is never overwritten, or cannot be written.
+/// If the file exists (it is never overwritten) or cannot be written.
 pub fn save_signing_key(key: &SigningKey, path: &Path) -> Result<(), KeyFileError> {
     let shown = path.display().to_string();
     let pem = key.to_pem().map_err(|error| KeyFileError::NoKey { path: shown.clone(), error })?;
@@ -133,12 +134,12 @@ pub enum KeyFileError {
         /// What is wrong.
         error: KeyError,
     },
-    /// The file cannot be read or written, is too long, or is not a regular one.
+    /// The file cannot be read or written, is too long, or is not a regular file.
     #[error("{path}: {detail}")]
     Unusable {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         detail: String,
     },
 }

@@ -1,8 +1,8 @@
-//! Signed receipts' documents: what was said of a receipt, checked with the public key of who said it.
+//! Signed documents about a receipt: the result of its verification, to be checked with the public key of the issuer.
 //!
-//! It is signed as a verdict is: a compact JWS of a type of its own, whose payload is `{"iss", "iat", "exp", "receipt":
-//! {…}}`. `exp` is the end of the verdict on the agent. The document names the receipt and the request by their digests,
-//! so that nobody can pass it for one about others.
+//! Like a verdict, it is signed as a compact JWS. It has its own type, and its payload is `{"iss", "iat", "exp",
+//! "receipt": {…}}`. `exp` is the end of the verdict on the agent. The document contains the digests of the receipt and
+//! the request, so that nobody can present it as being about others.
 
 use clresolve_bundle::signed::{
     AnchorDemand, MAX_JWS_BYTES, SignError, Signer, VerifyError, What, check_times, lifetime,
@@ -45,10 +45,10 @@ struct ForeignClaims {
     receipt: Value,
 }
 
-/// What was said of a receipt of the agent of a live run, as a JWS in compact form, issued at `now`.
+/// The result of verifying a receipt, from a live resolution of its agent, as a compact JWS issued at `now`.
 ///
 /// # Errors
-/// When nothing is signed about such a verdict.
+/// If such a verdict is never signed.
 pub fn sign_receipt(
     signer: &Signer,
     found: &Verification,
@@ -68,37 +68,37 @@ pub struct ExpectedReceipt {
     pub name: EnsName,
     /// SHA-256 of the receipt's bytes.
     pub receipt: Digest,
-    /// SHA-256 of the bytes of the request that it is for; `None` where it is for none.
+    /// SHA-256 of the bytes of the request; `None` if the receipt was verified without one.
     pub request: Option<Digest>,
-    /// SHA-256 over the RFC 8785 form of the decision that it is held against; `None` where it is against none.
+    /// SHA-256 over the RFC 8785 form of the decision; `None` if the receipt was verified without one.
     pub decision: Option<String>,
-    /// What it must say of the settlement.
+    /// What it must state about the settlement.
     pub settlement: SettlementDemand,
     /// CAIP-2 identifier of the chain.
     pub chain: String,
     /// `anchor.world`, such as `mainnet`.
     pub world: String,
-    /// The least grade of proof, also of a settlement that is demanded; with `None` any but one stranger's word, as for a
-    /// signed verdict.
+    /// The minimum grade of proof, which also applies to a demanded settlement. `None` accepts any grade except the
+    /// answer of a single third party, as for a signed verdict.
     pub proof: Option<Grade>,
-    /// The issuer; with `None` any whose key is trusted.
+    /// The issuer. `None` accepts any issuer whose key is trusted.
     pub issuer: Option<String>,
 }
 
-/// What a signed document must say of the settlement of the payment.
+/// What a signed document must state about the settlement of the payment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SettlementDemand {
     /// Anything, or nothing.
     #[default]
     Any,
-    /// That it was shown, and by the grade of proof that is demanded.
+    /// That it was shown, with the demanded grade of proof.
     Shown,
 }
 
-/// A signed document that was checked.
+/// A verified document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedReceipt {
-    /// What was said, as `schemas/receipt.schema.json` describes it.
+    /// The document, as described by `schemas/receipt.schema.json`.
     pub document: Value,
     /// Its state.
     pub state: State,
@@ -108,11 +108,12 @@ pub struct VerifiedReceipt {
     pub key_id: String,
 }
 
-/// Checks a signed document: form, header, signature and time; that it is about this agent, receipt and request; and
-/// that chain, world and grade of proof are those that the caller demands. Nothing of the payload is read before the signature holds.
+/// Verifies a signed document: format, header, signature and time. Then checks that it is about the expected agent,
+/// receipt and request, and has the expected chain, world and grade of proof. The payload is not interpreted before the
+/// signature is verified.
 ///
 /// # Errors
-/// The first check that it does not pass.
+/// The first check that fails.
 pub fn verify_receipt(
     jws: &str,
     keys: &TrustedKeys,
@@ -134,7 +135,7 @@ pub fn verify_receipt(
     Ok(VerifiedReceipt { document, state, issuer, key_id })
 }
 
-/// The state of a document that is about what is expected.
+/// The state of the document, if it is about what is expected.
 fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, VerifyError> {
     let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
     if text("/schema") != Some(SCHEMA) || text("/id") != Some(&document_id(document.clone())) {
@@ -167,7 +168,7 @@ fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, Verify
     member(document, "state")
 }
 
-/// Refuses a document that does not show the settlement, or by less than is demanded.
+/// Rejects a document that does not show the settlement, or only with a weaker grade than demanded.
 fn check_settlement(document: &Value, least: Option<Grade>) -> Result<(), VerifyError> {
     let shown_by = document.pointer("/settlement/shown_by").and_then(Value::as_str);
     let Some(shown_by) = shown_by else {
@@ -175,7 +176,7 @@ fn check_settlement(document: &Value, least: Option<Grade>) -> Result<(), Verify
         return Err(VerifyError::Other { what: What::Settlement, expected, observed });
     };
     let reported = document.pointer("/settlement/proof/grade").and_then(|grade| Grade::deserialize(grade).ok());
-    // Logs that are proven against a header count as state that is.
+    // Logs that are proven against a header are as strong as proven state.
     let vouched = if shown_by == "proven" { Some(Grade::StateProof) } else { reported };
     if vouched < least { Err(VerifyError::ProofTooWeak) } else { Ok(()) }
 }

@@ -1,18 +1,19 @@
-//! Signed audit reports: a detached JWS (RFC 7515, appendix F) over the bytes of the JSON form, in a file beside it.
+//! Signed audit reports: a detached JWS (RFC 7515, appendix F) over the bytes of the JSON form, in a separate file.
 //!
-//! It has a type of its own, so that no signature of a verdict or a decision stands in for it. It holds no time and no
-//! name: the report says when and about what it is, and the key says whose it is.
+//! It has its own type, so that no signature of a verdict or decision can replace it. It contains no time and no name:
+//! the report states both, and the key identifies the signer.
 
 use clresolve_jose::{JwsError, Kind, SigningKey, TrustedKeys, verify_detached};
 
 /// `typ` of the protected header.
 const REPORT_TYPE: &str = "clresolve-audit+json";
 
-/// Longest signature, in bytes: some four hundred bytes of header and signature, and room for a long `kid`.
+/// Maximum length of a signature, in bytes: about four hundred bytes of header and signature, and room for a long
+/// `kid`.
 pub(crate) const MAX_SIGNATURE_BYTES: usize = 2048;
 
-/// Longest report that is signed or held against a signature, in bytes: that of some fifty thousand names. Its bytes are
-/// held in memory, and twice more while a signature is checked.
+/// Maximum size of a report that is signed or verified, in bytes: about fifty thousand names. The report is held in
+/// memory, and twice more during verification.
 pub(crate) const MAX_SIGNED_REPORT_BYTES: usize = 128 << 20;
 
 /// The signature of a report.
@@ -20,10 +21,10 @@ pub(crate) fn sign_report(key: &SigningKey, report: &[u8]) -> String {
     key.sign_detached(REPORT_TYPE, report)
 }
 
-/// The thumbprint of the key that signed a report.
+/// Verifies the signature of a report. Returns the thumbprint of the key that made it.
 ///
 /// # Errors
-/// If the signature does not hold over these bytes, or no trusted key made it.
+/// If the signature does not match these bytes, or if its key is not trusted.
 pub(crate) fn verify_report(jws: &str, report: &[u8], keys: &TrustedKeys) -> Result<String, JwsError> {
     verify_detached(jws, report, keys, &Kind { typ: REPORT_TYPE, max_bytes: MAX_SIGNATURE_BYTES })
 }
