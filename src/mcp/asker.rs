@@ -1,4 +1,4 @@
-//! Who asks: a client of the daemon, within its limits, or the one program that this process serves.
+//! The source of questions: a client of the daemon, within its limits, or the one program that this process serves.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use crate::cpu_pool::PoolFull;
 use crate::cpu_share::{Urgency, Work};
 use crate::resolve::{Question, Resolver};
 
-/// Puts questions for one client.
+/// Asks questions on behalf of one client.
 #[async_trait]
 pub(crate) trait Asker: Send + Sync {
-    /// The answer to a question, within the client's limits.
+    /// Resolves a question within the client's limits.
     async fn ask(&self, question: Question) -> Result<AgentAnswer, Refusal>;
 
-    /// The answer that `work` gives, which counts as a run of the client's. A client that gives up does not end it.
+    /// Runs `work` as a resolution of the client. It continues if the client gives up.
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure>;
 
-    /// The place of the client's message. Work on it keeps this to its end.
+    /// The permit of the client's message. Work on the message holds it until it ends.
     fn place(&self) -> Arc<dyn Any + Send + Sync>;
 
-    /// Work for the client within its share of the pool; `None` where it shares the pool with nobody.
+    /// Work of the client within its share of the CPU pool; `None` if the pool is not shared.
     fn work(&self, urgency: Urgency) -> Option<Work>;
 
-    /// The resolver whose profiles and rules hold.
+    /// The resolver whose profiles and rules apply.
     fn resolver(&self) -> &Resolver;
 
     /// The profile of a question that names none.
     fn default_profile(&self) -> &str;
 }
 
-/// An answer, and the resolver under whose configuration it was given.
+/// An answer, and the resolver whose configuration produced it.
 pub(crate) struct AgentAnswer {
     pub(crate) resolver: Resolver,
     pub(crate) resolution: Resolution,
 }
 
-/// What `read` reads in a message, apart from the threads that answer. A call that is cancelled frees no place before that.
+/// Runs `read` on a message outside the threads that answer. A cancelled call keeps its permit until `read` ends.
 pub(super) async fn read_apart<T: Send + 'static>(
     asker: &dyn Asker,
     read: impl FnOnce() -> T + Send + 'static,

@@ -1,8 +1,8 @@
-//! Foreign text in a document: found by the document's own schema, escaped, and named by JSON Pointers.
+//! Finds foreign text in a document through the document's schema, escapes it, and lists it as JSON Pointers.
 //!
-//! A text is this program's own where the schema leaves it no freedom: a constant, one of a list, a time, or a pattern that
-//! is closed at both ends, as of digests and codes. Every other text is taken for foreign, so a member that is new to a
-//! document is foreign until its schema closes it.
+//! A text belongs to this program if its schema leaves no freedom: a constant, an enumeration, a time, or a pattern
+//! that is anchored at both ends, as for digests and codes. Every other text counts as foreign. A new member of a
+//! document is therefore foreign until its schema restricts it.
 
 use std::mem;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 
 use clresolve_core::text::{Foreign, unsafe_character};
 
-/// What a schema says in `$comment` of text that this program alone writes.
+/// The `$comment` in the schema of text that only this program writes.
 const OWN_TEXT: &str = "own text";
 
-/// Escapes the foreign text of a document, and gives the pointers at or below which all of it stands.
+/// Escapes the foreign text of a document. Returns pointers at or below which all of it is.
 pub(super) fn mark(document: &mut Value, schema: &Value) -> Vec<String> {
     let mut marker = Marker { schema, path: String::new(), found: Vec::new() };
     marker.visit(document, Some(schema));
@@ -27,7 +27,8 @@ struct Marker<'s> {
 }
 
 impl<'s> Marker<'s> {
-    /// A document is nested as deep as its schema, and free parts as deep as the strict JSON reader lets a card be.
+    /// Recursion is bounded: a document is nested as deep as its schema, and free parts at most as deep as the strict
+    /// JSON reader permits for cards.
     fn visit(&mut self, value: &mut Value, schema: Option<&'s Value>) {
         let kinds = schema.map(|schema| self.kinds(schema)).unwrap_or_default();
         let part = |key| kinds.iter().find_map(|kind| kind.get(key));
@@ -59,7 +60,7 @@ impl<'s> Marker<'s> {
         self.path.truncate(length);
     }
 
-    /// The alternatives of a schema, with its references followed. The schemas are this program's, and none is about itself.
+    /// The alternatives of a schema, with references resolved. The schemas are this program's, and none is recursive.
     fn kinds(&self, schema: &'s Value) -> Vec<&'s Value> {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let target = self.schema.pointer(reference.trim_start_matches('#'));
@@ -72,7 +73,7 @@ impl<'s> Marker<'s> {
     }
 }
 
-/// Whether each alternative that a text can be leaves it no freedom.
+/// Whether every alternative that permits a text restricts it completely.
 fn is_closed(kinds: &[&Value]) -> bool {
     let mut of_text = kinds.iter().filter(|kind| takes_text(kind)).peekable();
     of_text.peek().is_some() && of_text.all(|kind| leaves_no_freedom(kind))
@@ -95,7 +96,7 @@ fn leaves_no_freedom(kind: &Value) -> bool {
         || (text("pattern").starts_with('^') && text("pattern").ends_with('$'))
 }
 
-/// Escapes all text of a value, the names of members too. Whether there was any.
+/// Escapes all text of a value, including member names. Returns whether there was any.
 fn escape(value: &mut Value) -> bool {
     match value {
         Value::String(text) => {
@@ -118,7 +119,7 @@ fn escape(value: &mut Value) -> bool {
     }
 }
 
-/// The text without characters that act on a reader, where it has any.
+/// Escapes characters that affect the display of a text. `None` if it has none.
 fn escaped(text: &str) -> Option<String> {
     if clresolve_core::mutant!("mcp-foreign-unescaped") {
         return None;

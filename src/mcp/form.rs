@@ -1,5 +1,5 @@
-//! What a tool's `structuredContent` looks like: the document that HTTP and the command line give, or an error; and beside
-//! it the pointers to foreign text. The schema is made of the document's own.
+//! The form of a tool's `structuredContent`: the document that HTTP and the command line return, or an error, and the
+//! pointers to foreign text. Its schema is derived from that of the document.
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,7 +21,7 @@ pub(super) static ROUTE: LazyLock<Form> =
 pub(super) static REASON: LazyLock<Form> =
     LazyLock::new(|| Form::new("reason", include_str!("../../schemas/reason.schema.json")));
 
-/// The form of one tool's answers.
+/// The form of a tool's answers.
 pub(super) struct Form {
     /// The member that holds the document.
     key: &'static str,
@@ -32,7 +32,7 @@ impl Form {
     fn new(key: &'static str, schema: &str) -> Self {
         let mut document: Map<String, Value> =
             serde_json::from_str(schema).expect("a schema of this repository is JSON");
-        // A schema within a schema: its definitions are found from the root, and an identifier of its own would hide them.
+        // In an embedded schema, references start at the outer root, and an `$id` of its own would change that.
         document.remove("$schema");
         document.remove("$id");
         let mut definitions = document.remove("$defs").unwrap_or_else(|| json!({}));
@@ -68,17 +68,17 @@ impl Form {
         Self { key, schema }
     }
 
-    /// The schema, as a tool's output.
+    /// The output schema of the tool.
     pub(super) fn schema(&self) -> Arc<JsonObject> {
         Arc::new(self.schema.as_object().cloned().unwrap_or_default())
     }
 
-    /// A document, with its foreign text escaped and named.
+    /// A document, with its foreign text escaped and listed.
     pub(super) fn filled(&self, document: Value) -> Value {
         self.marked(json!({ self.key: document }))
     }
 
-    /// An error in the place of a document.
+    /// An error in place of a document.
     pub(super) fn error(&self, error: Value) -> Value {
         self.marked(json!({ "error": error }))
     }

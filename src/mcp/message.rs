@@ -1,21 +1,22 @@
-//! One message of a client, read strictly and within bounds.
+//! Reads a client's message strictly and within bounds.
 
 use clresolve_core::json::{self, JsonError, Limits};
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 
 use clresolve_core::reason::Refusal;
 
-/// Longest message: two documents of 256 KiB as JSON strings, in which a quote takes two bytes.
+/// Maximum size of a message: two documents of 256 KiB as JSON strings, in which a quote takes two bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 * Limits::CARD.bytes;
 
-/// Levels as of a schema, which is the deepest that a client hands over; values as of a card: terms with all their entries
-/// have a tenth of them, and a message of commas would otherwise take thirty times its length in memory.
+/// The nesting limit is that of schemas, the most deeply nested documents that clients send. The limit on values is
+/// that of cards: terms with all entries need a tenth of it, and without it a message of commas would take thirty times
+/// its size in memory.
 const BOUNDS: Limits = Limits { bytes: MAX_MESSAGE_BYTES, ..Limits::SCHEMA };
 
-/// Reads a message.
+/// Parses a message.
 ///
 /// # Errors
-/// The answer to input that is no message.
+/// The response to input that is not a message.
 pub(crate) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonRpcMessage>> {
     let bounds = if clresolve_core::mutant!("mcp-messages-unbounded") { Limits::DOCUMENT } else { BOUNDS };
     let value = json::parse(bytes, bounds).map_err(|error| match error {
@@ -27,7 +28,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ClientJsonRpcMessage, Box<ServerJsonR
         .map_err(|_| rejected(ErrorCode::INVALID_REQUEST, "expected a request or a notification of the protocol", id))
 }
 
-/// The answer to a message that is too long to be read.
+/// The response to a message that is too long.
 pub(crate) fn too_long() -> Box<ServerJsonRpcMessage> {
     let error = ErrorData::invalid_request("the message is too long", Some(super::code(Refusal::BodyTooLarge)));
     Box::new(ServerJsonRpcMessage::error(error, None))

@@ -1,4 +1,4 @@
-//! What a client may read: the registries of reasons and profiles, as the daemon's routes give them.
+//! The resources that a client may read: the registries of reasons and profiles, as returned by the daemon's routes.
 
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;

@@ -1,7 +1,7 @@
-//! The face over standard input and output: a message a line, for the one program that started this process.
+//! MCP over standard input and output: one message per line, for the program that started this process.
 //!
-//! What is read waits: for a free call, and for a client that does not read its answers. So the memory of this process does
-//! not grow with what is sent to it.
+//! Reading applies backpressure: it waits for a free call, and for a client that does not read its answers. So memory
+//! use does not grow with the client's input.
 
 use std::any::Any;
 use std::io;
@@ -23,13 +23,13 @@ use super::{AgentAnswer, Answer, Asker, Face, Failure};
 use crate::cpu_share::{Urgency, Work};
 use crate::resolve::{Question, Resolver, SetupError};
 
-/// Most calls under way at once, as of one client of the daemon.
+/// Maximum number of concurrent calls, as for one client of the daemon.
 const CALLS: usize = 16;
 
-/// Most answers that wait to be written before no more is read.
+/// Maximum number of unsent answers before reading stops.
 const UNSENT: usize = 16;
 
-/// Asks a resolver of this process's own.
+/// Asks this process's own resolver.
 pub(crate) struct Own {
     resolver: Resolver,
     default_profile: String,
@@ -70,12 +70,12 @@ impl Asker for Own {
     }
 }
 
-/// The client began with something else than the protocol says.
+/// The client did not begin with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client did not begin as the protocol says: with a request")]
 pub(crate) struct NoBeginning;
 
-/// Answers what comes in, until it ends.
+/// Answers messages until the input ends.
 ///
 /// # Errors
 /// [`NoBeginning`].
@@ -86,20 +86,20 @@ where
 {
     let running = match rmcp::serve_server(face, Lines::new(input, output)).await {
         Ok(running) => running,
-        // The client has gone.
+        // The client has disconnected.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. }) => return Ok(()),
         Err(_) => return Err(NoBeginning),
     };
-    // The loop gives no error but that a task of its own was lost, and then there is nobody to tell.
+    // The loop only fails if one of its own tasks was lost, and then nobody can be notified.
     let _ = running.waiting().await;
     Ok(())
 }
 
-/// A call's place among [`CALLS`], held in its request for as long as it is worked on.
+/// One of the [`CALLS`] permits. The request holds it until its work ends.
 #[derive(Clone)]
 struct CallPermit(#[expect(dead_code, reason = "given back when it is dropped")] Arc<OwnedSemaphorePermit>);
 
-/// Messages as lines.
+/// Sends and receives messages as lines.
 struct Lines<W> {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     output: Arc<Mutex<W>>,
@@ -120,7 +120,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Lines<W> 
 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let output = Arc::clone(&self.output);
-        // None where more answers wait than places: those of the calls that were under way when reading stopped.
+        // No permit is left for the calls that were in progress when reading stopped.
         let place = Arc::clone(&self.unsent).try_acquire_owned().ok();
         async move {
             let written = write(&output, &message).await;
@@ -140,7 +140,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Lines<W> 
     }
 }
 
-/// Reads messages and hands them on, one by one. What is none is answered here.
+/// Reads messages and forwards them one by one. Answers invalid ones itself.
 async fn read_all<R, W>(mut input: R, output: Arc<Mutex<W>>, send: mpsc::Sender<ClientJsonRpcMessage>)
 where
     R: AsyncBufRead + Unpin,
@@ -164,7 +164,7 @@ where
     }
 }
 
-/// A request waits for its place.
+/// Waits for a permit if the message is a request.
 async fn placed(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> ClientJsonRpcMessage {
     if let ClientJsonRpcMessage::Request(request) = &mut message {
         let place = Arc::clone(calls).acquire_owned().await.expect("the semaphore is never closed");
@@ -176,11 +176,11 @@ async fn placed(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> Cl
 /// What was read.
 enum Line {
     Whole,
-    /// It was longer than a message may be, and its rest was skipped.
+    /// The line was longer than a message may be, and the rest was skipped.
     TooLong,
 }
 
-/// The next line, or `None` at the end. A line that is cut off there is none.
+/// Reads the next line. `None` at the end of the input; a truncated last line is ignored.
 async fn next_line<R: AsyncBufRead + Unpin>(input: &mut R, line: &mut Vec<u8>) -> io::Result<Option<Line>> {
     line.clear();
     let most = if clresolve_core::mutant!("mcp-lines-unbounded") { usize::MAX } else { MAX_MESSAGE_BYTES + 1 };
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(6), "{listed}");
     }
 
-    /// A client may write as much as it likes: what it has not read keeps the rest from being read.
+    /// A client may write as much as it likes: unread answers stop the reading.
     #[tokio::test]
     async fn answers_that_nobody_reads_hold_up_the_reading() {
         let (_ours, theirs) = tokio::io::duplex(1);

@@ -1,4 +1,4 @@
-//! The table of tools. Each stands in a file of its own and changes nothing.
+//! The table of tools. Each tool has its own file, and none changes any state.
 
 mod check_payment;
 mod check_request;
@@ -32,7 +32,7 @@ pub(super) fn named(name: &str) -> Option<&'static dyn Tool> {
     TOOLS.into_iter().find(|tool| tool.name() == name)
 }
 
-/// How urgent a message is that nobody has read yet: as urgent as the most urgent tool whose name it has as a JSON string.
+/// The urgency of an unparsed message: that of the most urgent tool whose name occurs in it as a JSON string.
 pub(super) fn urgency(message: &[u8]) -> Urgency {
     let is_named = |tool: &&dyn Tool| {
         let name = format!("\"{}\"", tool.name());
@@ -42,7 +42,7 @@ pub(super) fn urgency(message: &[u8]) -> Urgency {
     urgent.filter(is_named).map(|tool| tool.urgency()).min().unwrap_or(Urgency::Document)
 }
 
-/// Every tool, as a client is told of it.
+/// Every tool, as listed for a client.
 pub(super) fn listed() -> Vec<Listed> {
     static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| TOOLS.into_iter().map(described).collect());
     LISTED.clone()

@@ -1,4 +1,4 @@
-//! `check_payment`: may these terms be paid; and is what was signed what may be paid?
+//! `check_payment`: may these terms be paid, and does a signed payment match what may be paid?
 
 use std::sync::Arc;
 
@@ -120,7 +120,7 @@ fn request(mut given: Value) -> Result<Arc<DecisionRequest>, Failure> {
     Ok(Arc::new(request))
 }
 
-/// Takes the result of a tool out of the arguments. It may be anything at all, so nothing of it stays there.
+/// Removes the tool result from the arguments. It may be arbitrary, so nothing of it remains there.
 fn take_result(given: &mut Value) -> Result<Option<String>, Failure> {
     let Some(members) = given.as_object_mut() else { return Ok(None) };
     let Some(result) = members.remove("toolResult") else { return Ok(None) };
@@ -134,8 +134,9 @@ fn take_result(given: &mut Value) -> Result<Option<String>, Failure> {
     Ok(Some(result.to_string()))
 }
 
-/// Puts the payment header in the place of a `_meta` that holds one: as the object of the specification, in base64 as
-/// Cloudflare's client writes it, or as the specification's extension has it. Or says why that `_meta` must not be sent.
+/// Replaces a `_meta` that contains a payment by that payment. It may be an object as in the specification, base64 as
+/// Cloudflare's client writes it, or the form of the specification's extension. Otherwise returns why that `_meta` must
+/// not be sent.
 fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, Failure> {
     let Some(header) = given.get_mut("header") else { return Ok(None) };
     let Value::Object(meta) = header else { return Ok(None) };
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// What a tool sent is judged as terms, however broken it is.
+    /// Any result of a tool is judged as terms, even a malformed one.
     #[test]
     fn a_tools_result_without_terms_is_a_question_all_the_same() {
         for result in [json!({}), json!({"content": []}), json!({"content": [{"text": "pay me"}]})] {

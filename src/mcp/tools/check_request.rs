@@ -1,4 +1,4 @@
-//! `check_request`: may this be sent to the agent?
+//! `check_request`: may this request be sent to the agent?
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) struct CheckRequest;
 struct Arguments {
     name: Label,
     verb: Label,
-    /// The text: what is parsed and written again is not what is sent.
+    /// The original text: a request that is parsed and serialized again is not the one that is sent.
     request: String,
 }
 
@@ -71,7 +71,7 @@ impl Tool for CheckRequest {
     }
 }
 
-/// What is said of a request that fits its schema, to an agent that the gate denies.
+/// The answer for a valid request to an agent that the gate denies.
 const DENIED: &str =
     "trusted: the request is what the agent's schema demands, but the gate denies the agent. Do not send it.";
 

@@ -1,4 +1,4 @@
-//! `find_route`: which URL does an agent's entry stand for?
+//! `find_route`: to which URL does an agent's entry resolve?
 
 use async_trait::async_trait;
 use clresolve_core::state::State;

@@ -1,4 +1,4 @@
-//! A short text of an argument: a name, a verb, a code, a profile. Answers repeat it, so its length is bounded.
+//! A short text argument: a name, a verb, a code or a profile. Answers repeat it, so its length is limited.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a tool is, and what several of them need.
+//! The trait of a tool, and what several tools need.
 
 use async_trait::async_trait;
 use clresolve_core::reason::Refusal;
@@ -16,28 +16,28 @@ use crate::mcp::form::Form;
 pub(in crate::mcp) trait Tool: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// For people.
+    /// The title for people.
     fn title(&self) -> &'static str;
 
-    /// For models: when to call it, and what to do with its answer.
+    /// The description for models: when to call the tool, and how to use its answer.
     fn description(&self) -> &'static str;
 
-    /// The members of its arguments, as schemas, and which of them it needs.
+    /// The members of the arguments, as schemas, and which of them are required.
     fn arguments(&self) -> (Value, &'static [&'static str]);
 
-    /// What its answers look like.
+    /// The form of the answers.
     fn form(&self) -> &'static Form;
 
-    /// Who waits for its answer.
+    /// The urgency of a call.
     fn urgency(&self) -> Urgency {
         Urgency::Document
     }
 
-    /// Its answer.
+    /// Answers a call.
     async fn call(&self, asker: &dyn Asker, arguments: Value) -> Result<Answer, Failure>;
 }
 
-/// The arguments of a call.
+/// Parses the arguments of a call.
 pub(super) fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {
     serde_json::from_value(arguments).map_err(|error| Failure::malformed(&error.to_string()))
 }
@@ -47,7 +47,7 @@ pub(super) fn name_argument() -> Value {
     json!({"type": "string", "description": "The agent's ENS name, such as summarizeagent.eth"})
 }
 
-/// Why a question about a profile has no answer.
+/// Explains why a question with a profile has no answer.
 pub(super) fn unanswered(refusal: Refusal, profile: Option<Label>) -> Failure {
     match profile {
         Some(id) if refusal == Refusal::ProfileUnknown => Failure::about(refusal, id.as_ref()),

@@ -1,4 +1,4 @@
-//! `verify_agent`: is the binding of a name, its card and its entry real?
+//! `verify_agent`: do a name, its card and its entry really belong together?
 
 use async_trait::async_trait;
 use clresolve_core::state::State;
@@ -64,7 +64,7 @@ impl Tool for VerifyAgent {
         let verdict = resolution.verdict().clone();
         let denied = match verdict.state {
             State::Trusted if is_of_gate => resolver.denied(&resolution, None),
-            // The gate takes no rules from a client.
+            // The gate accepts no rules from a client.
             State::Trusted => {
                 let judged = asker.ask(of_gate).await;
                 judged.map_or_else(
@@ -81,7 +81,7 @@ impl Tool for VerifyAgent {
     }
 }
 
-/// What is said of an agent whose identity is proven, and that the gate denies or cannot judge.
+/// The answer for an agent whose identity is proven but that the gate denies or cannot judge.
 const DENIED: &str = "trusted: the name, its card and its entry belong together, but the gate does not let requests pass. \
                       Do not call or pay this agent.";
 

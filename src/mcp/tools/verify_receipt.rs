@@ -1,4 +1,4 @@
-//! `verify_receipt`: does what an agent sent as a receipt hold?
+//! `verify_receipt`: is a receipt from an agent valid?
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct VerifyReceipt;
 #[serde(deny_unknown_fields)]
 struct Arguments {
     name: Label,
-    /// The text: a parsed receipt has lost what its signature is about, such as a member that stands twice.
+    /// The original text: a parsed receipt has lost what the signature covers, such as a duplicate member.
     receipt: String,
     request: Option<String>,
     decision: Option<String>,
