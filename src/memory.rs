@@ -561,7 +561,7 @@ mod tests {
         assert!(knows(&Store::open(&copy, 10).expect("not damaged"), "a.eth"));
     }
 
-    /// One is tried again, the other is the operator's to mend.
+    /// A busy file is retried; a damaged one needs the operator.
     #[test]
     fn a_file_that_is_busy_is_told_from_one_that_is_damaged() {
         let folder = folder();
@@ -610,8 +610,8 @@ mod tests {
         }
     }
 
-    /// Most of the file is unused, and two commits are kept in it: a change leads to a refusal, to what was there, or
-    /// to what was there before; never to a panic or another history.
+    /// Most of the file is unused, and it keeps two commits. A changed byte therefore yields an error, the current
+    /// history or the previous one; never a panic or another history.
     #[test]
     fn a_changed_byte_never_makes_another_history() {
         let folder = folder();

@@ -1,7 +1,7 @@
-//! Receipts that were seen, and what each was shown for: two more tables of the memory's file.
+//! Receipts that were seen, and the occasion each was shown for: two more tables in the memory's file.
 //!
-//! They are bounded. The receipt that was marked first is forgotten first; the signers below one domain have a part of
-//! the room, beyond which they displace each other. What is forgotten counts as never seen.
+//! They are bounded. The receipt that was marked first is forgotten first. The signers below one domain share a part of
+//! the space; beyond it, they displace each other. A forgotten receipt counts as never seen.
 
 use clresolve_core::digest::Digest;
 use clresolve_receipt::replay::{Mark, Seen};
@@ -12,13 +12,13 @@ use super::{DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, Memory, MemoryError, St
 /// World, chain, domain and name of the signer, and the digest of the receipt.
 type ReceiptKey = (&'static str, u64, &'static str, &'static str, &'static [u8; 32]);
 
-/// What each receipt was shown for, and its number in the order of marking.
+/// The occasion each receipt was shown for, and its number in the order of marking.
 const SEEN: TableDefinition<ReceiptKey, (&'static [u8; 32], u64)> = TableDefinition::new("receipts/1");
 
 /// The receipts by that number. The first row is the next to be forgotten.
 const MARKED: TableDefinition<u64, ReceiptKey> = TableDefinition::new("receipts-marked/1");
 
-/// A receipt as it is kept: worlds and chains never share one.
+/// The key of a stored receipt. Worlds and chains never share one.
 #[derive(Clone, Debug)]
 struct MarkedReceipt {
     signer: HistoryKey,
@@ -33,11 +33,11 @@ impl MarkedReceipt {
 }
 
 impl Memory {
-    /// Marks a receipt of this world and chain (EIP-155) as shown for its occasion, among at most `most`. One that is known
-    /// keeps what it was shown for first.
+    /// Marks a receipt of this world and chain (EIP-155) as shown for its occasion. Keeps at most `most` receipts. A
+    /// known receipt keeps its first occasion.
     ///
     /// # Errors
-    /// If the file cannot be written, or not in time. Whether the receipt is marked is then not known.
+    /// If the file cannot be written, or not in time. It is then unknown whether the receipt is marked.
     pub async fn mark(&self, world: &str, chain: u64, mark: Mark, most: u64) -> Result<Seen, MemoryError> {
         let signer = HistoryKey::new(world, chain, &mark.signer);
         self.ask(move |store| store.mark(signer, &mark, most)).await
@@ -45,7 +45,7 @@ impl Memory {
 }
 
 impl Store {
-    /// As [`Memory::mark`]. Of two at once one comes first: the file has one writer at a time.
+    /// Like [`Memory::mark`]. Concurrent calls are serialized: the file has one writer at a time.
     fn mark(&self, signer: HistoryKey, mark: &Mark, most: u64) -> Result<Seen, MemoryError> {
         let place = MarkedReceipt { signer, receipt: mark.receipt };
         let database = self.database()?;
@@ -120,8 +120,8 @@ impl Receipts<'_> {
         Ok(())
     }
 
-    /// How many receipts of signers below the same domain are remembered, and the number of the oldest of them. The
-    /// domain's share bounds both, but where the bound was lowered since.
+    /// The number of remembered receipts of signers below the same domain, and the number of the oldest one. The
+    /// domain's share limits the search, unless the bound was lowered since.
     fn siblings(&self, place: &MarkedReceipt, share: u64) -> Result<(u64, Option<u64>), MemoryError> {
         let (world, chain, domain, ..) = place.key();
         let (mut count, mut oldest) = (0, None);
