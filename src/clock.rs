@@ -1,7 +1,7 @@
-//! The clock: injected, so that tests set the time and never sleep.
+//! The clock, which is injected so that tests can set the time and never sleep.
 //!
-//! A [`Resolver`](crate::Resolver) has one, and hands it to everything that asks for the date. Durations within a run
-//! (deadlines, pauses) are measured by tokio.
+//! Each [`Resolver`](crate::Resolver) has one and passes it to all code that needs the date. Tokio measures durations
+//! within a resolution (deadlines, delays).
 
 use jiff::Timestamp;
 
@@ -11,7 +11,7 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-/// The clock of the machine.
+/// The system clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

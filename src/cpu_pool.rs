@@ -1,11 +1,11 @@
-//! A small pool of threads for work that takes the processor: judging evidence and cards.
+//! A small thread pool for CPU-bound work: judging evidence and cards.
 //!
-//! The worst card takes some milliseconds. On a worker of the asynchronous runtime that time would be taken from every
-//! connection, the gate's included; here it is taken from other judgements alone. Half of the processors, or a
-//! few, are enough, because a run waits for the network most of its time.
+//! The worst card takes some milliseconds to judge. On a worker of the async runtime, it would delay every connection,
+//! including the gate's. Here it only delays other jobs. Half of the processors, or a few, are enough, because a
+//! resolution mostly waits for the network.
 //!
-//! Jobs are begun by their [urgency](Urgency), and no job is interrupted. So one more thread begins nothing but the
-//! gate's: whatever a document of a client costs, the gate does not wait for it.
+//! Jobs start in the order of their [urgency](Urgency) and are never interrupted. One extra thread runs only jobs for
+//! the gate, so that the gate never waits for a client's document.
 
 use std::future::Future;
 use std::io;
@@ -27,34 +27,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::cpu_share::{ClientPlace, Urgency, Work};
 
-/// Most threads, however many processors there are, with the gate's: thousands of judgements a second, and together 80 MiB
-/// where each of them judges the worst document.
+/// Maximum number of threads, including the gate's, however many processors there are. They judge thousands of
+/// documents per second, and use 80 MiB together if each judges the worst one.
 pub(crate) const MAX_THREADS: usize = 5;
 
-/// Most jobs of one urgency that are running or waiting to. At 20 ms each, the last of them begins after some seconds on
-/// one thread; each holds at most a few documents of 256 KiB.
+/// Maximum number of running and queued jobs per urgency. At 20 ms each, one thread starts the last of them within a
+/// few seconds. Each job holds at most a few documents of 256 KiB.
 const MAX_JOBS: usize = 64;
 
-/// Places of one client for work of one urgency, for each thread that all share: one job that runs, and the next.
+/// Permits of one client per urgency and shared thread: one for the running job and one for the next.
 #[cfg(feature = "daemon")]
 const PLACES_OF_CLIENT: usize = 2;
 
-/// One job, ready to run. It holds its place until it has ended.
+/// A job that is ready to run. It holds its permits until it ends.
 type Job = Box<dyn FnOnce(Option<JobPlace>) + Send>;
 
-/// What a job sends when it has ended: its result, or its panic.
+/// Receives the result of a job, or its panic.
 type JobResult<T> = oneshot::Receiver<thread::Result<T>>;
 
-/// The threads, and the way to them. They end after the pool is dropped and the last job is done.
+/// The threads and their queue. The threads end when the pool is dropped and the last job is done.
 pub(crate) struct CpuPool {
     queue: Arc<JobQueue>,
-    /// One permit for each job of an urgency. They bound the queue, which has no bound of its own.
+    /// One semaphore per urgency, with a permit for each job. They bound the queue, which is otherwise unbounded.
     places: [Arc<Semaphore>; Urgency::ALL.len()],
     #[cfg(feature = "daemon")]
     threads: usize,
     #[cfg(test)]
     most: usize,
-    /// Jobs that were begun.
+    /// Number of jobs that have started.
     #[cfg(test)]
     begun: Arc<AtomicUsize>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct CpuPool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PoolFull;
 
-/// Jobs that no thread has begun.
+/// Jobs that have not started.
 #[derive(Default)]
 struct JobQueue {
     waiting: Mutex<WaitingJobs>,
@@ -75,7 +75,7 @@ struct WaitingJobs {
     jobs: Vec<WaitingJob>,
     /// The number of the next job.
     next: u64,
-    /// No more jobs will come.
+    /// No more jobs will be added.
     has_ended: bool,
 }
 
@@ -85,11 +85,11 @@ struct WaitingJob {
     job: Job,
 }
 
-/// The order in which jobs are begun: by urgency, then in turn by client, then by arrival.
+/// The order in which jobs start: by urgency, then round-robin between clients, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct JobOrder {
     urgency: Urgency,
-    /// How many jobs of its client were running or waiting before it.
+    /// How many jobs of the same client were running or queued before it.
     rank: usize,
     number: u64,
 }
@@ -99,7 +99,7 @@ impl JobQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job. Gives its number.
+    /// Adds a job and returns its number.
     fn add(&self, urgency: Urgency, rank: usize, place: Option<JobPlace>, job: Job) -> u64 {
         let mut waiting = self.waiting();
         let number = waiting.next;
@@ -109,7 +109,7 @@ impl JobQueue {
         number
     }
 
-    /// Makes a job more urgent, unless it was begun.
+    /// Raises the urgency of a job that has not started.
     fn raise(&self, number: u64, urgency: Urgency) {
         if let Some(waiting) = self.waiting().jobs.iter_mut().find(|waiting| waiting.order.number == number) {
             waiting.order.urgency = urgency;
@@ -122,7 +122,7 @@ impl JobQueue {
         self.changed.notify_all();
     }
 
-    /// The first job that is `least` urgent or more, once there is one. `None` where none will come.
+    /// Waits for a job that is at least as urgent as `least`. `None` if no more jobs will be added.
     fn next(&self, least: Urgency) -> Option<WaitingJob> {
         let mut waiting = self.waiting();
         loop {
@@ -138,7 +138,7 @@ impl JobQueue {
     }
 }
 
-/// The places of a job: one of its client's, and one of all.
+/// The permits of a job: one of its client's, and one of the pool's.
 struct JobPlace {
     client: Option<ClientPlace>,
     urgency: Urgency,
@@ -149,13 +149,13 @@ impl CpuPool {
     /// Starts the threads.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If the system cannot start a thread.
     pub(crate) fn start() -> io::Result<Self> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self::of((processors / 2).clamp(1, MAX_THREADS - 1), MAX_JOBS)
     }
 
-    /// A pool of so many threads for all jobs, and one for the gate's.
+    /// A pool with `threads` threads for all jobs, and one for the gate's.
     fn of(threads: usize, places: usize) -> io::Result<Self> {
         let queue = Arc::<JobQueue>::default();
         let for_all = std::iter::repeat_n(Urgency::Document, threads);
@@ -181,19 +181,19 @@ impl CpuPool {
         })
     }
 
-    /// How many places a client has for work of one urgency.
+    /// Permits of one client per urgency.
     #[cfg(feature = "daemon")]
     pub(crate) const fn share(&self) -> usize {
         self.threads * PLACES_OF_CLIENT
     }
 
-    /// The result of `job`, once there is a place for it. For callers whose number is bounded. A caller that gives up does
-    /// not end a job that it has handed over.
+    /// Runs `job` once a permit is free and returns its result. For callers whose number is bounded. A job that was
+    /// queued runs even if its caller gives up.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = T> + Send {
-        // Before all else: a future that holds what a job takes with it would be large.
+        // First of all, so that the future does not hold the job's captures.
         let (job, result) = self.packed(job);
         async move {
             let work = Work::current();
@@ -206,7 +206,7 @@ impl CpuPool {
                 };
                 tokio::select! {
                     place = place => break place,
-                    // Places for what is more urgent are others.
+                    // A more urgent job takes its permit from another semaphore.
                     () = work.is_raised(urgency) => {}
                 }
             };
@@ -214,7 +214,7 @@ impl CpuPool {
         }
     }
 
-    /// As [`CpuPool::run`], but refused where there is no place once there is one in the client's share.
+    /// Like [`CpuPool::run`], but fails if the pool has no free permit when the client gets its own.
     ///
     /// # Errors
     /// [`PoolFull`].
@@ -237,7 +237,7 @@ impl CpuPool {
         &self.places[urgency as usize]
     }
 
-    /// The result of `work` whose own steps take the processor: each of them is a job, and what it waits for takes no thread.
+    /// Polls `work`, whose steps are CPU-bound: each poll is a job, so that waiting occupies no thread.
     #[cfg(feature = "mcp")]
     pub(crate) async fn drive<F: Future<Output: Send> + Send + 'static>(&self, work: F) -> F::Output {
         let (mut work, woken, runtime) = (Box::pin(work), Arc::new(Woken::default()), Handle::current());
@@ -256,31 +256,31 @@ impl CpuPool {
         }
     }
 
-    /// How many jobs are running or waiting to.
+    /// Number of running and queued jobs.
     #[cfg(test)]
     pub(crate) fn jobs(&self) -> usize {
         self.places.iter().map(|places| self.most - places.available_permits()).sum()
     }
 
-    /// How many threads begin all jobs.
+    /// Number of threads that run all jobs.
     #[cfg(all(test, feature = "mcp"))]
     pub(crate) const fn threads(&self) -> usize {
         self.threads
     }
 
-    /// How many jobs wait for a thread.
+    /// Number of queued jobs.
     #[cfg(test)]
     pub(crate) fn queued(&self) -> usize {
         self.queue.waiting().jobs.len()
     }
 
-    /// How many jobs were ever begun.
+    /// Number of jobs that have ever started.
     #[cfg(test)]
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// A job that sends its result, and frees its places before.
+    /// Wraps a job so that it releases its permits and then sends its result.
     fn packed<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> (Job, JobResult<T>) {
         let (done, result) = oneshot::channel();
         #[cfg(test)]
@@ -290,13 +290,13 @@ impl CpuPool {
             begun.fetch_add(1, Ordering::Relaxed);
             let result = catch_unwind(AssertUnwindSafe(job));
             drop(place);
-            // A caller that gave up takes no result.
+            // The caller may have given up.
             let _ = done.send(result);
         };
         (Box::new(job), result)
     }
 
-    /// Puts a job in the queue. Gives its result.
+    /// Queues a job and waits for its result.
     async fn hand_over<T>(&self, work: &Work, place: JobPlace, job: Job, mut result: JobResult<T>) -> T {
         let (mut urgency, rank) = (place.urgency, place.client.as_ref().map_or(0, |client| client.rank));
         let rank = if clresolve_core::mutant!("clients-have-no-turns") { 0 } else { rank };
@@ -318,7 +318,7 @@ impl CpuPool {
     }
 }
 
-/// The result of a job that has ended. A panic in it goes on in its caller.
+/// The result of a job. Resumes the job's panic in the caller.
 fn given<T>(result: Result<thread::Result<T>, oneshot::error::RecvError>) -> T {
     result.expect("a job that panics gives its panic").unwrap_or_else(|panic| resume_unwind(panic))
 }
@@ -329,7 +329,7 @@ impl Drop for CpuPool {
     }
 }
 
-/// Wakes who waits for the next step.
+/// Wakes the task that waits for the next poll.
 #[cfg(feature = "mcp")]
 #[derive(Default)]
 struct Woken(Notify);
@@ -341,22 +341,22 @@ impl Wake for Woken {
     }
 }
 
-/// A pool that has jobs which go on.
+/// A pool whose threads are busy with jobs that block.
 #[cfg(test)]
 pub(crate) struct Occupied {
     jobs: Vec<tokio::task::JoinHandle<()>>,
-    /// Each message ends one of the jobs that were begun, whichever comes first.
+    /// Each message ends one of the blocking jobs.
     release: Sender<()>,
 }
 
 #[cfg(test)]
 impl Occupied {
-    /// Gives every thread such a job.
+    /// Occupies every thread.
     pub(crate) fn whole(pool: &Arc<CpuPool>) -> Self {
         Self::by(pool, MAX_THREADS, Urgency::Gate)
     }
 
-    /// Gives every thread but the gate's such a job, and lets others wait: so many jobs, each of another client.
+    /// Occupies every thread except the gate's, and queues further jobs: `jobs` in all, each of another client.
     pub(crate) fn by_documents(pool: &Arc<CpuPool>, jobs: usize) -> Self {
         Self::by(pool, jobs, Urgency::Document)
     }
@@ -379,24 +379,24 @@ impl Occupied {
         Self { jobs: (0..jobs).map(job).collect(), release }
     }
 
-    /// Ends one of the jobs that were begun.
+    /// Ends one of the blocking jobs.
     pub(crate) fn release_one(&self) {
         self.release.send(()).expect("a job goes on");
     }
 
-    /// Whether other jobs wait for these.
+    /// Whether other jobs wait for the blocking ones.
     pub(crate) fn is_waited_for(pool: &CpuPool) -> bool {
         pool.jobs() > MAX_THREADS
     }
 
-    /// Until a pool has so many jobs.
+    /// Waits until the pool has `count` jobs.
     pub(crate) async fn wait_for_jobs(pool: &CpuPool, count: usize) {
         while pool.jobs() != count {
             tokio::task::yield_now().await;
         }
     }
 
-    /// Ends the jobs.
+    /// Ends the blocking jobs.
     pub(crate) async fn release(self) {
         drop(self.release);
         for job in self.jobs {
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(pool.run(|| 1).await, 1);
     }
 
-    /// So many places.
+    /// A share with this many permits.
     #[cfg(feature = "daemon")]
     struct Share {
         places: [Arc<Semaphore>; Urgency::ALL.len()],
@@ -475,7 +475,7 @@ mod tests {
         let of_client = |pool: &Arc<CpuPool>, job: Box<dyn FnOnce() + Send>| {
             let pool = Arc::clone(pool);
             Box::pin(cpu_share::within(share.clone(), async move {
-                // What a client has spawned is its own.
+                // A spawned task belongs to the client of the task that spawned it.
                 cpu_share::spawn(async move { pool.run(job).await }).await.expect("it ends");
             }))
         };
@@ -497,7 +497,7 @@ mod tests {
         assert_eq!(of_another.await, Ok(3));
     }
 
-    /// What is begun, in its order. A job of the gate's comes first: it goes on until the rest waits.
+    /// Records the order in which jobs start. A blocking job of the gate's is first, until the rest is queued.
     #[cfg(feature = "daemon")]
     struct Line {
         pool: Arc<CpuPool>,
@@ -515,7 +515,7 @@ mod tests {
             }
         }
 
-        /// Lets a job wait for its turn.
+        /// Queues a job.
         async fn add(&mut self, work: &Work, name: &'static str) {
             let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued());
             let job = async move { pool.run(move || begun.lock().expect("no panic").push(name)).await };
@@ -561,7 +561,7 @@ mod tests {
         assert_eq!(line.begun(busy).await, expected);
     }
 
-    /// Else a client could hold a name up for the gate by asking for it first.
+    /// Otherwise a client could delay a name for the gate by asking for it first.
     #[cfg(feature = "daemon")]
     #[tokio::test]
     async fn work_that_the_gate_waits_for_becomes_the_gates() {

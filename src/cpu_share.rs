@@ -1,7 +1,7 @@
-//! Whose work it is, and who waits for it: the [pool](crate::cpu_pool) puts jobs in order by it.
+//! The client and the urgency of a task, which determine its order in the [pool](crate::cpu_pool).
 //!
-//! Both are properties of the task that does the work. What is spawned for the same client inherits them. Work of the
-//! daemon itself has no client, and is as urgent as the gate's: it keeps verdicts fresh for the gate.
+//! Both are properties of the task that does the work, and spawned tasks inherit them. Work of the daemon itself has no
+//! client and is as urgent as the gate's, because it keeps verdicts fresh for the gate.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ tokio::task_local! {
     static WORK: Work;
 }
 
-/// Who waits for work. What comes first is served first.
+/// Who waits for the work. The most urgent variant is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     /// The gate, for a verdict.
     Gate,
-    /// The client of a decision, which carries documents of that client.
+    /// A client that asks for a decision and sends documents with the request.
     Decision,
-    /// The client of any other document.
+    /// A client that sends any other document.
     Document,
 }
 
@@ -29,21 +29,21 @@ impl Urgency {
     pub(crate) const ALL: [Self; 3] = [Self::Gate, Self::Decision, Self::Document];
 }
 
-/// The places of one client.
+/// The permits of one client.
 #[async_trait]
 pub(crate) trait CpuShare: Send + Sync {
-    /// A place among those for work of this urgency, once one is free.
+    /// Waits for a free permit of this urgency.
     async fn place(&self, urgency: Urgency) -> ClientPlace;
 }
 
-/// A place of a client. It is given back when this is dropped.
+/// A client's permit, released on drop.
 pub(crate) struct ClientPlace {
-    /// How many places the client held before.
+    /// How many permits the client held before.
     pub(crate) rank: usize,
     pub(crate) _held: Box<dyn Send>,
 }
 
-/// Work of a task, and of what it spawns.
+/// The client and urgency of a task and of the tasks that it spawns.
 #[derive(Clone)]
 pub(crate) struct Work {
     share: Option<Arc<dyn CpuShare>>,
@@ -51,7 +51,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Work of the client that has this share.
+    /// Work of the client with this share.
     #[cfg(feature = "daemon")]
     pub(crate) fn new(share: Arc<dyn CpuShare>, urgency: Urgency) -> Self {
         Self { share: Some(share), urgency: watch::Sender::new(urgency) }
@@ -62,12 +62,12 @@ impl Work {
         WORK.try_with(Self::clone).unwrap_or_else(|_| Self::of_nobody(Urgency::Gate))
     }
 
-    /// Work of no client.
+    /// Work without a client.
     pub(crate) fn of_nobody(urgency: Urgency) -> Self {
         Self { share: None, urgency: watch::Sender::new(urgency) }
     }
 
-    /// Work for the same client whose urgency is a value of its own.
+    /// Work of the same client whose urgency changes independently.
     pub(crate) fn apart(&self) -> Self {
         Self { share: self.share.clone(), urgency: watch::Sender::new(self.urgency()) }
     }
@@ -76,7 +76,7 @@ impl Work {
         *self.urgency.borrow()
     }
 
-    /// Makes this as urgent as `other`, whose task waits for it, unless it is more urgent.
+    /// Raises the urgency to that of `other`, whose task waits for this one.
     pub(crate) fn is_awaited_by(&self, other: &Self) {
         let urgency = other.urgency();
         self.urgency.send_if_modified(|own| {
@@ -88,25 +88,25 @@ impl Work {
         });
     }
 
-    /// Ends once this is more urgent than `before`.
+    /// Waits until the urgency is higher than `before`.
     pub(crate) async fn is_raised(&self, before: Urgency) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.urgency.subscribe().wait_for(|urgency| *urgency < before).await;
     }
 
-    /// A place of the client, if there is one.
+    /// Waits for a permit of the client. `None` if there is no client.
     pub(crate) async fn place(&self, urgency: Urgency) -> Option<ClientPlace> {
         let share = self.share.as_ref().filter(|_| !clresolve_core::mutant!("one-client-takes-the-pool"))?;
         Some(share.place(urgency).await)
     }
 }
 
-/// `task`, which does `work`.
+/// Runs `task` as part of `work`.
 pub(crate) fn within<F: Future>(work: Work, task: F) -> impl Future<Output = F::Output> {
     WORK.scope(work, task)
 }
 
-/// Spawns a task that does the same work as the one that spawns it.
+/// Spawns a task with the client and urgency of the current one.
 pub(crate) fn spawn<F>(task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
@@ -114,7 +114,7 @@ where
     spawn_for(Work::current(), task)
 }
 
-/// Spawns a task that does `work`.
+/// Spawns a task as part of `work`.
 pub(crate) fn spawn_for<F>(work: Work, task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Paths that others may write: what stands there next time could be theirs.
+//! Detects paths that other users can write, so that they could replace the file there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,13 +11,13 @@ use rustix::fs::StatVfsMountFlags;
 /// Write permission of group and others.
 pub(crate) const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// In a folder with this bit others may add files, but neither remove nor rename ours.
+/// Sticky bit: in a folder that has it, other users may add files, but neither remove nor rename ours.
 pub(crate) const STICKY: u32 = 0o1000;
 
-/// Most links that the path of a folder may have, as Linux permits.
+/// Maximum number of symbolic links in a path, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// Every folder that a path leads through, those behind its links too, and what it leads to.
+/// Every folder on a path, including those behind its symbolic links, and the path's target.
 pub(crate) fn led_through(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let (mut folders, mut links) = (BTreeSet::new(), 0);
     let mut open = vec![path.to_owned()];
@@ -36,8 +36,9 @@ pub(crate) fn led_through(path: &Path) -> io::Result<BTreeSet<PathBuf>> {
     Ok(folders)
 }
 
-/// What others may write or replace of the way to a file, so that they choose what is read there: the file, a folder or a
-/// link that belongs to another user, or that group or others may write. Nobody writes a file system that is mounted read-only, whatever its modes, and a pipe has no place.
+/// Finds the first part of a file's path that other users can write or replace, so that they could choose its content:
+/// the file, a folder or a link that another user owns or that group or others may write. File systems that are mounted
+/// read-only are exempt, whatever the modes, and so are pipes, which have no path.
 pub(crate) fn written_by_others(file: &Path) -> io::Result<Option<PathBuf>> {
     let file = std::path::absolute(file)?;
     if !fs::metadata(&file)?.is_file() {
@@ -110,7 +111,7 @@ mod tests {
             assert_eq!(found("own/file"), Some(path("own/file")), "{mode:o}");
         }
         set("own/file", 0o600);
-        // Only root can give a file away.
+        // Only root can change a file's owner.
         if std::os::unix::fs::chown(path("own/file"), Some(65534), None).is_ok() {
             assert_eq!(found("own/file"), Some(path("own/file")), "it belongs to another user");
         }
