@@ -1,10 +1,10 @@
-//! Counters of the process, for monitoring. Each function below counts one event.
+//! Metrics of the process. Each function below records one event.
 //!
-//! They use the facade `metrics`, so a program that embeds the crate may install a recorder of its own. The daemon
-//! installs [`exposition()`], which `/metrics` prints. Without a recorder a call costs next to nothing.
+//! They use the `metrics` facade, so that a program that embeds the crate may install its own recorder. The daemon
+//! installs [`exposition()`], which `/metrics` renders. Without a recorder, a call costs next to nothing.
 //!
-//! No label is foreign text: endpoints and gateways have the labels of the configuration, and all other labels are
-//! words from this file.
+//! Labels never contain foreign text: endpoints and gateways have the labels of the configuration, and all other values
+//! are constants of this file.
 
 mod exposition;
 mod histogram;
@@ -24,33 +24,33 @@ pub use exposition::{Exposition, exposition};
 #[cfg(feature = "redis")]
 pub use shared::{Heard, SharedRead, SharedWrite, bus_heard, redis_is_up, shared_read, shared_write};
 
-/// What kind of metric a family is.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number that only grows.
+    /// A number that only increases.
     Counter,
-    /// A number that goes up and down.
+    /// A number that increases and decreases.
     Gauge,
-    /// How many took at most so long, for each of some times.
+    /// The distribution of durations over fixed buckets.
     Histogram,
 }
 
-/// The target of the log under which incidents stand, one event each (CL-68).
+/// The log target of incidents, one event each (CL-68).
 pub const INCIDENTS: &str = "clresolve::incident";
 
-/// The target of the log under which decisions about payments stand, one event each.
+/// The log target of payment decisions, one event each.
 pub const DECISIONS: &str = "clresolve::decision";
 
-/// A family of metrics: one name, and a series for each set of labels.
+/// A metric family: one name, and one series for each set of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
     /// The name in the exposition.
     pub name: &'static str,
     /// Counter, gauge or histogram.
     pub kind: Kind,
-    /// The names of its labels.
+    /// The label names.
     pub labels: &'static [&'static str],
-    /// What is counted, with the values of labels that need an explanation.
+    /// The help text, with the label values that need an explanation.
     pub help: &'static str,
 }
 
@@ -90,7 +90,7 @@ const SPANS_DROPPED: &str = "clresolve_trace_spans_dropped_total";
 const BUILD_INFO: &str = "clresolve_build_info";
 const START_TIME: &str = "process_start_time_seconds";
 
-/// The commit that was built, where the build was given it. A packaged source has no repository to ask.
+/// The commit of the build, if the build was given one. A packaged source has no repository to ask.
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
@@ -321,7 +321,7 @@ pub const FAMILIES: [Family; 39] = [
     },
 ];
 
-/// A part of the cache.
+/// A pool of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     /// Trusted verdicts.
@@ -330,18 +330,18 @@ pub enum Pool {
     Untrusted,
     /// Failures.
     Failures,
-    /// Trusted verdicts past their freshness.
+    /// Trusted verdicts that are no longer fresh.
     Stale,
-    /// Content that was proven under its CID.
+    /// Content that was proven by its CID.
     Content,
 }
 
-/// A cache as a whole.
+/// A cache with all of its pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// The cache of verdicts, which has three pools.
+    /// The verdict cache, which has three pools.
     Verdicts,
-    /// The cache of content.
+    /// The content cache.
     Content,
 }
 
@@ -350,84 +350,84 @@ pub enum Cache {
 pub enum Eviction {
     /// The entry expired.
     Expired,
-    /// The pool had no room left.
+    /// The pool was full.
     Size,
-    /// An endpoint hinted at a change on chain.
+    /// A log from an endpoint announced a change on chain.
     Changed,
 }
 
-/// Why a verdict is not put into the cache.
+/// Why a verdict is not cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCached {
-    /// It could not be decided. The failure is remembered, and an earlier verdict stays.
+    /// It is undecided. The failure is cached, and an earlier verdict stays.
     Undecided,
-    /// It could not be decided, and the run saw that the records have changed: an earlier trusted verdict was dropped.
+    /// It is undecided, and the resolution saw that the records have changed. An earlier trusted verdict was dropped.
     Changed,
-    /// The pool has less room in all.
+    /// It is larger than the whole pool.
     TooLarge,
-    /// Its name was evicted while the run went on, which may have read what stood before.
+    /// Its name was evicted during the resolution, which may have read the earlier records.
     Overtaken,
-    /// It is on an input that is no name, which is judged each time.
+    /// It is about an invalid name, which is judged each time.
     InvalidName,
 }
 
-/// Why spans of traces are dropped.
+/// Why trace spans are dropped.
 #[cfg(feature = "otel")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpansDropped {
-    /// Too many wait already.
+    /// The queue is full.
     Queue,
-    /// The collector did not take them.
+    /// The collector did not accept them.
     Collector,
 }
 
-/// A daemon of this build was started then.
+/// Records the start of the daemon.
 pub fn started(at: Timestamp) {
     gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT.unwrap_or("unknown")).set(1.0);
     gauge!(START_TIME).set(at.as_duration().as_secs_f64());
 }
 
-/// The counter of requests to a route that were answered with this class of status (`2xx`).
+/// Counts responses on a route by status class (`2xx`).
 pub fn requests(route: &'static str, class: &'static str) -> Counter {
     counter!(HTTP_REQUESTS, "route" => route, "class" => class)
 }
 
-/// The histogram of the times in which requests to a route are answered.
+/// The histogram of response times on a route.
 pub fn request_times(route: &'static str) -> Histogram {
     histogram!(HTTP_SECONDS, "route" => route)
 }
 
-/// The report face refused a request, or a name of a batch.
+/// The API rejected a request, or a name in a batch.
 pub fn refused(refusal: Refusal) {
     counter!(HTTP_REFUSALS, "code" => refusal.slug()).increment(1);
 }
 
-/// The head of a request was refused before any route.
+/// A request head was rejected before routing.
 pub fn head_refused() {
     counter!(HTTP_HEADS_REFUSED).increment(1);
 }
 
-/// A connection was closed at once because its client has too many.
+/// A connection was closed at once because its client had too many.
 pub fn connection_refused() {
     counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
 }
 
-/// A connection that waited for its client was closed to make room for another.
+/// An idle connection was closed to make room for another.
 pub fn connection_made_room() {
     counter!(HTTP_CONNECTIONS_EVICTED).increment(1);
 }
 
-/// A line of the log was dropped.
+/// A log line was dropped.
 pub fn log_line_dropped() {
     counter!(LOG_LINES_DROPPED).increment(1);
 }
 
-/// An event of this target was dropped by the log: [`INCIDENTS`] or [`DECISIONS`].
+/// The log dropped an event of this target: [`INCIDENTS`] or [`DECISIONS`].
 pub fn log_event_dropped(target: &'static str) {
     counter!(LOG_EVENTS_DROPPED, "target" => target).increment(1);
 }
 
-/// So many spans were dropped.
+/// Spans were dropped.
 #[cfg(feature = "otel")]
 pub fn spans_dropped(why: SpansDropped, spans: usize) {
     let why = match why {
@@ -437,12 +437,12 @@ pub fn spans_dropped(why: SpansDropped, spans: usize) {
     counter!(SPANS_DROPPED, "why" => why).increment(u64::try_from(spans).unwrap_or(u64::MAX));
 }
 
-/// The counter of the gate's decisions: `allow`, or the code of the objection.
+/// Counts gate decisions by `allow` or the code of the objection.
 pub fn gate_decisions(code: &'static str) -> Counter {
     counter!(GATE_DECISIONS, "code" => code)
 }
 
-/// A decision about a payment was made.
+/// A payment decision was made.
 pub fn payment_decision(outcome: &'static str) {
     counter!(PAYMENT_DECISIONS, "decision" => outcome).increment(1);
 }
@@ -452,105 +452,105 @@ pub fn gateway_lied(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
 }
 
-/// Counts names that left the cache because of an endpoint's logs.
+/// Names were evicted from the cache because of an endpoint's logs.
 pub fn hints(label: &str, count: u64) {
     counter!(FOLLOW_HINTS, "endpoint" => label.to_owned()).increment(count);
 }
 
-/// Counts hints of an endpoint that were not taken, by cause.
+/// Change notifications of an endpoint were ignored, by cause.
 pub fn hints_ignored(label: &str, cause: &'static str, count: u64) {
     if count > 0 {
         counter!(FOLLOW_HINTS_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(count);
     }
 }
 
-/// An endpoint left out logs of new blocks.
+/// An endpoint omitted logs of new blocks.
 pub fn gap(label: &str) {
     counter!(FOLLOW_GAPS, "endpoint" => label.to_owned()).increment(1);
 }
 
-/// The newest block of an endpoint is of this time. It stands still with the chain, as an age would not.
+/// Time of an endpoint's newest block. Unlike an age, it stops when the chain stops.
 pub fn head_time(label: &str, time: Timestamp) {
     gauge!(FOLLOW_HEAD_TIME, "endpoint" => label.to_owned()).set(time.as_second() as f64);
 }
 
-/// An endpoint has a WebSocket that is to be open. Its series begin.
+/// An endpoint has a configured WebSocket. Initializes its series.
 pub fn stream_is_configured(label: &str) {
     gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()).increment(0);
 }
 
-/// The WebSocket of an endpoint is subscribed to new blocks; it ends with what is returned.
+/// The WebSocket of an endpoint is subscribed to new blocks until the returned guard is dropped.
 pub fn stream_opens(label: &str) -> Held {
     Held::new(gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()))
 }
 
-/// The WebSocket of an endpoint ended, or could not be opened.
+/// The WebSocket of an endpoint closed or could not be opened.
 pub fn stream_ended(label: &str, cause: &'static str) {
     counter!(FOLLOW_STREAMS_ENDED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
 }
 
-/// A message of an endpoint's WebSocket woke nothing.
+/// A message on an endpoint's WebSocket was ignored.
 pub fn notice_ignored(label: &str, cause: &'static str) {
     counter!(FOLLOW_NOTICES_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
 }
 
-/// So many endpoints are followed.
+/// Number of endpoints that are followed.
 pub fn followed(count: usize) {
     gauge!(FOLLOW_ENDPOINTS).set(count as f64);
 }
 
-/// A run ended in a verdict of this state.
+/// A resolution ended in a verdict with this state.
 pub fn verdict(state: &'static str) {
     counter!(VERDICTS, "state" => state).increment(1);
 }
 
-/// The cache had the answer.
+/// A cache hit.
 pub fn cache_hit(pool: Pool) {
     cache_hits(pool).increment(1);
 }
 
-/// The counter of answers from a pool, for callers to which a look-up would cost more than the answer.
+/// Counts hits of a pool. For callers to which looking up the counter would cost more than the hit itself.
 pub fn cache_hits(pool: Pool) -> Counter {
     counter!(CACHE_HITS, "pool" => pool.as_str())
 }
 
-/// The cache did not have the answer.
+/// A cache miss.
 pub fn cache_miss(cache: Cache) {
     counter!(CACHE_MISSES, "cache" => cache.as_str()).increment(1);
 }
 
-/// The cache dropped an entry by itself.
+/// The cache dropped an entry on its own.
 pub fn cache_evicted(pool: Pool, cause: Eviction) {
     counter!(CACHE_EVICTIONS, "pool" => pool.as_str(), "cause" => cause.as_str()).increment(1);
 }
 
-/// A trusted verdict was refreshed, and the run ended in this state.
+/// A trusted verdict was refreshed, with this state as the result.
 pub fn cache_refreshed(state: &'static str) {
     counter!(CACHE_REFRESHES, "state" => state).increment(1);
 }
 
-/// A verdict on `name` was not put into the cache.
+/// A verdict on `name` was not cached.
 pub fn not_cached(name: &str, why: NotCached) {
     tracing::debug!(name = %Foreign::new(name), why = why.as_str(), "not cached");
     counter!(NOT_CACHED, "why" => why.as_str()).increment(1);
 }
 
-/// So many lines of the file of hot names were passed over.
+/// Invalid lines of the hot-names file were skipped.
 pub fn hot_names_ignored(lines: usize) {
     counter!(HOT_NAMES_IGNORED).increment(u64::try_from(lines).unwrap_or(u64::MAX));
 }
 
-/// A run begins; it ends with what is returned.
+/// A resolution is in progress until the returned guard is dropped.
 pub fn run_begins() -> Held {
     Held::new(gauge!(RUNS_IN_FLIGHT))
 }
 
-/// A connection is open; it ends with what is returned.
+/// A connection is open until the returned guard is dropped.
 pub fn connection_opens() -> Held {
     Held::new(gauge!(HTTP_CONNECTIONS))
 }
 
-/// One more of something, for as long as this lives.
+/// A guard that keeps a gauge one higher until it is dropped.
 #[must_use]
 pub struct Held(metrics::Gauge);
 
@@ -580,11 +580,11 @@ impl Pool {
 }
 
 impl NotCached {
-    /// Each of them, in the order in which the family's help names them.
+    /// All variants, in the order of the family's help text.
     #[cfg(test)]
     pub const ALL: [Self; 5] = [Self::Undecided, Self::Changed, Self::TooLarge, Self::Overtaken, Self::InvalidName];
 
-    /// The word for it.
+    /// The label value.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Undecided => "undecided",
@@ -619,7 +619,7 @@ impl Eviction {
 mod tests {
     use super::*;
 
-    /// What stands between parentheses explains the cause before it.
+    /// In the help text, parentheses explain the cause before them.
     #[test]
     fn the_help_names_each_cause_for_which_nothing_is_cached() {
         let help = FAMILIES.iter().find(|family| family.name == NOT_CACHED).expect("it is a family").help;

@@ -1,8 +1,8 @@
-//! Traces of runs, sent to the operator's collector as OTLP over HTTP: a span for the run, and one below it for each
-//! step.
+//! Traces of resolutions, sent to the operator's collector as OTLP over HTTP: a span for the resolution, and a child
+//! span for each step.
 //!
-//! The message is OTLP's JSON form. It goes through the operator's door, and nobody waits for it: what the collector does
-//! not take is dropped and counted.
+//! The message uses OTLP's JSON encoding and the operator's outbound connection. Nothing waits for it: spans that the
+//! collector does not accept are dropped and counted.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -21,37 +21,37 @@ use crate::fetch::{Call, FetchError, OperatorClient, SystemLookup, deadline_in};
 use crate::resolve::{self, Load, Resolver, RunTrace, SetupError, StepSpan};
 use crate::telemetry::{self, SpansDropped};
 
-/// Where a collector takes traces.
+/// The collector's path for traces.
 const PATH: &str = "/v1/traces";
 
-/// Most traces in one message: some hundred KiB.
+/// Maximum number of traces in one message: a few hundred KiB.
 const MAX_TRACES: usize = 64;
 
 /// Time limit of one message.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// OTLP's number of a span within a process.
+/// OTLP's span kind "internal".
 const INTERNAL: u8 = 1;
 
-/// OTLP's number of a status that is an error.
+/// OTLP's status code "error".
 const ERROR: u8 = 2;
 
-/// Sends what runs leave.
+/// Exports the traces of resolutions.
 pub(crate) struct TraceExporter {
     client: OperatorClient,
     url: Url,
     world: String,
     traces: Receiver<RunTrace>,
-    /// Whether the latest message was taken, so that the log says it once.
+    /// Whether the collector accepted the latest message. Only changes are logged.
     is_up: bool,
 }
 
 impl TraceExporter {
-    /// Opens the exporter to the configured collector. `None` if none is configured, or if the resolver has an exporter
-    /// already.
+    /// Opens the exporter for the configured collector. `None` if none is configured, or if the resolver already has an
+    /// exporter.
     ///
     /// # Errors
-    /// [`SetupError`] where the door cannot be made.
+    /// [`SetupError`] if the outbound connection cannot be set up.
     pub(crate) fn open(config: &Config, resolver: &Resolver) -> Result<Option<Self>, SetupError> {
         let Some(base) = &config.telemetry.otlp else { return Ok(None) };
         let invalid = |detail: String| SetupError::Invalid { what: "telemetry.otlp".to_owned(), detail };
@@ -62,7 +62,7 @@ impl TraceExporter {
         Ok(resolver.traces().map(|traces| Self { client, url, world, traces, is_up: true }))
     }
 
-    /// Sends until it is dropped. What is waiting then is lost.
+    /// Exports until dropped. Traces that are still queued are then lost.
     pub(crate) async fn run(mut self) -> Infallible {
         let mut traces = Vec::with_capacity(MAX_TRACES);
         loop {
@@ -154,10 +154,10 @@ const fn status(status: Status) -> &'static str {
     }
 }
 
-/// A random number of `N` bytes, in hex.
+/// A random identifier of `N` bytes, in hex.
 fn id<const N: usize>() -> String {
     let mut bytes = [0; N];
-    // Without randomness the numbers are not unique, and no answer depends on them.
+    // Without randomness the identifiers are not unique, but no answer depends on them.
     let _ = getrandom::fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

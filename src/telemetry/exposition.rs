@@ -1,7 +1,7 @@
-//! The counts of this process as Prometheus text.
+//! The metrics of this process in Prometheus's text format.
 //!
-//! The crate has its own recorder because the published one needs sixteen more crates, most of them for histograms of
-//! kinds that are not used here, and does not bound the number of series.
+//! The crate has its own recorder because the published one requires sixteen more crates, most of them for unused kinds
+//! of histograms, and does not limit the number of series.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -16,11 +16,11 @@ use clresolve_egress::count::UPSTREAM_UP;
 use super::histogram::Times;
 use super::{FAMILIES, Family, Kind};
 
-/// Most series. There are some hundred: routes by class, codes, and a few for each configured endpoint. A defect that
-/// makes a label of foreign text must not fill the memory.
+/// Maximum number of series. There are a few hundred: routes by status class, codes, and a few per configured endpoint.
+/// The limit protects the memory if a bug ever puts foreign text into a label.
 const MAX_SERIES: usize = 4096;
 
-/// The counts, as they are printed.
+/// The recorded metrics.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition(Arc<Series>);
 
@@ -30,8 +30,8 @@ struct Series {
     times: RwLock<HashMap<Key, Arc<Times>>>,
 }
 
-/// The exposition of this process, installed at the first call; `None` where the program has a recorder of its own,
-/// which then has the counts.
+/// The exposition of this process, installed on the first call. `None` if the program has installed its own recorder,
+/// which then receives the metrics.
 pub fn exposition() -> Option<Exposition> {
     static INSTALLED: OnceLock<Option<Exposition>> = OnceLock::new();
     let install = || {
@@ -42,14 +42,14 @@ pub fn exposition() -> Option<Exposition> {
 }
 
 impl Exposition {
-    /// All series, sorted, in the text format 0.0.4 of Prometheus.
+    /// All series, sorted, in Prometheus's text format 0.0.4.
     #[cfg(any(test, feature = "unstable"))]
     pub fn render(&self) -> String {
         self.render_if(|_| true)
     }
 
-    /// All series, sorted, in the text format 0.0.4 of Prometheus, without gauges of endpoints that are not in `configured`:
-    /// after a reload, the last state of a removed endpoint is no state of the daemon.
+    /// All series, sorted, in Prometheus's text format 0.0.4. Omits gauges of endpoints that are not in `configured`:
+    /// after a reload, the last state of a removed endpoint is obsolete.
     pub fn render_for(&self, configured: &BTreeSet<String>) -> String {
         let gauges = || FAMILIES.iter().filter(|family| family.kind == Kind::Gauge);
         self.render_if(|key| {
@@ -84,7 +84,7 @@ impl Exposition {
         text
     }
 
-    /// The upstreams whose latest request was not answered: kind and label, sorted.
+    /// The upstreams whose latest request failed, as sorted pairs of kind and label.
     pub fn down(&self) -> BTreeSet<(String, String)> {
         let series = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner);
         let is_down = |value: &AtomicU64| f64::from_bits(value.load(Ordering::Relaxed)) == 0.0;
@@ -95,7 +95,7 @@ impl Exposition {
         down.map(|(key, _)| (of(key, "kind"), of(key, "endpoint"))).collect()
     }
 
-    /// The text of the histograms, by family.
+    /// The rendered histograms, by family.
     fn times(&self) -> HashMap<&'static str, String> {
         let mut families: HashMap<&str, BTreeMap<String, String>> = HashMap::new();
         for (key, times) in self.0.times.read().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -106,7 +106,7 @@ impl Exposition {
         families.into_iter().map(|(name, series)| (name, series.into_values().collect())).collect()
     }
 
-    /// The series of `key`, where it is one of ours and there is room.
+    /// The series of `key`, if its family is known and the limit permits it.
     fn series(&self, key: &Key, kind: Kind) -> Option<Arc<AtomicU64>> {
         if let Some(series) = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Some(Arc::clone(series));
@@ -156,7 +156,7 @@ fn family(name: &str) -> &'static str {
     FAMILIES.iter().find(|family| family.name == name).map_or("", |family| family.name)
 }
 
-/// `{a="b",c="d"}`, or nothing.
+/// `{a="b",c="d"}`, or an empty text.
 fn labels(key: &Key) -> String {
     let quoted = |label: &metrics::Label| {
         let value = label.value().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");

@@ -1,14 +1,14 @@
-//! A histogram of times, with buckets around the deadlines of the gate and of the proxies in front of it.
+//! A histogram of durations, with buckets around the deadlines of the gate and of the proxies in front of it.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use metrics::HistogramFn;
 
-/// Upper ends of the buckets, in seconds. The gate's deadline is 0.15 unless configured, and Envoy waits 0.2.
+/// Upper bounds of the buckets, in seconds. The gate's default deadline is 0.15, and Envoy waits 0.2.
 const ENDS: [f64; 14] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.125, 0.15, 0.175, 0.2, 0.5, 1.0, 5.0, 15.0];
 
-/// How many times fell into each bucket, and their sum.
+/// The number of durations in each bucket, and their sum.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     buckets: [AtomicU64; ENDS.len() + 1],
@@ -24,7 +24,7 @@ impl HistogramFn for Times {
 }
 
 impl Times {
-    /// The series in the text format of Prometheus; `labels` are those of the histogram, without braces.
+    /// Renders the series in Prometheus's text format. `labels` are the histogram's labels without braces.
     pub(super) fn render(&self, name: &str, labels: &str) -> String {
         let (mut text, mut total) = (String::new(), 0);
         let ends = ENDS.iter().map(ToString::to_string).chain(["+Inf".to_owned()]);

@@ -1,10 +1,10 @@
-//! What is counted of the evidence and the evictions that the daemons of a fleet share.
+//! Metrics of the evidence and the evictions that daemons share.
 
 use metrics::{counter, gauge};
 
 use super::{BUS_MESSAGES, REDIS_UP, SHARED_READS, SHARED_WRITES};
 
-/// Outcomes, each with its label.
+/// Declares outcomes with their label values.
 macro_rules! outcomes {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $outcome:ident = $label:literal,)* }) => {
         $(#[$meta])*
@@ -24,97 +24,98 @@ macro_rules! outcomes {
 }
 
 outcomes! {
-    /// What became of shared evidence that was asked for.
+    /// The outcome of reading shared evidence.
     SharedRead {
-        /// It gave the verdict.
+        /// It produced the verdict.
         Taken = "taken",
-        /// It gave the content: it is older than the hints that are remembered here, and the records were read here.
+        /// Only its content was used: the evidence is older than the change notifications that this process remembers,
+        /// and the records were read again.
         Content = "content",
-        /// There is none.
+        /// There is no shared evidence.
         Missing = "missing",
         /// This process has not seen a block yet.
         Early = "early",
-        /// The server did not say in time.
+        /// The server did not answer in time.
         Gone = "gone",
-        /// It is not of the fleet, of another version, or cut.
+        /// The MAC, version or length is wrong.
         Refused = "refused",
-        /// It is no longer fresh, or not yet made.
+        /// It is no longer fresh, or its time is in the future.
         Aged = "aged",
         /// It is older than the first block that this process saw.
         OldBlock = "old-block",
-        /// The name was evicted since.
+        /// The name has been evicted since.
         Evicted = "evicted",
-        /// It is no evidence for the question, or gives another verdict than it says.
+        /// It is not evidence for the question, or yields another verdict than it claims.
         Unfit = "unfit",
-        /// Another daemon ran for it, and shared nothing in time.
+        /// Another daemon was resolving the question, and shared nothing in time.
         InVain = "in-vain",
     }
 }
 
 outcomes! {
-    /// What became of evidence, or of an eviction, that was to be shared.
+    /// The outcome of sharing evidence or an eviction.
     SharedWrite {
         /// The evidence was written.
         Written = "written",
-        /// The server did not take it in time.
+        /// The server did not accept the evidence in time.
         Gone = "gone",
-        /// It was no longer fresh.
+        /// The evidence was no longer fresh.
         Aged = "aged",
-        /// Its name was evicted meanwhile.
+        /// The name was evicted meanwhile.
         Evicted = "evicted",
-        /// It is too long.
+        /// The evidence is too long.
         Long = "long",
-        /// It cannot be shown again from its bytes.
+        /// The evidence cannot be reproduced from its bytes.
         Unprovable = "unprovable",
-        /// Too much waits to be written.
+        /// The write queue is full.
         Dropped = "dropped",
         /// The eviction was published.
         Told = "told",
-        /// The server did not take the eviction in time.
+        /// The server did not accept the eviction in time.
         Untold = "untold",
     }
 }
 
 outcomes! {
-    /// What became of a message of the bus.
+    /// The outcome of a bus message.
     Heard {
         /// The bus was joined.
         Joined = "joined",
-        /// The bus was left: it broke, or said too much.
+        /// The bus was left: the connection broke, or there were too many messages.
         Broken = "broken",
         /// The name was evicted.
         Evicted = "evicted",
-        /// It is a message of this daemon.
+        /// The message is this daemon's own.
         Own = "own",
-        /// It is too short or too long.
+        /// The message is too short or too long.
         Length = "length",
-        /// Its MAC is not one of the fleet.
+        /// The MAC is wrong.
         Mac = "mac",
-        /// It names nothing that could be evicted.
+        /// The message contains no name that could be evicted.
         Form = "form",
-        /// It was sent too long ago, or by a clock that is wrong.
+        /// The message is too old, or its sender's clock is wrong.
         Old = "old",
-        /// It came before.
+        /// The message was received before.
         Replayed = "replayed",
     }
 }
 
-/// Whether the server of `[redis]` answered what it was asked last.
+/// Whether the Redis server answered the latest request.
 pub fn redis_is_up(is_up: bool) {
     gauge!(REDIS_UP).set(f64::from(u8::from(is_up)));
 }
 
-/// Shared evidence was asked for.
+/// Records a read of shared evidence.
 pub fn shared_read(outcome: SharedRead) {
     counter!(SHARED_READS, "outcome" => outcome.as_str()).increment(1);
 }
 
-/// Evidence or an eviction was to be shared.
+/// Records a write of evidence or an eviction.
 pub fn shared_write(outcome: SharedWrite) {
     counter!(SHARED_WRITES, "outcome" => outcome.as_str()).increment(1);
 }
 
-/// A message of the bus came in, or the bus was joined or left.
+/// Records a bus message, or that the bus was joined or left.
 pub fn bus_heard(outcome: Heard) {
     counter!(BUS_MESSAGES, "outcome" => outcome.as_str()).increment(1);
 }
