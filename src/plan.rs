@@ -1,8 +1,8 @@
-//! A publication before it is made: the CID of a folder or a card, the records to set, and how the rules would judge
-//! them. Pure: the files are given, and no connection is opened.
+//! Plans a publication: computes the CID of a folder or card, lists the records to set, and predicts how the rules
+//! would judge them. It uses only the given files and opens no connection.
 //!
-//! A plan is no verdict. It has no anchor and no `state`; what it says is under [`CardPlan::would_be`], and what it
-//! takes for granted is in [`ASSUMED`].
+//! A plan is not a verdict. It has no anchor and no `state`: the prediction is [`CardPlan::would_be`], and its
+//! assumptions are listed in [`ASSUMED`].
 
 mod transaction;
 
@@ -35,10 +35,10 @@ use serde::Serialize;
 
 use crate::config::parse_address;
 
-/// Identifier of the JSON form of a [`CardPlan`].
+/// `schema` of a [`CardPlan`] in JSON.
 pub const SCHEMA: &str = "clresolve.plan/1";
 
-/// What a plan takes for granted, since only the publication shows it.
+/// The assumptions of a plan, which only the publication can confirm.
 pub const ASSUMED: [&str; 4] = [
     "the name exists, has a resolver of its own, and is held by its owner",
     "the records are set as planned",
@@ -46,20 +46,20 @@ pub const ASSUMED: [&str; 4] = [
     "gateways serve the blocks of this CID",
 ];
 
-/// What a plan at depth `schemas` also takes for granted.
+/// A further assumption of a plan at depth `schemas`.
 pub const ASSUMED_OF_SCHEMAS: &str = "the locations of the schemas serve the bytes that the manifests pin";
 
-/// Most bytes that the entries of one directory may take in its block. Above it common importers shard the directory,
-/// each at a border of its own, so that the CID cannot be computed in advance.
+/// Maximum bytes of a directory's entries in its block. Common importers shard larger directories, each at a different
+/// threshold, so that the CID cannot be predicted.
 pub const MAX_DIRECTORY_BYTES: usize = 256 << 10;
 
-/// Bytes of one link of a directory beside its name: a CID of 36 bytes, a size, and their tags.
+/// Bytes of a directory link besides its name: a CID of 36 bytes, a size, and their tags.
 const LINK_BYTES: usize = 50;
 
-/// Files larger than this are cut by common importers in more than one way.
+/// Common importers chunk larger files in different ways.
 pub const AGREED_CHUNK: usize = 256 << 10;
 
-/// What is to be published.
+/// A file or folder to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A file.
@@ -68,41 +68,41 @@ pub enum Node {
     Folder(BTreeMap<String, Node>),
 }
 
-/// A publication: its root, and everything that can be fetched under it.
+/// A publication: its root and all blocks below it.
 #[derive(Clone, Debug)]
 pub struct Publication {
     root: ContentId,
-    /// The root that importers of each profile make.
+    /// The root CID under each import profile.
     roots: BTreeMap<&'static str, ContentId>,
     blocks: Blocks,
     files: BTreeMap<String, Bytes>,
 }
 
-/// Why the CID cannot be computed in advance.
+/// Why the CID cannot be predicted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
     /// A folder is so large that importers shard it.
     #[error("the folder {0:?} has more entries than one block holds; importers differ in what they make of it")]
     FolderTooLarge(String),
-    /// A name that no path can hold.
+    /// The name cannot be part of a path.
     #[error("{path:?}: {error}")]
     Name {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The cause.
         error: PathError,
     },
-    /// A URL for one card, and there are several.
+    /// One URL was given for several cards.
     #[error("there are {0} cards: a URL for all of them ends with a slash")]
     OneUrl(usize),
 }
 
 impl Publication {
-    /// Builds the UnixFS graph as importers of a profile do. [`ContentPath`] bounds depth.
+    /// Builds the UnixFS graph in the way of importers with this profile. [`ContentPath`] limits the depth.
     ///
     /// # Errors
-    /// [`PlanError`] when no reader could find a file, or importers differ.
+    /// [`PlanError`] if no reader could find a file, or if importers differ.
     pub fn build(root: &Node, profile: ImportProfile) -> Result<Self, PlanError> {
         let mut builder = Builder::of(profile);
         let built = builder.node(root, "")?;
@@ -113,18 +113,18 @@ impl Publication {
         Ok(Self { root: built.cid, roots, blocks: builder.dag.into_blocks(), files: builder.files })
     }
 
-    /// Files of which importers may make other blocks, so that their CID, and the root's, may differ.
+    /// Files that importers may split into different blocks, so that their CID and the root's may differ.
     pub fn ambiguous(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|(_, bytes)| bytes.len() > AGREED_CHUNK).map(|(path, _)| path.as_str())
     }
 
-    /// The paths of the cards: the one file, or every `.json` file that has the members by which a card is known.
+    /// The paths of the cards: the single file, or every `.json` file with the members that identify a card.
     pub fn cards(&self) -> Vec<&str> {
         let is_card = |path: &str, bytes: &[u8]| path.is_empty() || is_json(path) && is_card(bytes);
         self.files.iter().filter(|(path, bytes)| is_card(path, bytes)).map(|(path, _)| path.as_str()).collect()
     }
 
-    /// `.json` files of which nobody can tell whether they are cards, with the cause.
+    /// `.json` files that cannot be parsed, with the cause. They may or may not be cards.
     pub fn unreadable(&self) -> Vec<(&str, JsonError)> {
         let json = self.files.iter().filter(|(path, _)| is_json(path));
         json.filter_map(|(path, bytes)| Some((path.as_str(), Card::parse(bytes).err()?))).collect()
@@ -135,7 +135,7 @@ fn is_json(path: &str) -> bool {
     path.ends_with(".json")
 }
 
-/// Whether a document names an ENS name and what it implements; schemas and registries do not.
+/// Whether a document contains an ENS name and what it implements. Schemas and registries do not.
 fn is_card(bytes: &[u8]) -> bool {
     Card::parse(bytes).is_ok_and(|card| card.get("ens").is_some() && card.get("implements").is_some())
 }
@@ -176,74 +176,74 @@ impl Builder {
     }
 }
 
-/// What to publish for one card, and how it would be judged.
+/// What to publish for one card, and the predicted judgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CardPlan {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
-    /// The name, in normal form; none where the card has no usable one.
+    /// The name, in normal form; `None` if the card has no usable one.
     pub name: Option<String>,
-    /// The CID to publish: the folder, or the card itself. The records name it.
+    /// The CID to publish, which the records name: of the folder, or of the card itself.
     pub cid: String,
-    /// The CID of the same content by import profile. The records are for `cid` alone.
+    /// The CID of the same content under each import profile. The records only match `cid`.
     pub cids: BTreeMap<&'static str, String>,
-    /// The card's path under it.
+    /// The card's path below the CID.
     pub path: Option<String>,
     /// SHA-256 of the card.
     pub sha256: Digest,
     /// Length of the card.
     pub bytes: usize,
-    /// The records to set; one whose value is not known is missing.
+    /// The records to set. A record whose value is unknown is omitted.
     pub records: BTreeMap<&'static str, String>,
-    /// The transaction that sets them; none where the card has no usable name.
+    /// The transaction that sets the records; `None` if the card has no usable name.
     pub transaction: Option<Transaction>,
-    /// Records to set for the agent to be paid; their values are the publisher's.
+    /// Records that make the agent payable. The publisher chooses their values.
     pub payment_records: Vec<PaymentRecord>,
-    /// The state that a verdict would have, were all of this published.
+    /// The predicted state of a verdict after publication.
     pub would_be: State,
-    /// The same at each depth.
+    /// The predicted state at each depth.
     pub would_be_at: BTreeMap<&'static str, State>,
-    /// The profile that judged.
+    /// The profile of the prediction.
     pub profile: String,
-    /// How deep it looked.
+    /// The depth of the prediction.
     pub depth: Depth,
-    /// What it objects to.
+    /// The predicted reasons.
     pub reasons: Vec<Reason>,
     /// Other profiles under which the state would be `trusted`.
     pub near_misses: Vec<String>,
-    /// What is taken for granted: [`ASSUMED`], and at depth `schemas` [`ASSUMED_OF_SCHEMAS`].
+    /// The assumptions: [`ASSUMED`], and at depth `schemas` also [`ASSUMED_OF_SCHEMAS`].
     pub assumed: Vec<&'static str>,
 }
 
-/// What the name's holder sends to the name's resolver to set the records, all at once.
+/// The call of the name's resolver that sets all records at once. The holder of the name sends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Transaction {
-    /// Call data of `multicall(bytes[])` over `setText(bytes32,string,string)`, and over `setAddr(bytes32,uint256,bytes)` for
-    /// the payees that are known, as ENS's PublicResolver has them.
+    /// Call data of `multicall(bytes[])` over `setText(bytes32,string,string)` and, for known payees,
+    /// `setAddr(bytes32,uint256,bytes)`, as in ENS's PublicResolver.
     pub data: alloy_primitives::Bytes,
-    /// The page where the holder of a name on mainnet can set the records by hand.
+    /// The page where the holder of a mainnet name can set the records by hand.
     pub manager: String,
 }
 
-/// A record by which a runtime knows whom to pay, or where to call (`docs/pay.md`).
+/// A record from which a runtime learns whom to pay or where to call (`docs/pay.md`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PaymentRecord {
     /// The record: `addr(COIN)`, or the key of a text record.
     pub record: String,
-    /// What its value says.
+    /// The meaning of the value.
     pub says: String,
-    /// The value, where it is known.
+    /// The value, if it is known.
     pub value: Option<String>,
 }
 
-/// Who is paid on a chain.
+/// The account to pay on a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payee {
     coin: CoinType,
     address: Address,
 }
 
-/// No account of an EVM chain.
+/// The text is not an account of an EVM chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an account such as eip155:8453:0x…; eip155:0:0x… is for every other EVM chain")]
 pub struct NotAPayee;
@@ -260,25 +260,26 @@ impl FromStr for Payee {
     }
 }
 
-/// What the publisher says beside the publication.
+/// What the publisher declares in addition to the files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Declared<'a> {
-    /// Where the card will be served; where it ends with a slash, the card's path follows. Without it the card's `$id` counts.
+    /// The URL where the card will be served. If it ends with a slash, the card's path is appended. Defaults to the
+    /// card's `$id`.
     pub url: Option<&'a str>,
-    /// Who is paid, the last for each chain.
+    /// The accounts to pay. For each chain, the last one counts.
     pub payees: &'a [Payee],
 }
 
-/// By which rules, and when, plans are judged.
+/// The rules and the time of the prediction.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// The profile in force.
     pub profile: &'a Profile,
-    /// All profiles, for near misses.
+    /// All profiles, to find near misses.
     pub profiles: &'a Profiles,
-    /// What the operator asks beyond it.
+    /// The operator's policy on top of the profile.
     pub policy: &'a Policy,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
 }
 
@@ -407,7 +408,7 @@ fn records(
     .collect()
 }
 
-/// The evidence that a run would gather, were all of it published and everybody honest.
+/// The evidence that a resolution would gather if all of this were published and all servers were honest.
 fn evidence(
     name: &EnsName,
     publication: &Publication,
@@ -428,7 +429,7 @@ fn evidence(
         newest: None,
         holder: Some(holder),
         expiry: None,
-        // How far a chain is vouched for is a matter of who asks it, not of what is published.
+        // The grade of proof depends on the endpoints of the resolver, not on the publication.
         proof: Proof { grade: Grade::SingleRpc, asked: 0, agreed: 0, own: true },
         endpoints: vec!["plan".to_owned()],
         contradicted_by: Vec::new(),
@@ -452,7 +453,7 @@ fn evidence(
     }
 }
 
-/// What the URL would serve; a URL that no resolver asks serves nothing.
+/// What the URL would serve. A URL that no resolver requests serves nothing.
 fn served(url: Option<&str>, bytes: &Bytes) -> Source {
     let Some(url) = url.filter(|url| is_https_url(url)) else { return Source::NotAsked };
     let parsed = url::Url::parse(url).ok();
@@ -467,10 +468,10 @@ fn served(url: Option<&str>, bytes: &Bytes) -> Source {
     }
 }
 
-/// The walk over the very blocks that were built.
+/// Resolves the path over the blocks that were built.
 fn walked(publication: &Publication, path: &ContentPath) -> Walked {
     let mut walk = Walk::new(publication.root, path, Budget::card());
-    // Ends: each block is supplied once or the walk refuses it, and the budget bounds its visits.
+    // Terminates: each block is supplied once or rejected, and a budget limits the visits.
     while let Some(block) = walk.wanted().and_then(|cid| publication.blocks.get(cid)) {
         if walk.supply(block.clone()).is_err() {
             break;
@@ -492,7 +493,7 @@ fn judged(evidence: &Evidence, rules: Rules<'_>) -> (State, Vec<Reason>, Vec<Str
     (judgement.state, judgement.reasons, near_misses)
 }
 
-/// The judgement of a card that no name could be asked for: what the card alone breaks, and that.
+/// Judges a card without a usable name: its own faults, and the missing name.
 fn unnamed(
     bytes: &[u8],
     name: Option<&Result<EnsName, NameError>>,
@@ -600,7 +601,7 @@ mod tests {
         }
     }
 
-    /// The records name the CID that the importer of the publisher makes, and the blocks under it are walked.
+    /// The records contain the CID that the publisher's importer computes, and the blocks below it are traversed.
     #[test]
     fn the_records_are_those_of_the_import_profile() {
         let root = folder([("a.json", file(&good()))]);
@@ -650,7 +651,7 @@ mod tests {
         assert_eq!(plan(&publication, declared, rules), Err(rules_need_one));
     }
 
-    /// The CID that the importer of Helia gives for the same tree.
+    /// The CID that Helia's importer computes for the same tree.
     #[test]
     fn the_cid_is_that_of_importers() {
         let root = folder([

@@ -1,4 +1,4 @@
-//! The transaction that sets planned records: one call of the name's resolver, whose owner signs it elsewhere.
+//! The transaction that sets the planned records: one call of the name's resolver. The owner signs it elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ sol! {
     function multicall(bytes[] data) returns (bytes[] results);
 }
 
-/// The page of a name in the manager of ENS.
+/// The base URL of a name's page in the ENS manager.
 const MANAGER: &str = "https://app.ens.domains/";
 
-/// The call data of `multicall(bytes[])` over one `setText` (ENSIP-5) for each record and one `setAddr` (ENSIP-9) for each
-/// address, as ENS's PublicResolver has them.
+/// The call data of `multicall(bytes[])` over one `setText` (ENSIP-5) per record and one `setAddr` (ENSIP-9) per
+/// address, as in ENS's PublicResolver.
 pub(super) fn calldata(
     name: &EnsName,
     records: &BTreeMap<Key, String>,
@@ -39,7 +39,7 @@ pub(super) fn calldata(
     multicallCall { data }.abi_encode().into()
 }
 
-/// The page at which the holder of a name on mainnet can set its records.
+/// The page where the holder of a mainnet name can set its records.
 pub(super) fn manager(name: &EnsName) -> String {
     let mut page = Url::parse(MANAGER).expect("a constant URL");
     page.set_path(name.as_str());
