@@ -1,6 +1,6 @@
-//! The embedded world as the program reads it: its servers as a configuration, its manifests as rules.
+//! The sandbox as the program uses it: its servers as a configuration, its manifests as rules.
 //!
-//! The world itself is the crate `clresolve-sandbox`, which knows nothing of configurations.
+//! The sandbox itself is the crate `clresolve-sandbox`, which does not depend on configurations.
 
 use std::time::Duration;
 
@@ -28,68 +28,68 @@ use chain::RpcFault;
 /// `anchor.world` of the sandbox's verdicts.
 pub use clresolve_core::world::SANDBOX as WORLD;
 
-/// Its gateways are asked in turn, each for an equal share of the time: what is found out about them must not depend on
-/// how busy the machine is. As long as the configuration can say, and longer than any question.
+/// Gateways are asked in turn, each with an equal share of the time, so that the results do not depend on the machine's
+/// load. The delay is the longest that a configuration permits, and longer than any question.
 const IN_TURN: Hedging = Hedging::After(Duration::from_secs(3600));
 
-/// A world of one's own, for tests.
+/// A custom network for tests.
 pub struct World(clresolve_sandbox::World);
 
 impl World {
-    /// Builds the world and starts its servers on free ports of 127.0.0.1.
+    /// Builds the network and starts its servers on free ports of 127.0.0.1.
     ///
     /// # Errors
-    /// When `spec` describes no world, or when a port cannot be had.
+    /// If `spec` is invalid, or if no port is available.
     pub async fn start(spec: &Spec) -> Result<Self, WorldError> {
         clresolve_sandbox::World::start(spec).await.map(Self)
     }
 
-    /// A configuration that reads this world and nothing else.
+    /// A configuration that reads only this network.
     pub fn config(&self) -> Config {
         config(&self.0)
     }
 
-    /// An endpoint that reads `state` and fails in the way of `fault`.
+    /// An endpoint that serves `state` and fails as `fault` specifies.
     ///
     /// # Errors
-    /// When a port cannot be had.
+    /// If no port is available.
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
         let endpoint = endpoint(self.0.endpoint(fault, state).await?, own);
         Ok(Endpoint { operator: endpoint.url.authority().to_owned(), ..endpoint })
     }
 
-    /// A gateway with these manners.
+    /// A gateway with this behaviour.
     pub fn gateway(&self, manners: GatewayManners) -> Gateway {
         gateway(self.0.gateway(manners))
     }
 
-    /// Requests received so far.
+    /// Number of requests received so far.
     pub fn counts(&self) -> Counts {
         self.0.counts()
     }
 
-    /// Writes a text record, as the holder of the name does, in a new block that is not final.
+    /// Writes a text record, as the holder of the name would, in a new block that is not final.
     ///
     /// # Errors
-    /// When the name has no resolver with records.
+    /// If the name has no resolver with records.
     pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
         self.0.write_text(name, key, value)
     }
 }
 
-/// The sandbox, running. It stops when this is dropped.
+/// The running sandbox. It stops on drop.
 pub struct Sandbox(clresolve_sandbox::World);
 
 impl Sandbox {
     /// Starts the sandbox on free ports of 127.0.0.1.
     ///
     /// # Errors
-    /// When a port cannot be had.
+    /// If no port is available.
     pub async fn start() -> Result<Self, WorldError> {
         clresolve_sandbox::World::start(&agents::spec()).await.map(Self)
     }
 
-    /// A configuration that reads this world and nothing else.
+    /// A configuration that reads only the sandbox.
     pub fn config(&self) -> Config {
         let mut config = config(&self.0);
         config.network.dns = Dns::Off;
@@ -97,43 +97,42 @@ impl Sandbox {
         config
     }
 
-    /// Requests received so far.
+    /// Number of requests received so far.
     pub fn counts(&self) -> Counts {
         self.0.counts()
     }
 
-    /// What listens where: label and URL or address.
+    /// The listeners: label, and URL or address.
     pub fn endpoints(&self) -> Vec<(String, String)> {
         self.0.endpoints()
     }
 
-    /// Every name of the sandbox with the verdict that it should get, good agents first, then by name.
+    /// Every name of the sandbox with its expected verdict: good agents first, then by name.
     pub fn expected() -> Vec<Expected> {
         agents::expected()
     }
 
-    /// Receipts of its agents, good ones first, each with what should be said of it beside [`Sandbox::request`].
+    /// Receipts of the sandbox's agents, good ones first, each with the expected result for [`Sandbox::request`].
     pub fn receipts() -> &'static [receipts::Sample] {
         receipts::SAMPLES
     }
 
-    /// The request that its receipts answer: name of the file, and text.
+    /// The request that the receipts answer: file name and text.
     pub const fn request() -> (&'static str, &'static str) {
         receipts::REQUEST
     }
 
-    /// The payment for that call, as its header (`PAYMENT-SIGNATURE`): name of the file, and text.
+    /// The payment for that request, as its header (`PAYMENT-SIGNATURE`): file name and text.
     pub fn payment() -> (&'static str, String) {
         ("payment.txt", SandboxPurchase::Settled.payment())
     }
 
-    /// What sellers have replied to it (`PAYMENT-RESPONSE`), the good reply first, each with what should be said of it.
+    /// Replies of sellers to the payment (`PAYMENT-RESPONSE`), the good one first, each with the expected result.
     pub fn replies() -> [Reply; 3] {
         purchase::replies()
     }
 
-    /// The rules by which its names are judged: the built-in profiles with the manifests of its own schemas. Nothing is
-    /// started.
+    /// The rules for the sandbox's names: the built-in profiles with the manifests of its own schemas. Starts nothing.
     pub fn profiles() -> Profiles {
         let mut profiles = Profiles::builtin();
         for manifest in agents::manifests() {
@@ -142,8 +141,8 @@ impl Sandbox {
         profiles
     }
 
-    /// The configuration for other programs that ask it while it runs. It says how old the newest block may be: the chain
-    /// seals one every few minutes.
+    /// The configuration for other programs that use the running sandbox. It sets a maximum head age, since the chain
+    /// seals a block only every few minutes.
     pub fn shared_config(&self) -> Config {
         let mut config = self.config();
         config.chain.max_head_age = Some(clresolve_sandbox::MAX_HEAD_AGE);
@@ -151,7 +150,7 @@ impl Sandbox {
         config
     }
 
-    /// Keeps the sandbox running, and its chain growing, for as long as this is awaited.
+    /// Keeps the sandbox running and its chain growing until dropped.
     pub async fn stopped(self) {
         self.0.run().await;
     }
@@ -187,15 +186,15 @@ fn config(world: &clresolve_sandbox::World) -> Config {
     }
 }
 
-/// Its registry of agents.
+/// The sandbox's agent registry.
 fn registry(world: &clresolve_sandbox::World) -> Option<(ChainId, RegistryChain)> {
     let mut registry = RegistryChain::new(vec![endpoint(world.rpc(), true)]);
     registry.agents.clone_from(world.agents());
     Some((ChainId::new(clresolve_sandbox::CHAIN_ID)?, registry))
 }
 
-/// What its sellers take: its own dollar, and one asset on a network that version 1 of x402 has a name for. One asset has
-/// no limit, so that it is seen what follows.
+/// The sandbox's payment limits: its own dollar, and one asset on a network that x402 v1 has a name for. One asset has
+/// no limit, to show what follows from that.
 fn limits() -> LimitsConfig {
     let own = format!("eip155:{}", clresolve_sandbox::CHAIN_ID);
     let dollar = Asset { name: "Sandbox Dollar".into(), version: "1".into(), decimals: 6, symbol: "SBD".into() };
