@@ -6,15 +6,14 @@ use jiff::Timestamp;
 
 use crate::fetch::https::Caching;
 
-/// How far the clocks of a host and of this resolver may differ. A younger answer has no age by its `Date`.
+/// Maximum clock difference between a host and this resolver. A `Date` within it gives a response no age.
 const SKEW: Duration = Duration::from_secs(60);
 
-/// Whether an answer that was received at `now` is as old as it may be, or older.
+/// Whether a response that was received at `now` has reached the end of its freshness.
 ///
-/// Its age is that of `Age` or, where a cache sends none, the time since `Date`. An answer of age 0 comes from the host
-/// or was confirmed by it just now, whatever its lifetime. Its lifetime is `max-age` or, without one, the time from
-/// `Date` to `Expires`; an `Expires` that is no date, such as `0`, is in the past. Where either is missing, nothing is
-/// known.
+/// The age is the larger of `Age` and the time since `Date`. A response of age 0 was just sent or revalidated by the
+/// host, and is never stale. The lifetime is `max-age` or, without one, the time from `Date` to `Expires`. An `Expires`
+/// that is not a date, such as `0`, is in the past. A response without any lifetime is not stale.
 pub(super) fn is_stale(caching: &Caching, now: Timestamp) -> bool {
     let age = age(caching, now);
     lifetime(caching, now).is_some_and(|lifetime| !age.is_zero() && age >= lifetime)
@@ -44,7 +43,7 @@ fn seconds(text: &str) -> Option<Duration> {
     text.trim().trim_matches('"').parse().ok().map(Duration::from_secs)
 }
 
-/// A date in any of the three forms of HTTP (RFC 9110, 5.6.7).
+/// Parses a date in any of HTTP's three formats (RFC 9110, section 5.6.7).
 fn date(text: Option<&str>) -> Option<SystemTime> {
     httpdate::parse_http_date(text?.trim()).ok()
 }
@@ -73,21 +72,21 @@ mod tests {
             ("0", "max-age=0", "", "", false),
             ("x", "max-age=0", "", "", false),
             ("300", "max-age=x", "", "", false),
-            // Expires counts from Date, and where there is no max-age.
+            // `Expires` is relative to `Date`, and only counts without `max-age`.
             ("3600", "", eleven, ten, true),
             ("3599", "", "Thu, 01 Jan 2026 13:00:00 GMT", noon, false),
             ("3600", "", "Thu, 01 Jan 2026 13:00:00 GMT", noon, true),
             ("5", "max-age=10", eleven, noon, false),
             ("5", "", "0", "", true),
             ("5", "", eleven, "", true),
-            // Date gives the age where a cache sends none.
+            // Without `Age`, `Date` determines the age.
             ("", "max-age=3600", "", eleven, true),
             ("", "max-age=3601", "", eleven, false),
             ("", "", noon, eleven, true),
             ("", "max-age=0", "", "Thu, 01 Jan 2026 11:59:01 GMT", false),
             ("", "max-age=0", "", "Thu, 01 Jan 2026 11:58:59 GMT", true),
             ("", "", "-1", noon, false),
-            // The older forms of a date.
+            // The obsolete date formats.
             ("", "max-age=60", "", "Thursday, 01-Jan-26 11:00:00 GMT", true),
             ("", "max-age=60", "", "Thu Jan  1 11:00:00 2026", true),
         ] {
