@@ -1,12 +1,12 @@
-//! Answers of a server that is measured.
+//! Reads the responses of a measured server.
 
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 
-/// Longest answer, head and body, in bytes: a verdict has some thousand.
+/// Maximum length of a response, head and body, in bytes. A verdict has a few thousand.
 pub(crate) const MAX_ANSWER: usize = 64 * 1024;
 
-/// Reads one answer; its length.
+/// Reads one response and returns its length.
 pub(crate) async fn answer(stream: &mut TcpStream, buffer: &mut [u8]) -> usize {
     let mut filled = 0;
     let mut whole = usize::MAX;

@@ -1,4 +1,4 @@
-//! What the benches share: things measured in turn, a row of the table, and the line that ends a run.
+//! Shared by the benchmarks: interleaved measurements, result rows, and the last line of output.
 
 #![allow(dead_code, reason = "each bench takes what it needs")]
 
@@ -15,19 +15,19 @@ use tokio::runtime::Runtime;
 /// A good agent of the sandbox.
 pub(crate) const GOOD: &str = "summarizeagent.eth";
 
-/// How long one measurement of a round takes at least: far above the grain of the clock, and so short that most rounds
-/// are done before a busy machine gives the processor to somebody else.
+/// Minimum duration of one measurement: far above the clock's resolution, and short enough that a busy machine rarely
+/// interrupts one.
 const SLICE: Duration = Duration::from_micros(500);
 
-/// Rounds, unless a bench knows better.
+/// The default number of rounds.
 pub(crate) const ROUNDS: usize = 501;
 
-/// Which side of the budget is the good one.
+/// The direction of a budget.
 #[derive(Clone, Copy)]
 pub(crate) enum Good {
-    /// Less is better.
+    /// Lower is better.
     AtMost,
-    /// More is better.
+    /// Higher is better.
     AtLeast,
 }
 
@@ -35,33 +35,33 @@ pub(crate) enum Good {
 pub(crate) struct Row<'r> {
     /// What was measured.
     pub(crate) what: &'r str,
-    /// What it took.
+    /// The result.
     pub(crate) measured: String,
-    /// What the thing beside it took, in the same run.
+    /// The result of the reference in the same run.
     pub(crate) beside: String,
-    /// One over the other, or over its budget.
+    /// The ratio of the result to the reference or to its budget.
     pub(crate) ratio: f64,
-    /// Where the ratio should be.
+    /// The budget of the ratio.
     pub(crate) budget: f64,
-    /// On which side of it.
+    /// The direction of the budget.
     pub(crate) good: Good,
 }
 
 impl Row<'_> {
-    /// As [`print_row`], with its budget.
+    /// Like [`print_row`], with the row's budget.
     pub(crate) fn print(&self, bench: &str) {
         let Self { what, measured, beside, ratio, budget, .. } = self;
         let (side, _) = self.side();
         print_row(what, measured, beside, *ratio, &format!("{side} {budget:.2}"), bench);
     }
 
-    /// Prints the row and ends the run with its ratio.
+    /// Prints the row, and its ratio as the last line.
     pub(crate) fn end(&self, bench: &str) {
         self.print(bench);
         self.verdict();
     }
 
-    /// Ends the run with the ratio.
+    /// Prints whether the ratio is within the budget, and the ratio as the last line.
     pub(crate) fn verdict(&self) {
         let (side, met) = self.side();
         println!("the ratio should be {side} the budget; it is {}", if met { "within" } else { "OUTSIDE" });
@@ -76,12 +76,12 @@ impl Row<'_> {
     }
 }
 
-/// Prints a row in the form of the table of docs/performance.md. `bench` is the recipe that prints it.
+/// Prints a row in the format of the table in docs/performance.md. `bench` is the recipe that prints it.
 pub(crate) fn print_row(what: &str, measured: &str, beside: &str, ratio: f64, budget: &str, bench: &str) {
     println!("| {what} | {measured} | {beside} | {ratio:.2} | {budget} | `just {bench}` |");
 }
 
-/// Whether `cargo bench` runs this, and not `cargo test --all-targets`, which has no business with figures.
+/// Whether `cargo bench` runs this program, as opposed to `cargo test --all-targets`, which should not measure.
 pub(crate) fn asked_to_measure() -> bool {
     let asked = std::env::args().any(|argument| argument == "--bench");
     if !asked {
@@ -90,8 +90,8 @@ pub(crate) fn asked_to_measure() -> bool {
     asked
 }
 
-/// Nanoseconds per call of each of `works`, round by round. A work is told how often to run and says how long it took.
-/// They take turns, so that a busy machine is unfair to none.
+/// Nanoseconds per call of each of `works` in each round. A work receives the number of iterations and returns their
+/// duration. The works alternate, so that a busy machine affects them all equally.
 pub(crate) fn in_turn<const N: usize>(rounds: usize, mut works: [&mut dyn FnMut(u32) -> Duration; N]) -> [Vec<f64>; N] {
     let times: [u32; N] = std::array::from_fn(|at| enough(works[at]));
     let mut rows: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(rounds));
@@ -104,7 +104,7 @@ pub(crate) fn in_turn<const N: usize>(rounds: usize, mut works: [&mut dyn FnMut(
     rows
 }
 
-/// How often `work` has to run to fill a slice.
+/// How many iterations of `work` fill a slice.
 fn enough(work: &mut dyn FnMut(u32) -> Duration) -> u32 {
     let mut times = 1;
     while work(times) < SLICE {
@@ -113,7 +113,7 @@ fn enough(work: &mut dyn FnMut(u32) -> Duration) -> u32 {
     times
 }
 
-/// The sandbox, and a resolver of its names in a runtime.
+/// The sandbox, and a resolver for its names in a runtime.
 pub(crate) fn sandbox() -> (Runtime, Sandbox, Resolver) {
     let runtime = Runtime::new().expect("threads can be had");
     let (sandbox, resolver) = runtime.block_on(async {
@@ -124,7 +124,7 @@ pub(crate) fn sandbox() -> (Runtime, Sandbox, Resolver) {
     (runtime, sandbox, resolver)
 }
 
-/// How long it takes to do `work` a number of times, one after the other in one task. Starting tasks is not measured.
+/// Measures sequential runs of `work` in one task. Starting the task is not measured.
 pub(crate) fn timed_in<T>(runtime: &Runtime, work: impl AsyncFn() -> T) -> impl FnMut(u32) -> Duration {
     move |times| {
         runtime.block_on(async {
@@ -137,7 +137,7 @@ pub(crate) fn timed_in<T>(runtime: &Runtime, work: impl AsyncFn() -> T) -> impl 
     }
 }
 
-/// How long `work` takes, so many times.
+/// Measures sequential runs of `work`.
 pub(crate) fn timed<T>(mut work: impl FnMut() -> T) -> impl FnMut(u32) -> Duration {
     move |times| {
         let started = Instant::now();
@@ -148,32 +148,32 @@ pub(crate) fn timed<T>(mut work: impl FnMut() -> T) -> impl FnMut(u32) -> Durati
     }
 }
 
-/// The middle one.
+/// The median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 2]
 }
 
-/// What nine of ten rounds are above: whatever disturbs pure computation only ever adds to its time.
+/// The lower decile: disturbances only ever add to the time of pure computation.
 pub(crate) fn undisturbed(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted[sorted.len() / 10]
 }
 
-/// The middle one of the ratios of each round: what disturbs a round disturbs both of its measurements.
+/// The median of the ratios of each round: a disturbance affects both measurements of its round.
 pub(crate) fn median_ratio(of: &[f64], to: &[f64]) -> f64 {
     let ratios: Vec<f64> = of.iter().zip(to).map(|(of, to)| of / to).collect();
     median(&ratios)
 }
 
-/// Nanoseconds as microseconds.
+/// Formats nanoseconds as microseconds.
 pub(crate) fn micros(nanos: f64) -> String {
     format!("{:.2} µs", nanos / 1e3)
 }
 
-/// The program that is measured.
+/// The measured program.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     command.args(arguments).env_clear();
