@@ -1,5 +1,5 @@
-//! The invariants of ARCHITECTURE.md that a reading of the sources can keep. What Cargo keeps (a crate without I/O has no
-//! dependency that could do any) is only asked of Cargo here.
+//! Checks the invariants of ARCHITECTURE.md that require reading the sources. Invariants that Cargo enforces (a crate
+//! without I/O dependencies cannot do I/O) are only queried from Cargo.
 
 #[path = "architecture/refusals.rs"]
 mod refusals;

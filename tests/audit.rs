@@ -1,4 +1,4 @@
-//! `clresolve audit` over the embedded world: rows, counts, forms, bad input and Ctrl-C.
+//! `clresolve audit` on the sandbox: rows, counts, formats, invalid input and Ctrl-C.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -28,7 +28,7 @@ mod server;
 use self::sandbox::{BINARY, Served, json_of, sealed};
 use self::server::{Answer, Server};
 
-/// A list with names of every state, and lines that are no names.
+/// A list with names of every state, and lines that are not names.
 const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
     summarizeagent.eth\r\n\
     checksum-mismatch.eth   # the record is wrong\n\
@@ -39,7 +39,7 @@ const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
     a\xe2\x80\xae.eth\n\
     \xff\xfe.eth\n";
 
-/// The binary. It reads no configuration of the user.
+/// The binary, without any user configuration.
 fn without_configuration() -> Command {
     let mut command = Command::new(BINARY);
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
@@ -49,7 +49,7 @@ fn without_configuration() -> Command {
     command
 }
 
-/// The binary on the embedded world.
+/// The binary with the sandbox as its network.
 fn audit(arguments: &[&str]) -> Command {
     let mut command = without_configuration();
     command.args(["audit", "--sandbox"]).args(arguments);
@@ -71,7 +71,7 @@ fn text_of(output: &Output) -> &str {
     std::str::from_utf8(&output.stdout).expect("a report is UTF-8")
 }
 
-/// The lines of a CSV text (RFC 4180), each as its cells.
+/// Parses CSV (RFC 4180) into lines of cells.
 fn csv(text: &str) -> Vec<Vec<String>> {
     let (mut lines, mut line, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
     let mut characters = text.chars().peekable();
@@ -96,8 +96,8 @@ fn csv(text: &str) -> Vec<Vec<String>> {
 fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let expected = Sandbox::expected();
     let list: String = expected.iter().map(|e| format!("{}\n", e.name)).collect();
-    // A name's chain reads share 60 % of its time limit. `offchain-loop.eth` needs five calls, with four rounds of gateway
-    // requests between them. Under load they exceed 9 s, the share of the default limit.
+    // The chain reads of a name share 60 % of its time limit. `offchain-loop.eth` needs five calls with four rounds of
+    // gateway requests in between. Under load they exceed 9 s, the share of the default limit.
     let options = ["--depth", "identity", "--timeout", "2m"];
     let output = run(list.as_bytes(), &[&options[..], &["--format", "json"]].concat());
     assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
@@ -128,7 +128,7 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let drafts: Vec<Value> = report["resolution"].as_array().unwrap().iter().map(of_any_sandbox).collect();
     assert_eq!(drafts.len(), count("untrusted"));
 
-    // Each draft is read back from where it is printed.
+    // Each printed draft is parsed again.
     let table = csv(text_of(&run(list.as_bytes(), &[&options[..], &["--format", "csv"]].concat())));
     let column = table[0].iter().position(|column| column == "resolution_row").unwrap();
     let printed: Vec<&str> = table[1..].iter().map(|line| &*line[column]).filter(|row| !row.is_empty()).collect();
@@ -142,7 +142,7 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     assert_eq!(of_log(&printed), drafts);
 }
 
-/// A drafted row without the digits of its conclusion, which each sandbox has for itself.
+/// A drafted row without the digits of its conclusion, which differ in each sandbox.
 fn of_any_sandbox(row: &Value) -> Value {
     let mut row = row.clone();
     let reason = row["reason"].as_str().expect("a reason");
@@ -152,7 +152,7 @@ fn of_any_sandbox(row: &Value) -> Value {
     row
 }
 
-/// The rows of a governance log, as drafts of them stand in the JSON forms.
+/// The rows of a governance log, in the format of drafts in JSON output.
 fn rows_of_log(form: Form, rows: &str) -> Vec<Value> {
     let log = GovernanceLog::parse(format!("{}{rows}\n", form.head()));
     let row = |row: LogRow| {
@@ -164,7 +164,7 @@ fn rows_of_log(form: Form, rows: &str) -> Vec<Value> {
 
 const LOG_HEAD: &str = "# Log\n\n| date | subject | kind | decision | reason |\n|---|---|---|---|---|\n";
 
-/// What `audit schemas` says stands in the report, and changes no state.
+/// The report contains the result of `audit schemas`, which changes no state.
 #[test]
 fn a_report_holds_the_schema_layers_where_they_are_asked_for() {
     let options = ["--format", "json", "--depth", "identity", "--timeout", "2m"];
@@ -189,7 +189,7 @@ fn a_report_holds_the_schema_layers_where_they_are_asked_for() {
     );
 }
 
-/// The default audit looks at the schemas too, and has nothing more against those who keep every rule.
+/// The default audit also checks the schemas, and finds nothing more about names that follow every rule.
 #[test]
 fn good_names_are_trusted_under_the_default_audit_too() {
     let good: Vec<String> = Sandbox::expected()
@@ -250,7 +250,7 @@ fn a_record_is_proposed_only_where_the_cid_proves_it() {
     assert_eq!(row("summarizeagent.eth")["drift"]["https_ipfs"], "agree");
 }
 
-/// The owner of the card that the CID proves.
+/// The proposed owner is that of the card that the CID proves.
 #[test]
 fn an_owner_is_proposed_whatever_is_wrong_with_its_record() {
     let names = b"missing-owner.eth\nvalue-inexact.eth\nunsafe-characters.eth\nnot-utf8-record.eth\n";
@@ -291,7 +291,7 @@ fn every_form_holds_hostile_names_in_check() {
 
 #[test]
 fn every_log_for_code_hosts_fits_the_schema_of_sarif() {
-    // Its pattern of language tags, which no log has, is no regular expression.
+    // The schema's pattern for language tags is not a valid regular expression. No log contains such a tag.
     let schema = include_str!("sarif/sarif-2.1.0-rtm.5.json").replace("{2}]?$", "{2}$");
     let schema = json_of(schema.as_bytes());
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
@@ -308,7 +308,7 @@ fn every_log_for_code_hosts_fits_the_schema_of_sarif() {
     }
 }
 
-/// The commands that a page prints, as they are copied from it.
+/// The commands printed on a page, as a user would copy them.
 fn commands(page: &Output) -> Vec<String> {
     let printed = text_of(page).split("<pre tabindex=\"0\">").skip(1).filter_map(|rest| rest.split("</pre>").next());
     let copied = printed.map(|text| {
@@ -318,7 +318,7 @@ fn commands(page: &Output) -> Vec<String> {
     copied.filter(|text| text.starts_with("clresolve ")).collect()
 }
 
-/// The world that a printed command asks, and the name that it asks about.
+/// The network and the name of a printed command.
 fn asked_by(command: &str) -> (String, String) {
     let program = Path::new(BINARY).parent().expect("a folder").display().to_string();
     let path = format!("{program}:{}", std::env::var("PATH").unwrap_or_default());
@@ -399,7 +399,7 @@ fn keeps_what_was_judged(signal: &str) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    // The list has no end: standard input stays open until the audit is over.
+    // The list does not end: standard input stays open until the audit is over.
     let mut list = child.stdin.take().expect("stdin is piped");
     list.write_all(b"summarizeagent.eth\nno name\n").unwrap();
     list.flush().unwrap();
@@ -422,7 +422,7 @@ fn keeps_what_was_judged(signal: &str) {
     drop(list);
 }
 
-/// The gateway answers nothing, so that the layers take longer than the test.
+/// The gateway never answers, so that the layers take longer than the test.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_while_the_schema_layers_are_read_keeps_every_row() {
@@ -433,7 +433,7 @@ fn an_interrupt_while_the_schema_layers_are_read_keeps_every_row() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     config.save(Path::new(&path("config.toml"))).unwrap();
-    // Nobody asks a gateway about these.
+    // No gateway is asked about these.
     std::fs::write(path("names.txt"), "nobody.eth\nno name\n").unwrap();
     let mut command = without_configuration();
     command.args(["audit", "--schema-layers", "--json", "--config", &path("config.toml")]);
@@ -457,10 +457,10 @@ fn report_at(path: &Path) -> Value {
     json_of(&std::fs::read(path).expect("the report is written"))
 }
 
-/// Two that are trusted, and one that is not.
+/// Two trusted names, and one that is not.
 const NAMES: &[u8] = b"summarizeagent.eth\nraw-cid.eth\nchecksum-mismatch.eth\n";
 
-/// CL-69, between two audits.
+/// CL-69, across two audits.
 #[test]
 fn a_card_is_held_against_that_of_an_earlier_audit() {
     let first = run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]);
@@ -525,13 +525,13 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     assert_eq!(code(&none), Some(2));
 }
 
-/// Two reports in a folder, and what `audit diff` says of them.
+/// Runs `audit diff` on two reports in a folder.
 fn diff(folder: &Path, before: &str, after: &str, options: &[&str]) -> Output {
     for (file, text) in [("before.json", before), ("after.json", after)] {
         std::fs::write(folder.join(file), text).unwrap();
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    // `tests/mutants/run` names a switch there.
+    // `tests/mutants/run` sets this variable.
     let taken_out = std::env::var_os("MUTANT").map(|switch| ("MUTANT", switch));
     command.env_clear().envs(taken_out).current_dir(folder).args(["audit", "diff", "before.json", "after.json"]);
     command.args(options).output().expect("the binary runs")
@@ -610,7 +610,7 @@ fn a_report_that_was_interrupted_does_not_show_that_nothing_changed() {
     }
 }
 
-/// A log with these rows, one or two reports, and what `audit resolution` says of them.
+/// Runs `audit resolution` on a log with these rows and one or two reports.
 fn resolution(folder: &Path, rows: &str, report: &Value, since: Option<&Value>, options: &[&str]) -> Output {
     let mut files = vec![("log.md", format!("{LOG_HEAD}{rows}")), ("report.json", sealed(report))];
     files.extend(since.map(|since| ("since.json", sealed(since))));
@@ -623,11 +623,11 @@ fn resolution(folder: &Path, rows: &str, report: &Value, since: Option<&Value>, 
     };
     let (output, text, programs) = (run(options), run(&[]), run(&["--json"]));
     if !programs.stdout.is_empty() {
-        // What is printed for people is read back as what programs get.
+        // The text output contains the same rows as the JSON output.
         let printed = text_of(&text).split_once("once a person has decided:\n\n").map_or("", |(_, drafts)| drafts);
         let rows: Vec<&str> = printed.lines().skip(2).collect();
         let mut drafts = json_of(&programs.stdout)["drafts"].clone();
-        // The plain form does not say what was done.
+        // The plain format omits the action.
         drafts.as_array_mut().expect("a list").iter_mut().for_each(|draft| draft["action"] = Value::Null);
         assert_eq!(json!(rows_of_log(Form::Plain, &rows.join("\n"))), drafts, "{printed}");
     }
@@ -678,7 +678,7 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     let logged = decided.clone() + &says("`SummarizeAgent.eth`", "change", "the new owner was announced");
     let whole = held(&logged, Some(&before));
     assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
-    // A row that says nothing of what happened covers nothing, whatever its kind.
+    // A row that does not state what happened covers nothing, whatever its kind.
     let logo = held(&(decided.clone() + &row("summarizeagent.eth", "change")), Some(&before));
     let said = text_of(&logo);
     assert!(code(&logo) == Some(1) && said.contains("missing    summarizeagent.eth  change: owner: 0x"), "{said}");
@@ -751,7 +751,8 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     assert!(code(&long) == Some(2) && why.contains("more than 4194304 bytes"), "{why}");
 }
 
-/// Bytes that are no text, no table at all, and more malformed rows than anybody reads: each is a row, and none the end.
+/// Binary input, input without a table, and more malformed rows than are shown: each becomes a row, and none ends the
+/// audit.
 #[test]
 fn what_cannot_be_read_of_a_governance_log_is_a_row_and_never_an_end() {
     let folder = TempDir::new().unwrap();
@@ -815,7 +816,7 @@ fn a_malformed_row_of_a_governance_log_is_a_finding_and_hides_no_other_row() {
     assert_eq!((&found["malformed"], &found["rows"]), (&json!([place(5), place(7)]), &json!(1)));
 }
 
-/// The form of the published logs, from the table that says nothing yet to one that says all.
+/// Logs in the published format, from an empty table to a complete one.
 #[test]
 fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
     let folder = TempDir::new().unwrap();
@@ -970,7 +971,7 @@ fn a_report_that_was_cut_or_changed_is_refused() {
     assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "before any name is judged");
 }
 
-/// Every command that reads a report refuses what stands behind its digest, and a report without its end.
+/// Every command that reads a report rejects data after its digest, and a truncated report.
 #[test]
 fn nothing_stands_behind_the_digest_of_a_report() {
     let folder = TempDir::new().unwrap();
@@ -1046,7 +1047,7 @@ fn a_signed_report_is_that_of_its_key_and_of_no_other() {
         assert_eq!((code(output), said.contains(why), output.stdout.len()), (Some(1), true, 0), "{said}");
     };
     refused(&verify(&report, &path("other.json"), &[]), "no trusted key");
-    // Whoever changes a report can make its digest fit, and no signature.
+    // Anyone who changes a report can recompute its digest, but not its signature.
     let text = std::fs::read_to_string(&report).unwrap();
     let mut forged: Value = serde_json::from_str(&text).unwrap();
     forged["counts"]["untrusted"] = json!(0);
@@ -1059,7 +1060,7 @@ fn a_signed_report_is_that_of_its_key_and_of_no_other() {
     assert_eq!(code(&clresolve(&["audit", "verify", &report, "--signature", &signature])), Some(2));
 }
 
-/// The descriptor of the sandbox's registry, which leads to its manifest in IPFS.
+/// The descriptor of the sandbox's registry, which refers to its manifest in IPFS.
 const REGISTRY: &str = "https://commandlayer.sandbox.example/.well-known/agent.json";
 
 #[test]
@@ -1188,7 +1189,7 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
         let options = ["--registry", file.to_str().unwrap(), "--depth", "identity", "--json"];
         let output = audit(&options).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // Nobody answered: that is nothing against the registry.
+        // A server that does not answer is no finding against the registry.
         let (exit, state, found) = if [missing, "nowhere.sandbox.example"].contains(&why) { silent } else { malformed };
         assert_eq!((code(&output), said.contains(why)), (Some(exit), true), "{why}: {said}");
         let report = json_of(&output.stdout);
@@ -1225,7 +1226,7 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
     assert_eq!(code(&empty), Some(2), "a registry without an entry is nothing to audit");
 }
 
-/// A manifest names its members itself.
+/// A manifest chooses its own member names.
 #[test]
 fn what_warnings_quote_of_a_registry_acts_on_no_terminal() {
     let folder = TempDir::new().unwrap();
@@ -1269,7 +1270,7 @@ fn beside_a_list_a_registry_that_cannot_be_read_is_a_row_and_not_an_end() {
     assert_eq!((code(&missing), missing.stdout.len()), (Some(2), 0), "a file that is not there is a slip of the pen");
 }
 
-/// What no gateway proves says nothing, neither for the registry nor against it.
+/// Content that no gateway proves counts neither for nor against the registry.
 #[test]
 fn a_registry_behind_a_gateway_that_lies_alone_is_unreachable_and_never_proven() {
     let (_runtime, world, mut config) = start_two_agents();
@@ -1302,7 +1303,7 @@ fn a_registry_behind_a_gateway_that_lies_alone_is_unreachable_and_never_proven()
     }
 }
 
-/// Whom a registry lists that cannot be read is not known.
+/// The members of an unreadable registry are unknown.
 #[test]
 fn no_name_of_a_registry_was_removed_where_the_registry_cannot_be_read() {
     let folder = TempDir::new().unwrap();
@@ -1436,7 +1437,7 @@ fn the_published_registries_are_read() {
         let known: u64 = ["agreeing", "not_on_chain"].iter().filter_map(|member| counts[member].as_u64()).sum();
         assert!(known == entries && counts["agreeing"] != 0, "the sandbox has some of these names: {counts}");
     }
-    // It leads to IPFS, where the sandbox has no such content.
+    // It refers to IPFS content that the sandbox does not have.
     let descriptor = corpus.join("agent-cards/.well-known/agent.json");
     let output = audit(&["--registry", descriptor.to_str().unwrap()]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -1446,13 +1447,13 @@ fn the_published_registries_are_read() {
     );
 }
 
-/// The number of the block of a served world, which stays.
+/// The block number of a served network, which does not change.
 fn block_of(world: &Served) -> String {
     let verdict = json_of(&world.clresolve(&["verify", "summarizeagent.eth", "-o", "json"]).stdout);
     verdict["anchor"]["block"]["number"].to_string()
 }
 
-/// A list of names in a file of the served world: its own that can be decided, and many that nobody registered.
+/// A file in the served network's folder with its decidable names and many unregistered ones.
 fn long_list(world: &Served, length: usize) -> String {
     let decided = Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve::State::Indeterminate);
     let own = decided.map(|expected| expected.name.to_string());
@@ -1462,7 +1463,7 @@ fn long_list(world: &Served, length: usize) -> String {
     file
 }
 
-/// Runs an audit until it has judged one name more, and kills it.
+/// Runs an audit until it has judged one more name, then kills it.
 #[cfg(unix)]
 fn kill_after_a_row(world: &Served, arguments: &[&str]) {
     let mut command = world.command(arguments);
@@ -1565,7 +1566,7 @@ fn a_full_disk_leaves_the_report_of_what_was_judged_where_no_journal_holds_it() 
     assert!(text_of(&nothing).is_empty() && said.contains("cannot write the scratch file"), "{said}");
 }
 
-/// A folder with a configuration and a list of two agents, which can be audited.
+/// A folder with a configuration and a list of two agents.
 struct AuditFolder(TempDir);
 
 impl AuditFolder {
@@ -1604,7 +1605,7 @@ fn start_two_agents() -> (tokio::runtime::Runtime, World, Config) {
     (runtime, world, config)
 }
 
-/// Names that publish one card, which is right for the first of them: URL, CID and schemas are the same for all.
+/// Names that publish the same card, which is only valid for the first: URL, CID and schemas are equal.
 fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent = |number: usize, state: &str, rest: &str| {
@@ -1660,7 +1661,7 @@ fn shared_content_is_fetched_once_per_audit() {
     assert_eq!(rows[0]["state"], "trusted");
 }
 
-/// Where a server of these routes listens.
+/// Serves these routes and returns the URL.
 async fn listening(routes: axum::Router) -> url::Url {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
@@ -1668,7 +1669,7 @@ async fn listening(routes: axum::Router) -> url::Url {
     url
 }
 
-/// An endpoint whose first request goes to one upstream, and all others to another one.
+/// An endpoint that forwards its first request to one upstream, and all others to another.
 async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -1690,14 +1691,14 @@ fn block_read(audit: &AuditFolder) -> u64 {
     block.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// An audit that pins a block whose state is gone then. Where the chain is further on, it goes on at the next block.
+/// An audit whose pinned block is pruned. If the chain has advanced, the audit continues at the next block.
 struct PrunedPin {
     runtime: tokio::runtime::Runtime,
     world: World,
     config: Config,
-    /// Through the chain that is further on.
+    /// A configuration whose endpoint has the advanced chain.
     later: Config,
-    /// The pinned block, and the next one.
+    /// The pinned block and the next one.
     blocks: [u64; 2],
 }
 
@@ -1712,7 +1713,7 @@ impl PrunedPin {
         Self { runtime, world, config, later, blocks }
     }
 
-    /// An audit through an endpoint that has this state, without that of the pinned block, once the block is pinned.
+    /// Audits through an endpoint in this state that loses the state of the pinned block as soon as it is pinned.
     fn audit(&self, state: ChainState) -> AuditFolder {
         let mut config = self.config.clone();
         let pruned = RpcFault::PrunedBelow(self.blocks[0] + 1);
@@ -1737,7 +1738,7 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     let rows = report["rows"].as_array().expect("rows");
     assert!(rows.len() == 2 && rows.iter().all(|row| row["block"] == json!(next)), "{report:#}");
 
-    // Where no later block is there, the names say so.
+    // Without a later block, the names report the failure.
     let output = pruned.audit(ChainState::Growing).run(&[]);
     assert_eq!(code(&output), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json_of(&output.stdout);
@@ -1761,7 +1762,7 @@ fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_i
     assert!(said.any(|line| line.contains("judged")));
     killed.kill().and_then(|()| killed.wait()).expect("it runs");
 
-    // A run that began here would read the next block alone.
+    // A run that started here would only read the next block.
     pruned.later.save(Path::new(&audit.path("config.toml"))).unwrap();
     let output = audit.run(&options[..2]);
     assert_eq!(code(&output), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
@@ -1834,7 +1835,7 @@ fn a_run_that_goes_on_reads_the_block_that_it_began_with() {
     assert_eq!(report["scope"]["block"], json!(pin["blocks"][0]["number"].to_string()));
     assert!(!Path::new(&journal).exists() && !Path::new(&pin_file).exists());
 
-    // A pin without rows is of another audit.
+    // A pin without rows belongs to another audit.
     std::fs::write(pin_file, "{}").unwrap();
     assert_eq!(json_of(&world.clresolve(&fixed).stdout)["counts"]["names"], 800);
 }
@@ -1889,7 +1890,7 @@ fn a_report_follows_the_one_before() {
     assert_eq!(broken.map(|change| &change["name"]).collect::<Vec<_>>(), [&json!("plain.eth")], "{changes:#}");
 }
 
-/// An endpoint that stands before another one, and asks for a pause in the place of its first answers.
+/// A proxy that answers its first requests with a `Retry-After` pause, and forwards the others.
 async fn busy_endpoint(upstream: url::Url, refusals: usize, pause: &'static str) -> (url::Url, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let (counted, http) = (Arc::clone(&asked), reqwest::Client::builder().no_proxy().build().unwrap());
@@ -1906,7 +1907,7 @@ async fn busy_endpoint(upstream: url::Url, refusals: usize, pause: &'static str)
     (listening(axum::Router::new().fallback(answer)).await, asked)
 }
 
-/// Once within the time of a name, and once for longer than that.
+/// Once within the time limit of a name, and once for longer.
 #[test]
 fn a_server_gets_the_pause_that_it_asks_for_and_no_name_suffers_for_it() {
     let (runtime, _world, config) = start_two_agents();
@@ -1924,7 +1925,7 @@ fn a_server_gets_the_pause_that_it_asks_for_and_no_name_suffers_for_it() {
     }
 }
 
-/// A gateway of one block, which asks for a pause in the place of its first answers, and how often it was asked.
+/// A gateway with one block that answers its first requests with a pause. Also returns the number of requests.
 async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
@@ -1940,19 +1941,19 @@ async fn busy_gateway(block: bytes::Bytes, refusals: usize) -> (url::Url, Arc<At
     (listening(axum::Router::new().fallback(answer)).await, asked)
 }
 
-/// Blocks by the path of each on a gateway.
+/// Blocks by their gateway path.
 fn by_path(blocks: Vec<bytes::Bytes>) -> Arc<HashMap<String, bytes::Bytes>> {
     let path = |block: &bytes::Bytes| format!("/ipfs/{}", ContentId::raw_of(block));
     Arc::new(blocks.into_iter().map(|block| (path(&block), block)).collect())
 }
 
-/// The block that is asked for as such.
+/// The requested block.
 fn asked_for(blocks: &HashMap<String, bytes::Bytes>, uri: &axum::http::Uri) -> Option<bytes::Bytes> {
     blocks.get(uri.path()).filter(|_| uri.query() == Some("format=raw")).cloned()
 }
 
-/// A gateway of these blocks, which bears `at_once` requests, holds each for a moment, and refuses what comes besides. How
-/// many it gave, and how many it refused.
+/// A gateway that serves at most `at_once` concurrent requests, each with a delay, and rejects all others. Also returns
+/// the numbers of served and rejected requests.
 async fn narrow_gateway(blocks: Vec<bytes::Bytes>, at_once: usize) -> (url::Url, [Arc<AtomicUsize>; 2]) {
     let blocks = by_path(blocks);
     let counts: [Arc<AtomicUsize>; 2] = Default::default();
@@ -1978,7 +1979,7 @@ async fn narrow_gateway(blocks: Vec<bytes::Bytes>, at_once: usize) -> (url::Url,
     (listening(axum::Router::new().fallback(answer)).await, counts)
 }
 
-/// A gateway of these blocks that refuses one request after each block that it gave.
+/// A gateway that rejects one request after each block that it serves.
 async fn hesitant_gateway(blocks: Vec<bytes::Bytes>) -> url::Url {
     let blocks = by_path(blocks);
     let has_given = Arc::new(AtomicBool::new(false));
@@ -1997,7 +1998,7 @@ async fn hesitant_gateway(blocks: Vec<bytes::Bytes>) -> url::Url {
     listening(axum::Router::new().fallback(answer)).await
 }
 
-/// Agents whose cards one gateway alone has, and these cards.
+/// Agents whose cards are only available from one gateway, and these cards.
 fn agents_of_one_gateway(runtime: &tokio::runtime::Runtime, names: usize) -> (World, Config, Vec<bytes::Bytes>) {
     let agent = |number: usize| {
         format!(
@@ -2031,7 +2032,7 @@ fn report_on_agents(config: &Config, names: usize) -> Value {
     json_of(&audit.run(&["--concurrency", "16"]).stdout)
 }
 
-/// It rests as often as it serves, and each rest finds all others waiting.
+/// The gateway rests after each served block, and all other names are waiting at each rest.
 #[test]
 fn a_gateway_that_rests_after_each_name_loses_none() {
     const NAMES: usize = 10;
@@ -2042,7 +2043,7 @@ fn a_gateway_that_rests_after_each_name_loses_none() {
     assert_eq!(report["counts"]["trusted"], NAMES, "{:#}", report["reasons"]);
 }
 
-/// Nobody else has the cards. Each name asks twice: for a CAR, and for its block.
+/// No other gateway has the cards. Each name sends two requests: for a CAR, and for its block.
 #[test]
 fn a_gateway_that_bears_few_requests_at_once_gets_as_many_and_no_name_is_lost() {
     const NAMES: usize = 48;
@@ -2056,7 +2057,7 @@ fn a_gateway_that_bears_few_requests_at_once_gets_as_many_and_no_name_is_lost() 
     assert!((1..=NAMES).contains(&refused), "{refused} refused, {given} given");
 }
 
-/// An agent whose card's URL is this one, and the card.
+/// An agent whose card has this URL, and the card.
 fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, bytes::Bytes) {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent = "[[agent]]\nname = \"plain.eth\"\nabout = \"Makes long texts short.\"\nstate = \"trusted\"\n";
@@ -2071,14 +2072,14 @@ fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, byt
     (world, config, card.stdout.into())
 }
 
-/// The row of the agent, where that is the only name.
+/// The row of the only name.
 fn row_of_plain(config: &Config) -> Value {
     let audit = AuditFolder::of(config);
     std::fs::write(audit.path("names.txt"), "plain.eth\n").unwrap();
     json_of(&audit.run(&[]).stdout)["rows"][0].clone()
 }
 
-/// Nobody else has the card.
+/// No other gateway has the card.
 #[test]
 fn a_name_waits_for_its_only_gateway_while_that_rests() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -2138,7 +2139,7 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     assert!(node.starts_with("0x") && node.len() == 66, "{rows:#}");
     assert_eq!((&rows[3]["reasons"][0]["code"], &rows[2]["state"]), (&json!("name-invalid"), &json!("trusted")));
 
-    // A name is listed as it is: neither cut nor escaped.
+    // Names are listed unchanged: neither truncated nor escaped.
     let family = "👨‍👩‍👦.eth";
     let long = format!("{}.eth", ["a".repeat(63), "b".repeat(63), "c".repeat(63), "d".repeat(34)].join("."));
     let names = [family, &long].map(|name| {
@@ -2187,7 +2188,7 @@ fn what_warnings_quote_of_an_endpoint_acts_on_no_terminal() {
     assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
 }
 
-/// What the chain tells of, a list that spells it, and a registry: one audit, in which each name is judged once.
+/// Names from the chain, a list and a registry are one audit, and each name is judged once.
 #[test]
 fn names_of_the_chain_and_of_a_registry_are_one_audit_through_a_pipe() {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
@@ -2270,7 +2271,7 @@ fn the_published_schemas_are_held_against_the_manifests() {
     }
 }
 
-/// A world with two agents. The second of them publishes this record, and is not trusted.
+/// A network with two agents. The second one publishes this record and is not trusted.
 fn two_agents_but(key: &str, value: &str) -> Spec {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent =
@@ -2282,7 +2283,7 @@ fn two_agents_but(key: &str, value: &str) -> Spec {
     Spec::parse(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// An agent whose records name whom it pays, and the same name later, without a resolver.
+/// An agent with payment records, and the same name later without a resolver.
 fn agent_and_its_end() -> [Spec; 2] {
     let publisher = "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n";
     let agent = "[[agent]]\nname = \"plain.eth\"\nabout = \"Makes long texts short.\"\n\
@@ -2292,7 +2293,7 @@ fn agent_and_its_end() -> [Spec; 2] {
     [spec("state = \"trusted\"\n"), spec(ended)]
 }
 
-/// What the chain proves to be gone is not taken for what could not be read.
+/// A record that is proven to be deleted differs from one that could not be read.
 #[test]
 fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_them() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -2342,7 +2343,7 @@ fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_t
     }
 }
 
-/// A world with two agents.
+/// A network with two agents.
 fn two_agents() -> Spec {
     let agent = |name: &str, layout: &str| {
         format!("[[agent]]\nname = \"{name}\"\nabout = \"Makes long texts short.\"\n{layout}state = \"trusted\"\n")

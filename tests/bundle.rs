@@ -1,4 +1,4 @@
-//! Evidence bundles: what is exported replays to the same conclusion, and nothing that was tampered with does.
+//! Evidence bundles: an exported bundle replays to the same conclusion, and a tampered one does not.
 
 use std::io::Write as _;
 use std::path::Path;

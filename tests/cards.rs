@@ -1,5 +1,5 @@
-//! What clresolve computes of other card systems: Orloj's cards from AgentSystem resources, over the library, the command
-//! line and the daemon, and the ledger's part of Aevum's cards.
+//! Other card systems: Orloj's cards, generated from AgentSystem resources through the library, the command line and
+//! the daemon, and the ledger part of Aevum's cards.
 
 #[path = "cards/aevum.rs"]
 mod aevum;

@@ -1,4 +1,4 @@
-//! Readings over real HTTP from the sandbox's chain, from endpoints that fail in every way known, and through CCIP-Read.
+//! Reads the sandbox's chain over HTTP, from endpoints that fail in every known way, and through CCIP-Read.
 
 #[path = "chain/batch.rs"]
 mod batch;

@@ -1,4 +1,4 @@
-//! The binary, run as a user runs it, and the form of what it prints.
+//! Runs the binary as a user does, and checks the format of its output.
 
 use std::ffi::OsStr;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! The configuration: its documentation against the program, the order of its sources, and the files that are shipped.
+//! The configuration: its documentation, the precedence of its sources, and the files that we ship.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The committed bytecode of the sandbox's contracts is what their sources compile to.
+//! Checks that the committed bytecode of the sandbox's contracts is the compiler's output for their sources.
 
 use std::fs;
 use std::path::PathBuf;

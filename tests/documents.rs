@@ -1,5 +1,5 @@
-//! The documents: their lines and links, the paths and tests that they name, and their samples, which run here as
-//! a reader would run them.
+//! Checks the documents: line lengths, links, and the paths and tests that they name. Runs their samples as a reader
+//! would.
 
 use std::collections::BTreeSet;
 use std::fs;

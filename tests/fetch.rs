@@ -1,4 +1,4 @@
-//! Both doors against real servers on loopback, honest and hostile.
+//! Outbound fetches of trusted and untrusted URLs, against honest and hostile servers on loopback.
 
 #[path = "support/disguise.rs"]
 mod disguise;

@@ -1,5 +1,5 @@
-//! Many daemons over one server: what they share, what they refuse, and what becomes of them when the server is gone,
-//! slow, full or wrong. Needs Debian's `redis-server`; where there is none the tests say that they are skipped.
+//! Several daemons with one Redis server: what they share, what they reject, and how they behave when the server is
+//! down, slow, full or faulty. Needs Debian's `redis-server`; without it the tests report that they are skipped.
 
 #[path = "fleet/changes.rs"]
 mod changes;

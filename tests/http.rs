@@ -1,4 +1,4 @@
-//! The daemon over real sockets, on the sandbox.
+//! The daemon on real sockets, with the sandbox as its network.
 
 #[cfg(unix)]
 #[path = "http/admin.rs"]

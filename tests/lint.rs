@@ -1,4 +1,4 @@
-//! `clresolve lint`, run as a publisher runs it, and the rules over the published cards of every release line.
+//! `clresolve lint` as a publisher runs it, and its rules on the published cards of every release line.
 
 use std::ffi::OsStr;
 use std::io::Write as _;

@@ -21,11 +21,11 @@ use clresolve_verdict::verdict::{Depth, Status};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// One file.
+/// One scenario file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// What the scenarios have in common.
+    /// The common topic of the scenarios.
     title: String,
     #[serde(default, rename = "agent")]
     agents: Vec<Agent>,
@@ -37,121 +37,121 @@ struct File {
     asks: Vec<Ask>,
 }
 
-/// A question and the verdict that it must get.
+/// A question and its expected verdict.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ask {
-    /// What is shown, in one sentence.
+    /// What the scenario shows, in one sentence.
     pub(crate) about: String,
-    /// Rules of the conformance checklist that it shows.
+    /// The rules of the conformance checklist that it covers.
     #[serde(default)]
     pub(crate) requirements: Vec<String>,
-    /// The name, as typed.
+    /// The name as typed by a user.
     pub(crate) name: String,
-    /// How this run differs from the defaults.
+    /// How this resolution differs from the defaults.
     #[serde(default, rename = "with")]
     pub(crate) setting: Setting,
-    /// Questions of one session share a resolver, and so its cache; they are asked in the order of the file.
+    /// Questions of one session share a resolver and its cache. They are asked in the order of the file.
     pub(crate) session: Option<String>,
-    /// Seconds after the start of the session.
+    /// Seconds since the start of the session.
     #[serde(default)]
     pub(crate) at: i64,
-    /// The state.
+    /// The expected state.
     pub(crate) state: State,
-    /// Exactly these codes, warnings too.
+    /// The exact set of codes, including warnings.
     #[serde(default)]
     pub(crate) codes: BTreeSet<Code>,
-    /// Exactly these profiles under which the state would be another.
+    /// The exact set of profiles under which the state would differ.
     #[serde(default)]
     pub(crate) near_misses: Vec<NearMiss>,
-    /// Values in the verdict, by JSON Pointer.
+    /// Expected values in the verdict, by JSON Pointer.
     #[serde(default)]
     pub(crate) evidence: BTreeMap<String, Value>,
-    /// JSON Pointers that lead to nothing or to null.
+    /// JSON Pointers whose target is missing or null.
     #[serde(default)]
     pub(crate) absent: Vec<String>,
-    /// How these steps ended.
+    /// The expected status of these steps.
     #[serde(default)]
     pub(crate) steps: BTreeMap<String, Status>,
-    /// Where the reasons of a code are, exactly and in alphabetical order.
+    /// The exact locations of the reasons with a code, in alphabetical order.
     #[serde(default)]
     pub(crate) places: BTreeMap<Code, Vec<String>>,
-    /// The exact number of requests, for each kind that is named.
+    /// The exact number of requests, for each listed kind.
     #[serde(default)]
     pub(crate) counts: BTreeMap<String, u64>,
-    /// Exactly these events for whoever watches the log.
+    /// The exact set of incidents in the log.
     pub(crate) incidents: Option<Vec<Code>>,
-    /// What the gate decides.
+    /// The expected decisions of the gate.
     #[serde(default)]
     pub(crate) gate: Vec<Decision>,
 }
 
-/// A question to the gate, and its answer.
+/// A question to the gate and the expected answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Decision {
-    /// The verb to be called.
+    /// The verb to call.
     pub(crate) verb: Option<String>,
-    /// The network to be paid on.
+    /// The network of the payment.
     pub(crate) network: Option<String>,
-    /// The code of its objection. None: it lets pass.
+    /// The code of the objection; `None` if the gate allows the request.
     pub(crate) code: Option<String>,
 }
 
-/// How a run differs from the defaults.
+/// How a resolution differs from the defaults.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Setting {
-    /// Endpoints in place of the world's own.
+    /// Endpoints that replace those of the sandbox.
     pub(crate) rpc: Vec<Rpc>,
-    /// Gateways in place of the world's one.
+    /// Gateways that replace the one of the sandbox.
     pub(crate) gateways: Vec<GatewayManners>,
-    /// Another profile.
+    /// The profile, if not the default one.
     pub(crate) profile: Option<String>,
-    /// Another depth.
+    /// The depth, if not the default one.
     pub(crate) depth: Option<Depth>,
-    /// The manifest of the commercial schemas has no CID of them, as the published one.
+    /// The manifest of the commercial schemas contains no CIDs, like the published one.
     pub(crate) commercial_without_cid: bool,
-    /// Another block.
+    /// The block, if not the default one.
     #[serde(deserialize_with = "block")]
     pub(crate) block: Option<BlockSelector>,
-    /// Both sources must answer.
+    /// Whether both sources must answer.
     pub(crate) require_all_sources: bool,
     /// Owners whose commons cards are accepted.
     pub(crate) allowed_publishers: Vec<String>,
-    /// Whether CCIP-Read gateways may be asked.
+    /// Whether CCIP-Read gateways may be asked, if not the default.
     pub(crate) ccip_read: Option<bool>,
-    /// A memory, which holds these sightings by name.
+    /// A memory with these observations, by name.
     pub(crate) memory: Option<BTreeMap<String, Vec<Seen>>>,
-    /// Another process holds the memory's file.
+    /// Whether another process holds the memory's file.
     pub(crate) memory_in_use: bool,
-    /// For how many blocks a record must not have changed.
+    /// The number of blocks for which a record must be unchanged.
     pub(crate) record_rest: Option<u64>,
-    /// Warnings on which the gate refuses, other than the default ones.
+    /// Warnings on which the gate refuses, if not the default ones.
     pub(crate) deny: Option<Vec<Code>>,
-    /// For which verbs the gate lets pass.
+    /// The verbs that the gate allows.
     pub(crate) gate_verbs: GateVerbs,
-    /// Another demand on the endpoints.
+    /// The demanded proof, if not the default one.
     #[serde(deserialize_with = "proof")]
     pub(crate) proof: Option<ProofDemand>,
     /// How many operators must agree.
     pub(crate) quorum: Option<usize>,
-    /// Another time limit.
+    /// The time limit, if not the default one.
     #[serde(deserialize_with = "duration")]
     pub(crate) timeout: Option<Duration>,
 }
 
-/// What an earlier run saw of a name.
+/// An observation of a name by an earlier resolution.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seen {
-    /// Height of the block.
+    /// The block number.
     pub(crate) block: u64,
     /// The card's version.
     pub(crate) version: String,
-    /// Text whose digest is that of the card.
+    /// A text whose digest is the digest of the card.
     pub(crate) card: String,
-    /// Members of the card that later ones are held against.
+    /// Members of the card that later cards are compared with.
     pub(crate) edition: Option<Value>,
     /// Values of records, by key.
     #[serde(default)]
