@@ -1,7 +1,7 @@
 //! Payment challenges and credentials of protocols other than x402.
 //!
-//! A seller can demand a payment by x402 and by another protocol in one reply. Who decides judges the x402 terms alone, so
-//! a client must never see the other demand.
+//! One response can demand payment through x402 and through another protocol. clresolve judges only the x402 terms, so
+//! the payment client must never see the other demand.
 
 use std::ops::Range;
 
@@ -19,13 +19,14 @@ const CHALLENGE_HEADERS: [HeaderName; 2] = [WWW_AUTHENTICATE, PROXY_AUTHENTICATE
 const CREDENTIAL_HEADERS: [HeaderName; 3] =
     [AUTHORIZATION, PROXY_AUTHORIZATION, HeaderName::from_static("payment-authorization")];
 
-/// The member of a body over MCP in which they send them.
+/// The member of an MCP request body in which the published clients send credentials.
 const CREDENTIAL_MEMBER: &[u8] = b"org.paymentauth/credential";
 
-/// Shortest credential that is recognized in any other header, in bytes: a seller can name the header in its challenge.
+/// Minimum length in bytes of a credential in any other header. Other headers are searched because a challenge can name
+/// the header to use.
 const CREDENTIAL_BYTES: usize = 32;
 
-/// Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
+/// Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
 const MAX_CHALLENGES_BYTES: usize = 16 * 1024;
 
 /// Whether a request carries a credential of another payment protocol.
@@ -33,7 +34,7 @@ pub(crate) fn carries_credentials(headers: &HeaderMap) -> bool {
     headers.iter().any(|(name, value)| is_credential(name, value.as_bytes()))
 }
 
-/// Whether the body of a request carries such a credential. A stream is not read ahead.
+/// Whether the body of a request carries such a credential. A streamed body is not inspected.
 pub(crate) fn body_carries_credential(request: &Request) -> bool {
     let body = request.body().and_then(Body::as_bytes).unwrap_or_default();
     body.windows(CREDENTIAL_MEMBER.len()).any(|text| text == CREDENTIAL_MEMBER)
@@ -53,7 +54,7 @@ fn is_credential(name: &HeaderName, value: &[u8]) -> bool {
     })
 }
 
-/// Removes the payment challenges of other protocols from the headers of a reply.
+/// Removes the payment challenges of other protocols from the headers of a response.
 pub(crate) fn remove_challenges(headers: &mut HeaderMap) {
     for name in CHALLENGE_HEADERS {
         let values: Vec<HeaderValue> = headers.get_all(&name).iter().cloned().collect();
@@ -62,15 +63,15 @@ pub(crate) fn remove_challenges(headers: &mut HeaderMap) {
             continue;
         }
         headers.remove(&name);
-        // What was cut out of a value that is valid is valid, too.
+        // Removing parts of a valid header value leaves a valid value.
         for value in kept.iter().filter(|kept| !kept.is_empty()).filter_map(|kept| HeaderValue::from_bytes(kept).ok()) {
             headers.append(name.clone(), value);
         }
     }
 }
 
-/// A value without its payment challenges. A value that is ambiguous and mentions such a scheme is removed whole (the
-/// result is empty); a value without such a challenge is returned unchanged.
+/// Removes the payment challenges from a value. An ambiguous value that mentions a payment scheme is removed completely
+/// (the result is empty). A value without a payment challenge is returned unchanged.
 fn without_payments(value: &[u8]) -> Vec<u8> {
     if mentions(value).next().is_none() {
         return value.to_vec();
@@ -83,7 +84,7 @@ fn without_payments(value: &[u8]) -> Vec<u8> {
     if is_lookalike(&kept) { Vec::new() } else { kept }
 }
 
-/// Whether a client which searches for a challenge takes this text for one, also within a quoted string: a scheme, a gap,
+/// Whether a client that searches for challenges would find one in this text, even in a quoted string: a scheme, a gap,
 /// and a name with a value.
 fn is_lookalike(text: &[u8]) -> bool {
     mentions(text).any(|end| {
@@ -94,12 +95,12 @@ fn is_lookalike(text: &[u8]) -> bool {
     })
 }
 
-/// Where each mention of a scheme ends.
+/// The end of each mention of a scheme.
 fn mentions(text: &[u8]) -> impl Iterator<Item = usize> {
     (0..text.len()).filter_map(|at| scheme_at(text, at))
 }
 
-/// Where the scheme that begins here ends, in any case.
+/// The end of the scheme at this position, compared without regard to case.
 fn scheme_at(text: &[u8], at: usize) -> Option<usize> {
     let ends = SCHEMES.iter().map(|scheme| (scheme, at + scheme.len()));
     let found = |&(scheme, end): &(&&str, usize)| {
@@ -113,7 +114,7 @@ struct Challenge {
     whole: Range<usize>,
 }
 
-/// The challenges of a value by RFC 9110, sections 11.2 and 11.3; `None` where it does not follow the grammar.
+/// Parses the challenges of a value (RFC 9110, sections 11.2 and 11.3). `None` if it does not follow the grammar.
 fn parsed(value: &[u8]) -> Option<Vec<Challenge>> {
     let mut challenges: Vec<Challenge> = Vec::new();
     let mut at = skip(value, 0, is_separator);
@@ -139,12 +140,12 @@ fn parsed(value: &[u8]) -> Option<Vec<Challenge>> {
     Some(challenges)
 }
 
-/// Where the token that begins here ends.
+/// The end of the token at this position.
 fn token(value: &[u8], at: usize) -> Option<usize> {
     Some(skip(value, at, is_token)).filter(|&end| end > at)
 }
 
-/// Where the parameter that begins here ends.
+/// The end of the parameter at this position.
 fn parameter(value: &[u8], at: usize) -> Option<usize> {
     let equals = skip(value, token(value, at)?, is_blank);
     if value.get(equals) != Some(&b'=') {
@@ -174,7 +175,7 @@ fn token68(value: &[u8], at: usize) -> Option<usize> {
     Some(skip(value, end, |byte| byte == b'=')).filter(|_| end > at)
 }
 
-/// The first place from here on of a byte that is not one of these.
+/// The first position from `from` whose byte does not satisfy `is_one`.
 fn skip(text: &[u8], from: usize, is_one: impl Fn(u8) -> bool) -> usize {
     text[from..].iter().position(|&byte| !is_one(byte)).map_or(text.len(), |count| from + count)
 }
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
     use crate::paid::latin1;
 
-    /// The values that all four guards are tested with.
+    /// The test values that all four guards share.
     #[derive(Deserialize)]
     struct Cases {
         challenges: Vec<(String, String)>,
@@ -229,7 +230,7 @@ mod tests {
         serde_json::from_str(include_str!("../../testing/challenges.json")).expect("the cases")
     }
 
-    /// Each character as a byte, as in all of HTTP's headers.
+    /// Each character as one byte, as in every HTTP header.
     fn bytes(text: &str) -> Vec<u8> {
         text.chars().map(|one| u8::try_from(u32::from(one)).expect("latin-1")).collect()
     }

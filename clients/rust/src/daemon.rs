@@ -1,7 +1,7 @@
-//! The daemon as the guard sees it: three questions, and answers that are believed only where they are whole.
+//! The client of the daemon: three kinds of requests, whose responses are only accepted if they are complete.
 //!
-//! The guard has connections of its own to the daemon: no proxy of the environment, no redirect, a time limit for the
-//! whole answer. Every other end than an answer is a refusal.
+//! The guard uses its own connections to the daemon: without the environment's proxy, without redirects, and with a
+//! time limit for the whole response. Anything but a valid response is a refusal.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
@@ -20,16 +20,16 @@ use crate::decision::{Decision, MAX_ANSWER_BYTES, Written};
 use crate::guard::{Allowed, Decides, Payable, Reply};
 use crate::refusal::{Refusal, Why};
 
-/// How long an answer may take, unless the configuration says otherwise.
+/// Default time limit of a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The gate says this when it needs longer than its own deadline. The run goes on, and a later question is answered.
+/// The gate's code when it exceeds its deadline. The resolution continues, and a later request gets its result.
 const TOO_SLOW: &str = "deadline-passed";
 
-/// The time between two such questions.
+/// The delay before the gate is asked again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// The daemon, and about whom it is asked.
+/// The daemon, and the agent and verb in question.
 #[derive(Debug)]
 pub struct Daemon {
     client: Client,
@@ -41,40 +41,40 @@ pub struct Daemon {
     signer: Option<Signer>,
 }
 
-/// Whom to ask, and about whom.
+/// The daemon's address, and the agent and verb in question.
 #[derive(Debug)]
 pub struct Config {
-    /// Where the daemon is: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock` (on Unix), or an https URL. Plain http to
-    /// another machine is refused without `signer`.
+    /// The daemon's URL: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock` (on Unix), or an https URL. Plain http to
+    /// another machine requires `signer`.
     pub daemon: String,
-    /// The agent's ENS name in its normal form.
+    /// The agent's ENS name in normal form.
     pub agent: String,
-    /// The verb that is paid for.
+    /// The verb to pay for.
     pub verb: String,
-    /// Limits that are tighter than the daemon's, as `POST /v1/decisions` takes them.
+    /// Limits that are stricter than the daemon's, in the format of `POST /v1/decisions`.
     pub limits: Option<Map<String, Value>>,
-    /// How long each answer of the daemon may take.
+    /// Time limit of each response of the daemon.
     pub timeout: Duration,
-    /// A certificate to trust for an https daemon beside those of the platform.
+    /// A certificate to trust for an https daemon in addition to those of the platform.
     pub ca: Option<Certificate>,
-    /// With it every decision must be signed by one of its keys.
+    /// If set, every decision must be signed with one of these keys.
     pub signer: Option<Signer>,
 }
 
 impl Config {
-    /// The daemon there, about this agent and verb: 5 s for an answer, no further limits.
+    /// A daemon at this URL, for this agent and verb: with a time limit of 5 s and no further limits.
     pub fn new(daemon: impl Into<String>, agent: impl Into<String>, verb: impl Into<String>) -> Self {
         let (daemon, agent, verb) = (daemon.into(), agent.into(), verb.into());
         Self { daemon, agent, verb, limits: None, timeout: TIMEOUT, ca: None, signer: None }
     }
 }
 
-/// Who signs decisions.
+/// The expected signer of decisions.
 pub struct Signer {
     /// `sign.issuer` of the daemon's configuration.
     pub issuer: String,
-    /// The trusted keys, as `/.well-known/jwks.json` of the daemon has them ([`TrustedKeys::from_jwks`]). Hand them over
-    /// by a way that you trust.
+    /// The trusted keys, in the format of the daemon's `/.well-known/jwks.json` ([`TrustedKeys::from_jwks`]). Obtain
+    /// them over a channel that you trust.
     pub keys: TrustedKeys,
 }
 
@@ -84,17 +84,18 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// Why a configuration cannot be made safe.
+/// Why a configuration is unsafe or unusable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The client cannot be built.
     #[error("the client for the daemon cannot be built: {0}")]
     Client(#[from] reqwest::Error),
-    /// It has more than an origin and a path, or none.
+    /// The URL has no origin, or more than an origin and a path.
     #[error("daemon: an http, https or unix URL of origin and path alone")]
     Daemon,
-    /// Over a network somebody could change its answers.
+    /// The daemon is on another machine without https or signatures, so that somebody on the network could change its
+    /// responses.
     #[error("daemon: not on this machine, so it takes https, or the signer of its decisions")]
     Exposed,
     /// Agent or verb is empty.
@@ -103,10 +104,10 @@ pub enum ConfigError {
 }
 
 impl Daemon {
-    /// The daemon of this configuration.
+    /// A client for the daemon of this configuration.
     ///
     /// # Errors
-    /// When the configuration cannot be made safe.
+    /// If the configuration is unsafe or unusable.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         let Config { daemon, agent: name, verb, limits, timeout, ca, signer } = config;
         if name.is_empty() || verb.is_empty() {
@@ -197,13 +198,13 @@ impl Decides for Daemon {
         if decision.abort {
             return Err(Refusal::new(Why::PaymentDenied, decision.codes));
         }
-        // An allowance for another entry does not count for this one.
+        // A decision that allows another entry does not allow this one.
         let is_about_it = matches!(decision.passing[..], [Payable { entry: passing, .. }] if passing == entry);
         if is_about_it { Ok(decision.document) } else { Err(unavailable()) }
     }
 }
 
-/// What the daemon said; `code` is the gate's reason.
+/// The daemon's response; `code` is the gate's reason.
 struct Answer {
     status: StatusCode,
     code: String,
@@ -227,17 +228,17 @@ fn unavailable() -> Refusal {
     Refusal::of_kind(Why::Unavailable)
 }
 
-/// How the daemon is reached.
+/// The address of the daemon.
 struct Address {
     base: Url,
-    /// The path of a Unix socket, over which every question goes then.
+    /// The path of the Unix socket, if one is used for every request.
     #[cfg(unix)]
     socket: Option<String>,
 }
 
 impl Address {
-    /// Over a network nobody may change the daemon's answers unseen: https, or signed decisions. A Unix socket has one
-    /// spelling, `unix:` and a path from the root.
+    /// Ensures that nobody on the network can change the daemon's responses unnoticed: requires https or signed
+    /// decisions for another machine. A Unix socket is written as `unix:` and an absolute path.
     fn of(daemon: &str, is_signed: bool) -> Result<Self, ConfigError> {
         #[cfg(unix)]
         if let Some(path) = daemon.strip_prefix("unix:").filter(|path| path.starts_with('/')) {
@@ -264,7 +265,7 @@ impl Address {
     }
 }
 
-/// Whether a host of a parsed URL, which has one spelling for each address, is this machine.
+/// Whether the host of a parsed URL is this machine. Parsing normalizes the spelling of addresses.
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host == "[::1]" || host.parse::<std::net::Ipv4Addr>().is_ok_and(|four| four.is_loopback())
 }

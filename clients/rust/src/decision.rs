@@ -1,5 +1,5 @@
-//! Reads a decision, signed or not: every member that the guard relies on has the one form that it can have, or the
-//! whole is refused.
+//! Reads a signed or unsigned decision. Every member that the guard relies on must have its only valid form; otherwise
+//! the whole decision is rejected.
 
 use std::time::SystemTime;
 
@@ -13,36 +13,36 @@ use serde_json::Value;
 
 use crate::guard::Payable;
 
-/// Longest answer, in bytes. A decision on 32 entries has some 10 KiB.
+/// Maximum size of a response, in bytes. A decision on 32 entries has about 10 KiB.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
 
 const SCHEMA: &str = "clresolve.decision/1";
 
-/// A signed decision.
+/// The JWS type of a signed decision.
 const KIND: Kind = Kind { typ: "clresolve-decision+jwt", max_bytes: MAX_ANSWER_BYTES };
 
-/// Seconds by which the clocks of signer and guard may differ.
+/// Maximum clock difference between signer and guard, in seconds.
 const SKEW: i64 = 30;
 
-/// Longest time from `iat` to `exp`, in seconds.
+/// Maximum time from `iat` to `exp`, in seconds.
 const MAX_LIFETIME: i64 = 3600;
 
-/// Most entries of a reply, as the daemon reads them.
+/// Maximum number of entries of a 402 response, as in the daemon.
 const MAX_ENTRIES: usize = 32;
 
-/// What the guard relies on.
+/// The parts of a decision that the guard relies on.
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) abort: bool,
     pub(crate) codes: Vec<String>,
-    /// The entries that pass.
+    /// The entries that may be paid.
     pub(crate) passing: Vec<Payable>,
     pub(crate) until: Option<SystemTime>,
-    /// As it was written.
+    /// The original document.
     pub(crate) document: Value,
 }
 
-/// As it is written.
+/// A decision in its JSON form.
 #[derive(Deserialize)]
 pub(crate) struct Written {
     schema: String,
@@ -53,7 +53,7 @@ pub(crate) struct Written {
     codes: Vec<String>,
     entries: Vec<Entry>,
     valid_until: Option<String>,
-    /// The whole of it.
+    /// The original document.
     #[serde(skip)]
     document: Value,
 }
@@ -75,7 +75,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The entry with its own end, else that of the decision.
+    /// The entry with its own expiry or, without one, that of the decision.
     fn payable(self, shared: Option<SystemTime>) -> Option<Payable> {
         let until = match self.valid_until {
             Some(own) => time(&own)?,
@@ -85,19 +85,19 @@ impl Entry {
     }
 }
 
-/// A member that may be missing, and is no null where it is there.
+/// Reads a member that may be missing but not null.
 fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
     String::deserialize(d).map(Some)
 }
 
-/// A time as the daemon writes it.
+/// Parses a time in the daemon's format.
 fn time(text: &str) -> Option<SystemTime> {
     let time: Timestamp = text.ends_with('Z').then(|| text.parse().ok()).flatten()?;
     Some(time.into())
 }
 
 impl Written {
-    /// The decision in an answer that is not signed.
+    /// Reads the decision in an unsigned response.
     pub(crate) fn plain(text: &[u8]) -> Option<Self> {
         Self::of(read(text)?)
     }
@@ -107,11 +107,11 @@ impl Written {
         Some(Self { document, ..written })
     }
 
-    /// The decision in a JWS that the signer made for the question with the body `asked`, and that holds now.
+    /// Reads the decision in a JWS, if the signer made it for the request body `asked` and it has not expired.
     pub(crate) fn signed(text: &[u8], issuer: &str, keys: &TrustedKeys, asked: &[u8], now: Timestamp) -> Option<Self> {
         let (payload, _) = verify_compact(std::str::from_utf8(text).ok()?, keys, &KIND).ok()?;
         let Claims { iss, iat, exp, request, decision } = read(&payload)?;
-        // Without the digest an answer to another question, about other terms, would pass.
+        // Without the digest, the answer to another request, about other terms, would be accepted.
         let is_answer = iss == issuer && request == Digest::of(asked).to_string();
         let lives = exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds));
         let now = now.as_second();
@@ -121,7 +121,7 @@ impl Written {
 
     /// The decision, if it is about this agent and verb.
     pub(crate) fn about(self, name: &str, verb: &str) -> Option<Decision> {
-        // What is not allowed aborts, and what does not abort is allowed.
+        // `abort` must be set exactly if the decision is not `allow`.
         let is_sound = self.schema == SCHEMA && self.abort == (self.decision != Outcome::Allow);
         if !is_sound || self.name != name || self.verb != verb {
             return None;
@@ -150,7 +150,7 @@ struct Claims {
     decision: Value,
 }
 
-/// Reads strict JSON: no member stands there twice.
+/// Parses strict JSON: duplicate members are rejected.
 fn read<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
     let limits = Limits { bytes: MAX_ANSWER_BYTES, ..Limits::DOCUMENT };
     serde_json::from_value(parse(text, limits).ok()?).ok()

@@ -1,4 +1,4 @@
-//! The rules of the guard.
+//! The guard's rules.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,19 +16,20 @@ use crate::paid::{Hook, Leaving, Paid, latin1};
 use crate::refusal::{Refusal, Why};
 use crate::waiting::{Decision, Waiting};
 
-/// Longest 402 reply, in bytes: the daemon refuses a longer one.
+/// Maximum size of a 402 response, in bytes. The daemon rejects larger ones.
 const MAX_REPLY_BYTES: usize = 64 * 1024;
 
-/// Longest time in which the body of a 402 is read.
+/// Time limit for reading the body of a 402 response.
 const MAX_READ_TIME: Duration = Duration::from_secs(10);
 
-/// Most questions about one payment header: a reply has at most 32 entries, and most have one or two.
+/// Maximum number of requests about one payment header. A 402 response has at most 32 entries, and most have one or
+/// two.
 const MAX_QUESTIONS: usize = 32;
 
 /// The headers that carry a payment, in x402 versions 2 and 1.
 const PAYMENT_HEADERS: [&str; 2] = ["payment-signature", "x-payment"];
 
-/// Who decides about payments to one agent for one verb: the daemon, or a resolver in this process.
+/// The source of decisions about payments to one agent for one verb: the daemon, or a resolver in this process.
 #[async_trait]
 pub trait Decides: Send + Sync + 'static {
     /// Whether the agent may be called.
@@ -37,36 +38,36 @@ pub trait Decides: Send + Sync + 'static {
     /// [`Why::Denied`] or [`Why::Unavailable`].
     async fn gate(&self) -> Result<(), Refusal>;
 
-    /// Which entries of a reply may be paid.
+    /// Decides which entries of a 402 response may be paid.
     ///
     /// # Errors
-    /// [`Why::Denied`], where none may be, or [`Why::Unavailable`].
+    /// [`Why::Denied`] if none may be paid, or [`Why::Unavailable`].
     async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal>;
 
-    /// The decision that what is signed in the payment header is what is allowed for the entry at this place.
+    /// Confirms that the signed payment matches what is allowed for this entry, and returns the decision.
     ///
     /// # Errors
     /// [`Why::PaymentDenied`] or [`Why::Unavailable`].
     async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal>;
 }
 
-/// A 402 as it came from a seller, without the payment challenges of other protocols.
+/// A seller's 402 response, without the payment challenges of other protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The URL that answered.
     pub url: Url,
-    /// Its headers in the order in which they came; one that came twice stands there twice. A byte is a character.
+    /// The headers in their original order, including duplicates. Each byte is one character.
     pub headers: Vec<(String, String)>,
-    /// Its body, of at most 64 KiB.
+    /// The body, of at most 64 KiB.
     pub body: Vec<u8>,
 }
 
 /// An entry that may be paid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payable {
-    /// Its place in the reply, from 0.
+    /// The position in the 402 response, counted from 0.
     pub entry: usize,
-    /// Until when it may be paid.
+    /// When the permission expires.
     pub until: SystemTime,
 }
 
@@ -76,12 +77,12 @@ impl Payable {
     }
 }
 
-/// The entries of a reply that may be paid, of which there is one at least.
+/// The entries of a 402 response that may be paid; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed(Vec<Payable>);
 
 impl Allowed {
-    /// The entries of a reply; `None` for an empty list.
+    /// Returns `None` for an empty list.
     pub fn new(entries: Vec<Payable>) -> Option<Self> {
         (!entries.is_empty()).then_some(Self(entries))
     }
@@ -92,11 +93,11 @@ impl Allowed {
     }
 }
 
-/// Asks before a request leaves, and lets a payment out only for terms that were allowed.
+/// Asks before a request is sent, and only sends payments for terms that were allowed.
 ///
-/// It is for the agent and verb of what decides. As a middleware it is the last one: it sends by its own client, which
-/// follows no redirect, and never calls a next one. A refusal is a [`Refusal`] within
-/// [`reqwest_middleware::Error::Middleware`]; [`Refusal::of`] finds it.
+/// A guard serves one agent and verb. As a middleware it must be the last one: it sends requests with its own client,
+/// which follows no redirects, and never calls the next middleware. A refusal is a [`Refusal`] in
+/// [`reqwest_middleware::Error::Middleware`]; [`Refusal::of`] extracts it.
 #[derive(Debug)]
 pub struct Guard<D> {
     client: reqwest::Client,
@@ -106,23 +107,23 @@ pub struct Guard<D> {
 }
 
 impl<D: Decides> Guard<D> {
-    /// A guard that sends what may leave with the client that `sellers` builds, without following redirects.
+    /// A guard that sends permitted requests with the client that `sellers` builds, without following redirects.
     ///
     /// # Errors
-    /// When the client cannot be built.
+    /// If the client cannot be built.
     pub fn new(decides: D, sellers: reqwest::ClientBuilder) -> reqwest::Result<Self> {
         let client = sellers.redirect(Policy::none()).build()?;
         Ok(Self { client, decides, on_paid: None, waiting: Waiting::default() })
     }
 
-    /// The same guard, which hands out what is to be kept of each payment that left, before its reply is handed on. A
-    /// panic of this function is dropped, so that no paid reply is lost.
+    /// Calls `hook` with the record of each payment that was sent, before its response is returned. A panic of `hook`
+    /// is ignored, so that no paid response is lost.
     #[must_use]
     pub fn on_paid(self, hook: impl Fn(&Paid) + Send + Sync + 'static) -> Self {
         Self { on_paid: Some(Hook(Box::new(hook))), ..self }
     }
 
-    /// The client that pays by `payments`, an `X402Client`, with the guard beneath it.
+    /// A client that pays with `payments`, an `X402Client`, on top of the guard.
     pub fn beneath(self, payments: impl Middleware) -> ClientWithMiddleware {
         ClientBuilder::new(self.client.clone()).with(payments).with(self).build()
     }
@@ -138,7 +139,7 @@ impl<D: Decides> Guard<D> {
         }
     }
 
-    /// A request without a payment: the gate first, and of a 402 the terms.
+    /// Sends a request without a payment: asks the gate first and, after a 402 response, for a decision on its terms.
     async fn browse(&self, request: Request) -> reqwest_middleware::Result<Response> {
         self.decides.gate().await?;
         let url = asked(request.url());
@@ -156,7 +157,7 @@ impl<D: Decides> Guard<D> {
         Ok(response)
     }
 
-    /// A request with a payment: only for a decision that waits, and only once for it.
+    /// Sends a request with a payment, only if a pending decision allows it. Each decision is used once.
     async fn pay(&self, request: Request, payment: &str) -> reqwest_middleware::Result<Response> {
         let questions = self.waiting.questions(&asked(request.url()));
         let mut refusal = Refusal::of_kind(Why::NoDecision);
@@ -195,13 +196,13 @@ fn payments_in(request: &Request) -> Vec<String> {
     values.map(|value| latin1(value.as_bytes())).collect()
 }
 
-/// Whether clients follow a status.
+/// Whether clients follow this status as a redirect.
 fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-/// The reply to a payment, without the payment challenges of other protocols. A redirect leads nowhere, else a client above
-/// the guard would buy again.
+/// The response to a payment, without the payment challenges of other protocols. Redirects are disarmed; otherwise a
+/// client above the guard would pay again.
 fn after_payment(mut response: Response) -> Response {
     remove_challenges(response.headers_mut());
     if is_redirect(response.status()) {
@@ -212,17 +213,17 @@ fn after_payment(mut response: Response) -> Response {
     response
 }
 
-/// The URL as it is asked: without what is not sent.
+/// The URL without the parts that are never sent.
 fn asked(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_fragment(None);
-    // Only a URL that cannot have any refuses this.
+    // Only fails for a URL that cannot have a user.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
     url
 }
 
-/// Reads a 402: the reply to hand on, and what is asked about it. A client that is built to decode bodies undoes one coding,
-/// piece by piece as the body is read, and removes `Content-Encoding` then.
+/// Reads a 402 response. Returns the response for the caller, and the question for the daemon. A client that decodes
+/// bodies undoes one content coding while the body is read, and removes `Content-Encoding`.
 async fn read(mut response: Response, url: Url) -> Result<(Response, Reply), Refusal> {
     let unreadable = || Refusal::of_kind(Why::Unreadable);
     let codings = response.headers().get_all(CONTENT_ENCODING).iter();

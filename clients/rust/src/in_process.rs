@@ -1,4 +1,4 @@
-//! A resolver in this process: the same three questions, and no daemon.
+//! Decides with a resolver in this process instead of a daemon.
 
 use async_trait::async_trait;
 use clresolve::Resolver;
@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::guard::{Allowed, Decides, Payable, Reply};
 use crate::refusal::{Refusal, Why};
 
-/// A resolver in this process, and about whom it is asked. Gate and limits are those of its configuration.
+/// A resolver in this process, and the agent and verb in question. The resolver's configuration determines gate and
+/// limits.
 #[derive(Clone)]
 pub struct InProcess {
     resolver: Resolver,
@@ -22,12 +23,12 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    /// The resolver, about the agent with this ENS name and the verb that is paid for.
+    /// The resolver, for the agent with this ENS name and the verb to pay for.
     pub fn new(resolver: Resolver, agent: impl Into<String>, verb: impl Into<String>) -> Self {
         Self { resolver, name: agent.into(), verb: verb.into(), limits: CallerLimits::default() }
     }
 
-    /// The same, under limits that are tighter than those of the configuration.
+    /// Applies limits that are stricter than those of the configuration.
     #[must_use]
     pub fn tightened(self, limits: CallerLimits) -> Self {
         Self { limits, ..self }

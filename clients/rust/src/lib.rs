@@ -1,9 +1,8 @@
-//! A guard below an x402 payment client: no payment leaves that clresolve did not allow.
+//! A guard for x402 payment clients: it only sends payments that clresolve allowed.
 //!
-//! [`Guard`] is a middleware that stands between the payment client and the network, and is the last one: it sends by
-//! itself. There every request, every reply and the signed payment are seen as they go over the wire. The guard asks
-//! [`Decides`] about each of them. It reads no payment terms itself: what the seller sent is handed on as it came,
-//! without the payment challenges of other protocols.
+//! [`Guard`] is the last middleware between the payment client and the network, so it sees every request, response and
+//! signed payment exactly as transmitted. It asks [`Decides`] about each of them. It never interprets payment terms: it
+//! forwards the seller's response unchanged, except for the payment challenges of other protocols, which it removes.
 //!
 //! ```no_run
 //! # fn example(payments: impl reqwest_middleware::Middleware) -> Result<(), Box<dyn std::error::Error>> {
@@ -15,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! With the feature `resolver`, `InProcess` decides in this process, in place of a [`Daemon`].
+//! With the feature `resolver`, `InProcess` decides in this process instead of a [`Daemon`].
 
 mod challenges;
 mod daemon;

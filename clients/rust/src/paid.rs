@@ -1,4 +1,4 @@
-//! What is handed out of each payment that left.
+//! The record of each payment that was sent.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,24 +7,25 @@ use http::HeaderMap;
 use reqwest::Url;
 use serde_json::Value;
 
-/// The headers of a reply that name the settlement, in x402 versions 2 and 1.
+/// The response headers that name the settlement, in x402 versions 2 and 1.
 const SETTLEMENT_HEADERS: [&str; 2] = ["payment-response", "x-payment-response"];
 
-/// What is to be kept of a payment that left, for `clresolve receipt verify`.
+/// The record of a payment that was sent, for `clresolve receipt verify`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Paid {
     /// The URL that was paid for.
     pub url: Url,
-    /// The decision that let the payment leave, as it was written: `--decision`.
+    /// The decision that allowed the payment, in its original form: `--decision`.
     pub decision: Value,
     /// The payment header: `--payment`.
     pub payment: String,
-    /// The reply's `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`: `--settlement`. `None`: there was none, or no reply.
+    /// `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE` of the response: `--settlement`. `None` if there was no such header
+    /// or no response.
     pub settlement: Option<String>,
 }
 
-/// The program's function that takes it.
+/// The caller's function that receives the record.
 pub(crate) struct Hook(pub(crate) Box<dyn Fn(&Paid) + Send + Sync>);
 
 impl fmt::Debug for Hook {
@@ -33,15 +34,15 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// A payment that leaves. Its end hands out what is to be kept of it: with the reply, or without one where none came or
-/// nobody waits for it any longer, since the seller may have the payment all the same.
+/// A payment in progress. On drop, it passes its record to the hook, even if no response came or nobody waits for it
+/// any more, since the seller may have received the payment.
 pub(crate) struct Leaving<'a> {
     pub(crate) hook: Option<&'a Hook>,
     pub(crate) paid: Paid,
 }
 
 impl Leaving<'_> {
-    /// The reply came, with these headers. The values of one that is there twice are joined.
+    /// Records the headers of the response. Duplicate headers are joined.
     pub(crate) fn answered(mut self, headers: &HeaderMap) {
         let values = |name| {
             let values: Vec<_> = headers.get_all(name).iter().map(|value| latin1(value.as_bytes())).collect();
@@ -54,12 +55,12 @@ impl Leaving<'_> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         let Some(Hook(hook)) = self.hook else { return };
-        // Whatever the program does with it: a reply that was paid for is not lost.
+        // A panic of the hook must not lose a paid response.
         let _ = catch_unwind(AssertUnwindSafe(|| hook(&self.paid)));
     }
 }
 
-/// Each byte as a character, as in all of HTTP's headers.
+/// Each byte as one character, as in every HTTP header.
 pub(crate) fn latin1(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }

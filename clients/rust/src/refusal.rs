@@ -1,14 +1,14 @@
-//! Why a request, or a payment, did not leave.
+//! Why a request or a payment was not sent.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Longest code of the daemon.
+/// Maximum length of a code.
 const MAX_CODE_LENGTH: usize = 64;
 
-/// The guard refused: nothing was paid. Its source is the local error behind it, where there is one; the text of that is in
-/// no message. Two refusals are equal where they give the same reasons.
+/// The guard refused, and nothing was paid. `source` is the local error that caused it, if any; no message contains its
+/// text. Refusals are equal if they have the same reasons.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     why: Why,
@@ -24,30 +24,30 @@ impl PartialEq for Refusal {
 
 impl Eq for Refusal {}
 
-/// What it was.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Why {
     /// clresolve denies the agent, or every entry of its terms.
     Denied,
-    /// clresolve did not answer, not in time, or not with what can be relied on.
+    /// clresolve did not answer in time, or its answer is not reliable.
     Unavailable,
-    /// The seller sends us to another URL.
+    /// The seller redirects to another URL.
     Redirected,
-    /// The 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded.
+    /// The 402 response is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded.
     Unreadable,
-    /// A payment for which no decision waits at this URL: none was made, it is over, or it was used.
+    /// No pending decision allows a payment at this URL: none was made, it has expired, or it was used.
     NoDecision,
-    /// More than one payment in one request.
+    /// The request contains more than one payment.
     TwoPayments,
-    /// What is signed is not what was allowed.
+    /// The signed payment differs from what was allowed.
     PaymentDenied,
     /// The request carries a credential of another payment protocol: Payment, L402 or LSAT.
     OtherProtocol,
 }
 
 impl Refusal {
-    /// A refusal for this reason, with the codes of who decided. What is not written as a code is left out: nothing else
-    /// that came from elsewhere gets into a message.
+    /// A refusal of this kind, with the codes of the decision. Texts that do not have the form of a code are dropped,
+    /// so that messages contain no other foreign text.
     pub fn new(why: Why, codes: impl IntoIterator<Item = String>) -> Self {
         Self { why, codes: codes.into_iter().filter(|code| is_code(code)).collect(), cause: None }
     }
@@ -60,7 +60,7 @@ impl Refusal {
         Self { cause: Some(Arc::new(error)), ..self }
     }
 
-    /// The refusal in an error of a client with a guard.
+    /// Extracts the refusal from an error of a client with a guard.
     pub fn of(error: &reqwest_middleware::Error) -> Option<&Self> {
         match error {
             reqwest_middleware::Error::Middleware(error) => error.downcast_ref(),
@@ -68,12 +68,12 @@ impl Refusal {
         }
     }
 
-    /// What it was.
+    /// The kind of the refusal.
     pub const fn why(&self) -> Why {
         self.why
     }
 
-    /// The reasons of who decided; `clresolve explain CODE` explains them.
+    /// The codes of the decision. `clresolve explain CODE` explains them.
     pub fn codes(&self) -> &[String] {
         &self.codes
     }

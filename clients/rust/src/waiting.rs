@@ -1,4 +1,4 @@
-//! The decisions that wait for their payment.
+//! The decisions whose payments are still pending.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -7,17 +7,17 @@ use reqwest::Url;
 
 use crate::guard::{Allowed, Payable, Reply};
 
-/// Most of them, of some 100 KiB each at most. Beyond it the oldest are forgotten.
+/// Maximum number of pending decisions, each of at most about 100 KiB. Beyond it, the oldest are dropped.
 const MAX_WAITING: usize = 256;
 
-/// What was allowed of a reply.
+/// The entries of a 402 response that may be paid.
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) reply: Reply,
     pub(crate) allowed: Allowed,
 }
 
-/// The newest stands last. What is over is forgotten at each look.
+/// Pending decisions, the newest last. Each access drops expired ones.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     list: Mutex<Vec<Arc<Decision>>>,
@@ -39,7 +39,7 @@ impl Waiting {
         }
     }
 
-    /// Those for a URL, the newest first, each with each of its entries that may still be paid.
+    /// The decisions for a URL, newest first, each with each of its entries that may still be paid.
     pub(crate) fn questions(&self, url: &Url) -> Vec<(Arc<Decision>, Payable)> {
         let (list, now) = self.in_time();
         let decisions = list.iter().rev().filter(|decision| decision.reply.url == *url);
@@ -51,14 +51,14 @@ impl Waiting {
         decisions.flat_map(entries).collect()
     }
 
-    /// Takes a decision out for an entry, once. Whether it was still there, and the entry in time.
+    /// Removes a decision to use it for an entry. Returns whether it was still pending and the entry had not expired.
     pub(crate) fn take(&self, decision: &Arc<Decision>, paid: Payable) -> bool {
         let (mut list, now) = self.in_time();
         let place = list.iter().position(|other| Arc::ptr_eq(other, decision)).filter(|_| paid.is_in_time(now));
         place.map(|place| list.remove(place)).is_some()
     }
 
-    /// The list, and the time at which it was looked at.
+    /// The pending decisions, and the time of this access.
     fn in_time(&self) -> (MutexGuard<'_, Vec<Arc<Decision>>>, SystemTime) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (self.now)();
@@ -81,7 +81,7 @@ mod tests {
         ending([60])
     }
 
-    /// A decision with one entry for each of these ends, in seconds after the epoch.
+    /// A decision with one entry for each of these expiry times, in seconds since the epoch.
     fn ending<const N: usize>(seconds: [u64; N]) -> Decision {
         let url = Url::parse("https://api.example/").expect("a URL");
         let entry = |(entry, seconds)| Payable { entry, until: at(seconds) };
