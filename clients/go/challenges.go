@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// A seller can demand a payment by x402 and by another protocol in one reply. The daemon judges the x402 terms alone, so a
-// client must never see the other demand.
+// One response can demand payment through x402 and through another protocol. The daemon judges only the x402 terms, so
+// the payment client must never see the other demand.
 
 const (
-	// scheme is an auth scheme that demands a payment.
+	// scheme matches an auth scheme that demands a payment.
 	scheme = `(?:payment|l402|lsat)`
 
-	// credentialMember is the member of a body over MCP in which the published clients send credentials.
+	// credentialMember is the member of an MCP request body in which the published clients send credentials.
 	credentialMember = "org.paymentauth/credential"
 
-	// maxChallengesBytes is the length of the longest value of a challenge header that is parsed. A longer one is removed
-	// if it mentions a scheme.
+	// maxChallengesBytes limits the challenge headers that are parsed. A longer one is removed if it mentions a scheme.
 	maxChallengesBytes = 16 * 1024
 
 	// The grammar of RFC 9110, sections 11.2 and 11.3.
@@ -34,20 +33,21 @@ var (
 	// challengeHeaders carry challenges.
 	challengeHeaders = []string{"Www-Authenticate", "Proxy-Authenticate"}
 
-	// credentialHeaders are those in which the published clients send credentials.
+	// credentialHeaders are the headers in which the published clients send credentials.
 	credentialHeaders = []string{"Authorization", "Proxy-Authorization", "Payment-Authorization"}
 
 	isPayment = regexp.MustCompile(`(?i)^` + scheme + `$`)
 	mention   = regexp.MustCompile(`(?i)` + scheme)
 
-	// element is one of the list: the beginning of a challenge (its scheme is captured), or a further parameter of it.
+	// element matches one element of the list: the beginning of a challenge (whose scheme is captured), or a further
+	// parameter.
 	element = regexp.MustCompile(`^[ \t,]*((` + token + `)(?: +(?:` + param + `|` + token68 + `))?|` + param + `)[ \t]*(?:,|$)`)
 
-	// lookalike is text that a client which searches for a challenge takes for one, also within a quoted string.
+	// lookalike matches text in which a client that searches for challenges would find one, even in a quoted string.
 	lookalike = regexp.MustCompile(`(?i)` + scheme + `[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=`)
 
-	// credential is one where it belongs, credentialElsewhere one in any other header: a seller can name the header in its
-	// challenge.
+	// credential matches in the usual headers, and credentialElsewhere in any other header: a challenge can name the
+	// header to use.
 	credential          = regexp.MustCompile(`(?i)(?:^|,)[^!-~]*` + scheme + `(?:[^` + tchar + `]|$)`)
 	credentialElsewhere = regexp.MustCompile(`(?i)(?:^|,)[^!-~]*` + scheme + `[^!-~]+[!-~]{32}`)
 )
@@ -72,7 +72,7 @@ func isCredential(name, value string) bool {
 }
 
 // bodyCarriesCredential reports whether the body of a request carries such a credential. A body without GetBody is a
-// stream, which is not read ahead.
+// stream, which is not inspected.
 func bodyCarriesCredential(request *http.Request) (bool, error) {
 	if request.GetBody == nil {
 		return false, nil
@@ -86,7 +86,7 @@ func bodyCarriesCredential(request *http.Request) (bool, error) {
 	return bytes.Contains(whole, []byte(credentialMember)), err
 }
 
-// removeChallenges removes the payment challenges of other protocols from the headers of a reply.
+// removeChallenges removes the payment challenges of other protocols from the headers of a response.
 func removeChallenges(header http.Header) {
 	for name, values := range header {
 		if !isOneOf(name, challengeHeaders) {
@@ -104,7 +104,7 @@ func removeChallenges(header http.Header) {
 	}
 }
 
-// isOneOf compares without regard to case: a map of headers can hold a name in any spelling.
+// isOneOf ignores case: a header map can contain a name in any spelling.
 func isOneOf(name string, names []string) bool {
 	for _, one := range names {
 		if strings.EqualFold(name, one) {
@@ -114,8 +114,8 @@ func isOneOf(name string, names []string) bool {
 	return false
 }
 
-// withoutPayments returns a value without its payment challenges. A value that is ambiguous and mentions such a scheme is
-// removed whole (the result is empty); a value without such a challenge is returned unchanged.
+// withoutPayments removes the payment challenges from a value. An ambiguous value that mentions a payment scheme is
+// removed completely (the result is empty). A value without a payment challenge is returned unchanged.
 func withoutPayments(value string) string {
 	if !mention.MatchString(value) {
 		return value
@@ -148,7 +148,7 @@ type challenge struct {
 	start, end int
 }
 
-// parsed returns the challenges of a value, and whether it follows the grammar.
+// parsed returns the challenges of a value, and whether the value follows the grammar.
 func parsed(value string) ([]challenge, bool) {
 	var challenges []challenge
 	for at := 0; strings.Trim(value[at:], " \t,") != ""; {

@@ -19,45 +19,45 @@ import (
 )
 
 const (
-	// defaultTimeout bounds each answer of the daemon.
+	// defaultTimeout is the default time limit of a response.
 	defaultTimeout = 5 * time.Second
 
-	// maxAnswerBytes is the length of the longest answer. A decision on 32 entries has some 10 KiB.
+	// maxAnswerBytes limits the size of a response. A decision on 32 entries has about 10 KiB.
 	maxAnswerBytes = 256 * 1024
 
-	// tooSlow is what the gate says when it needs longer than its own deadline. The run goes on, and a later question is
-	// answered.
+	// tooSlow is the gate's code when it exceeds its deadline. The resolution continues, and a later request gets its
+	// result.
 	tooSlow = "deadline-passed"
 
-	// againAfter lies between two such questions.
+	// againAfter is the delay before the gate is asked again.
 	againAfter = 100 * time.Millisecond
 )
 
-// Config says whom to ask, and about whom.
+// Config names the daemon, and the agent and verb in question.
 type Config struct {
-	// Daemon is where it listens: http://127.0.0.1:8402, unix:/run/clresolve.sock, or an https URL. Plain http to another
-	// machine is refused without Signer.
+	// Daemon is the daemon's URL: http://127.0.0.1:8402, unix:/run/clresolve.sock, or an https URL. Plain http to another
+	// machine requires Signer.
 	Daemon string
-	// Agent is the agent's ENS name in its normal form.
+	// Agent is the agent's ENS name in normal form.
 	Agent string
-	// Verb is what is paid for.
+	// Verb is the verb to pay for.
 	Verb string
-	// Limits are tighter than the daemon's, as POST /v1/decisions takes them: a JSON object, or nothing.
+	// Limits are stricter than the daemon's, as a JSON object in the format of POST /v1/decisions. They are optional.
 	Limits json.RawMessage
-	// Timeout bounds each answer of the daemon; 0 stands for 5 s.
+	// Timeout limits each response of the daemon; 0 means 5 s.
 	Timeout time.Duration
-	// RootCAs are trusted for an https daemon; nil stands for those of the platform.
+	// RootCAs are trusted for an https daemon; nil means those of the platform.
 	RootCAs *x509.CertPool
-	// Signer signs decisions. With it every decision must be signed by one of its keys.
+	// Signer is the expected signer. If set, every decision must be signed with one of its keys.
 	Signer *Signer
-	// OnPaid takes what is to be kept of each payment that left, before its reply is handed on. A panic of it is dropped, so
-	// that no paid reply is lost. Several goroutines may call it at once.
+	// OnPaid receives the record of each payment that was sent, before its response is returned. A panic of it is ignored,
+	// so that no paid response is lost. Several goroutines may call it concurrently.
 	OnPaid func(Paid)
 }
 
-// daemon is the daemon as the guard sees it: three questions, and answers that are believed only where they are whole.
-// The guard has connections of its own to it: no proxy of the environment, no redirect, a time limit for the whole
-// answer. Every other end than an answer is a refusal.
+// daemon is the client of the daemon: three kinds of requests, whose responses are only accepted if they are complete.
+// It uses its own connections: without the environment's proxy, without redirects, and with a time limit for the whole
+// response. Anything but a valid response is a refusal.
 type daemon struct {
 	base     string
 	question question
@@ -100,7 +100,7 @@ func newDaemon(config Config) (*daemon, error) {
 	return &daemon{base, about, timeout, config.Signer, line}, nil
 }
 
-// gate returns nil where the gate allows the agent.
+// gate returns nil if the gate allows the agent.
 func (d *daemon) gate(caller context.Context) error {
 	ctx, cancel := context.WithTimeout(caller, d.timeout)
 	defer cancel()
@@ -127,7 +127,7 @@ func (d *daemon) gate(caller context.Context) error {
 	}
 }
 
-// decide returns the entries of a reply that may be paid, of which there is one at least.
+// decide returns the entries of a 402 response that may be paid; at least one.
 func (d *daemon) decide(caller context.Context, reply reply) (*allowed, error) {
 	decision, err := d.ask(caller, "/v1/decisions", question{Response: &reply})
 	if err != nil {
@@ -139,20 +139,20 @@ func (d *daemon) decide(caller context.Context, reply reply) (*allowed, error) {
 	return &allowed{reply, decision.passing}, nil
 }
 
-// signed returns the decision whether what is signed is what is allowed for this entry.
+// signed asks whether the signed payment matches what is allowed for this entry, and returns the decision.
 func (d *daemon) signed(caller context.Context, reply reply, header string, entry int) (*decision, error) {
 	decision, err := d.ask(caller, "/v1/decisions/signed", question{Response: &reply, Selected: &entry, Header: header})
 	if err != nil {
 		return nil, err
 	}
-	// An allowance for another entry does not count for this one.
+	// A decision that allows another entry does not allow this one.
 	if !decision.abort && (len(decision.passing) != 1 || decision.passing[0].index != entry) {
 		return nil, &Error{Code: Unavailable}
 	}
 	return decision, nil
 }
 
-// ask returns a decision; what it allows, it allows for a time that is not over.
+// ask returns a decision. An allowing decision has not expired.
 func (d *daemon) ask(caller context.Context, path string, about question) (*decision, error) {
 	about.Name, about.Verb, about.Limits = d.question.Name, d.question.Verb, d.question.Limits
 	body, err := json.Marshal(about)
@@ -196,7 +196,7 @@ func (d *daemon) read(text, asked []byte) (*decision, error) {
 	return readDecision(text, d.question.Name, d.question.Verb)
 }
 
-// answer is what the daemon said; code is the gate's reason.
+// answer is the daemon's response; code is the gate's reason.
 type answer struct {
 	status int
 	code   string
@@ -227,7 +227,7 @@ func (d *daemon) exchange(caller, ctx context.Context, method, path string, body
 	return &answer{response.StatusCode, response.Header.Get("Clresolve-Code"), text}, nil
 }
 
-// refusal is the caller's own reason where it gave up.
+// refusal returns the caller's own reason if the caller gave up.
 func refusal(caller context.Context) error {
 	if err := caller.Err(); err != nil {
 		return err
@@ -235,8 +235,8 @@ func refusal(caller context.Context) error {
 	return &Error{Code: Unavailable}
 }
 
-// baseOf checks how the daemon is reached. Over a network nobody may change its answers unseen: https, or signed
-// decisions.
+// baseOf checks the daemon's URL. Nobody on the network may be able to change its responses unnoticed: another machine
+// requires https or signed decisions.
 func baseOf(daemon string, isSigned bool) (string, error) {
 	if strings.HasPrefix(daemon, "unix:/") {
 		return "http://localhost", nil

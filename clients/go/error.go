@@ -6,23 +6,24 @@ import (
 	"strings"
 )
 
-// Code says why the guard refused.
+// Code is the kind of a refusal.
 type Code string
 
 const (
 	// Denied: clresolve denies the agent, or every entry of its terms.
 	Denied Code = "denied"
-	// Unavailable: clresolve did not answer, not in time, or not with what can be relied on.
+	// Unavailable: clresolve did not answer in time, or its answer is not reliable.
 	Unavailable Code = "unavailable"
-	// Redirected: the seller sends us to another URL.
+	// Redirected: the seller redirects to another URL.
 	Redirected Code = "redirected"
-	// Unreadable: the 402 is longer than 64 KiB or 10 s, breaks off, or is coded more than once.
+	// Unreadable: the 402 response is larger than 64 KiB, takes longer than 10 s, is truncated, or is coded more than
+	// once.
 	Unreadable Code = "unreadable"
-	// NoDecision: a payment for which no decision waits at this URL; none was made, it is over, or it was used.
+	// NoDecision: no pending decision allows a payment at this URL: none was made, it has expired, or it was used.
 	NoDecision Code = "no-decision"
-	// TwoPayments: more than one payment in one request.
+	// TwoPayments: the request contains more than one payment.
 	TwoPayments Code = "two-payments"
-	// PaymentDenied: what is signed is not what was allowed.
+	// PaymentDenied: the signed payment differs from what was allowed.
 	PaymentDenied Code = "payment-denied"
 	// OtherProtocol: the request carries a credential of another payment protocol, of Payment, L402 or LSAT.
 	OtherProtocol Code = "other-protocol"
@@ -41,11 +42,11 @@ var messages = map[Code]string{
 
 // Error is a refusal: nothing was paid.
 type Error struct {
-	// Code says what it was.
+	// Code is the kind of the refusal.
 	Code Code
 	// Codes are the daemon's reasons; `clresolve explain CODE` explains them.
 	Codes []string
-	// Cause is the local error behind Unreadable, or nil. Its text is in no message.
+	// Cause is the local error behind Unreadable, or nil. No message contains its text.
 	Cause error
 }
 
@@ -63,7 +64,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("do not pay: %s%s", messages[e.Code], why)
 }
 
-// code is a reason as the daemon writes it, of at most 64 characters. Nothing else of an answer is put into a message.
+// code matches a reason in the daemon's format, of at most 64 characters. Messages contain no other foreign text.
 var code = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 const maxCodeLength = 64
