@@ -39,18 +39,18 @@ use self::server::{Redis, has};
 const KEY: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 const NEXT_KEY: &str = "2222222222222222222222222222222222222222222222222222222222222222";
 
-/// Where evictions are told.
+/// The channel of evictions.
 const BUS: &str = "clresolve:bus:31337";
 
 const AGENT: &str = "agent.eth";
 const OTHER: &str = "other.eth";
-/// A name that each daemon asks for first: it has seen a block then.
+/// Each daemon asks for this name first, so that it has seen a block.
 const FIRST: &str = "first.eth";
 
 /// A name whose records differ in the newest block.
 const PENDING: &str = "pending.eth";
 
-/// The time of the machine, moved on.
+/// The system time, shifted forward.
 #[derive(Default)]
 struct Shifted(AtomicI64);
 
@@ -66,7 +66,7 @@ impl Clock for Shifted {
     }
 }
 
-/// A world, a server, and what daemons need to share both.
+/// A network, a Redis server, and the configuration of daemons that use both.
 struct Stage {
     redis: Redis,
     world: World,
@@ -86,7 +86,7 @@ impl Stage {
         text += "[agent.latest]\n\"cl.entry\" = \"x402://other.eth/summarize/v1\"\n";
         let world = World::start(&Spec::parse(&text).expect("a good specification")).await.expect("the world starts");
         let mut config = world.config();
-        // The sandbox shares nothing; this is a world like any other.
+        // The sandbox shares nothing, so this network has another name.
         config.chain.world = "lab".to_owned();
         config.timeout = Duration::from_secs(60);
         config.redis.url = Some(redis.url());
@@ -96,7 +96,7 @@ impl Stage {
         Some(Self { redis, world, config, clock: Arc::default() })
     }
 
-    /// A daemon that has seen no block yet.
+    /// A daemon that has not seen a block yet.
     async fn newcomer(&self) -> Resolver {
         resolver(&self.config, &self.clock).await
     }
@@ -109,7 +109,7 @@ impl Stage {
         daemon
     }
 
-    /// A daemon, after it has shared what it found out about the agent.
+    /// A daemon that has shared its evidence about the agent.
     async fn sharer(&self) -> Resolver {
         let daemon = self.daemon().await;
         assert_eq!(daemon.resolve(AGENT).await.verdict().state, State::Trusted);
@@ -117,7 +117,7 @@ impl Stage {
         daemon
     }
 
-    /// Answers for a daemon over HTTP, which follows the chain if its configuration says so. Gives where it does.
+    /// Serves a daemon over HTTP. The daemon follows the chain if its configuration says so. Returns the address.
     async fn serve(&self, daemon: &Resolver) -> SocketAddr {
         let mut config = self.config.clone();
         config.http.listen = "127.0.0.1:0".parse().expect("an address");
@@ -128,7 +128,7 @@ impl Stage {
         address
     }
 
-    /// How often chain, host and gateways were asked for what `asked` does.
+    /// Counts the requests to chain, host and gateways during `asked`.
     async fn requests<T>(&self, asked: impl Future<Output = T>) -> (T, u64) {
         let count = || {
             let counts = self.world.counts();
@@ -139,7 +139,7 @@ impl Stage {
         (found, count() - before)
     }
 
-    /// Refuses to be believed: `daemon` comes to a good verdict, and by a run of its own.
+    /// Asserts that `daemon` reaches a trusted verdict through its own resolution.
     async fn runs_by_itself(&self, daemon: &Resolver, name: &str) {
         let (found, requests) = self.requests(daemon.resolve(name)).await;
         let normalized = found.verdict().name.normalized.clone();
@@ -147,7 +147,7 @@ impl Stage {
         assert!(requests > 0, "the evidence of the server was taken");
     }
 
-    /// Where the evidence about the agent stands: it is the only one beside that of the first name.
+    /// The key of the evidence about the agent, which is the only one besides that of the first name.
     fn place(&self, of_first: &[String]) -> String {
         let mut places = self.redis.keys("evidence");
         places.retain(|place| !of_first.contains(place));
@@ -175,7 +175,7 @@ async fn is_evicted(daemon: &Resolver) {
     }
 }
 
-/// Whether that takes a second at most.
+/// Whether that takes at most a second.
 async fn is_evicted_within_a_second(daemon: &Resolver) -> bool {
     tokio::time::timeout(Duration::from_secs(1), is_evicted(daemon)).await.is_ok()
 }
@@ -207,7 +207,7 @@ async fn what_an_earlier_run_proved_is_proven_again_where_it_arrives() {
     for place in stage.redis.keys("evidence") {
         stage.redis.open().del::<_, ()>(place).expect("the server answers");
     }
-    // Its second run has the card from the first, and no gateway is asked.
+    // The second resolution reuses the card of the first, without asking a gateway.
     one.ask_anew(&Question::new(AGENT)).await.expect("a good question");
     one.settled().await;
     let other = stage.daemon().await;
@@ -236,7 +236,7 @@ async fn links_are_read_by_each_daemon_itself() {
     assert_eq!(links(&found), links(&one.resolve(AGENT).await));
 }
 
-/// What the verdict shows of links.
+/// The links in the verdict.
 fn links(resolution: &Resolution) -> serde_json::Value {
     let binding = resolution.verdict().steps.iter().find(|step| step.step == Step::Binding).expect("it is a step");
     binding.evidence.clone()
@@ -268,7 +268,7 @@ async fn a_value_that_was_swapped_for_another_is_never_served() {
     stage.runs_by_itself(&other, OTHER).await;
 }
 
-/// The evidence about the agent, changed by `change`, is not taken by a daemon that would take it unchanged.
+/// A daemon rejects the evidence about the agent after `change`, which it would otherwise accept.
 async fn is_refused(change: impl FnOnce(&Stage, &CacheKey, &str)) {
     let Some(stage) = Stage::new(&[]).await else { return };
     let (one, other) = (stage.daemon().await, stage.daemon().await);
@@ -382,7 +382,7 @@ async fn an_eviction_reaches_all_in_under_a_second_and_a_forged_or_replayed_one_
         let heard: u32 = stage.redis.open().publish(BUS, bytes).expect("the server answers");
         assert_eq!(heard, 4);
     }
-    // What comes after them on the bus was heard, so they were.
+    // A later message on the bus was received, so these were too.
     three.evict(&marker);
     while is_fresh(&two.cache_status(&Question::new(OTHER)).await.expect("a good question")) {
         tokio::task::yield_now().await;
@@ -418,7 +418,7 @@ async fn nothing_older_than_the_first_block_of_a_process_is_taken() {
     assert!(block(&later.resolve(AGENT).await) > old, "it has seen a later block");
 }
 
-/// It could not know of a change before, and this process was not there to be told of it.
+/// The evidence cannot reflect an earlier change, and this process was not yet running when the change was announced.
 #[tokio::test]
 async fn nothing_read_before_the_newest_block_that_a_process_first_saw_is_taken() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
@@ -458,7 +458,7 @@ async fn one_daemon_runs_for_all() {
     assert_eq!(stage.redis.keys("lease"), [""; 0], "it was given back");
 }
 
-/// It looked before the other one had written, and gets the lease when that one has given it back.
+/// The daemon looked before the other one had written, and gets the lease once the other one has released it.
 #[tokio::test]
 async fn a_lease_that_was_given_back_meanwhile_starts_no_second_run() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
@@ -513,8 +513,7 @@ async fn a_lease_that_nobody_works_for_costs_no_more_than_the_wait() {
     drop(one);
 }
 
-/// The three steps of the documents. While daemons are restarted one after the other, those before and after a step work
-/// together.
+/// The three steps of the documentation. During a rolling restart, daemons before and after a step work together.
 #[tokio::test]
 async fn keys_rotate_without_a_gap() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
@@ -588,7 +587,7 @@ async fn the_sandbox_and_a_server_without_a_key_are_refused() {
 #[tokio::test]
 async fn daemons_answer_over_http_from_the_evidence_of_each_other() {
     let Some(mut stage) = Stage::new(&[]).await else { return };
-    // What it asks would count.
+    // Its polling requests would be counted.
     stage.config.follow.enabled = false;
     let (one, other) = (stage.daemon().await, stage.daemon().await);
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
@@ -604,7 +603,7 @@ async fn daemons_answer_over_http_from_the_evidence_of_each_other() {
     let (gate, requests) = stage.requests(get(1, &format!("/v1/gate/{AGENT}"), "max-age=60")).await;
     assert_eq!((gate.0, requests), (200, 0), "the gate opens on the fleet's evidence");
 
-    // A daemon that is asked to look again, and sees nothing new, evicts nobody.
+    // A daemon that resolves again and finds no change evicts nothing.
     get(0, &verdict, "no-cache").await;
     one.settled().await;
     let (gate, requests) = stage.requests(get(1, &format!("/v1/gate/{AGENT}"), "max-age=60")).await;

@@ -76,16 +76,16 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// A busy machine is no defect.
+/// Generous, because a busy machine is not a defect.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Longest time in which the program refuses what it must not serve.
+/// Maximum time in which the program rejects a configuration.
 const START: Duration = Duration::from_secs(30);
 
 const GOOD: &str = "summarizeagent.eth";
 const BAD: &str = "entry-version.eth";
 
-/// A daemon and its world.
+/// A daemon and its network.
 struct Daemon {
     authority: String,
     client: Client,
@@ -94,7 +94,7 @@ struct Daemon {
     world: Box<dyn Any>,
 }
 
-/// What came back.
+/// A response.
 struct Answer {
     status: u16,
     headers: HeaderMap,
@@ -137,7 +137,7 @@ impl Daemon {
     }
 }
 
-/// The sandbox's configuration, on a free port and with limits that a busy machine does not meet.
+/// The sandbox's configuration, with a free port and limits that a busy machine does not reach.
 fn patient(sandbox: &Sandbox) -> Config {
     let mut config = sandbox.config();
     config.timeout = PATIENCE;
@@ -185,7 +185,7 @@ impl Answer {
     }
 }
 
-/// Reads to the end of the stream, which may be a reset.
+/// Reads to the end of the stream or to a reset.
 async fn rest(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
@@ -248,7 +248,7 @@ async fn the_gate_answers_any_method_and_its_own_verbs_only() {
     for path in ["/v1/gate", "/v1/gate/a.eth/b/c", "/v1/envoy/a.eth"] {
         daemon.get(path).await.is_closed_gate("route-unknown");
     }
-    // What a client asks for does not change what the gate goes by.
+    // A client's choice of profile does not affect the gate.
     assert_eq!(daemon.get(&format!("/v1/gate/{BAD}?profile=agent-cards/1.0.0%2Breleased")).await.status, 403);
 }
 
@@ -269,7 +269,7 @@ async fn the_gate_takes_a_network_and_no_other_parameter() {
     daemon.get(&format!("/v1/gate/{BAD}?network={listed}")).await.is_closed_gate("entry-version-noncompliant");
 }
 
-/// Each is one agent for the gate and could be another for the next hop.
+/// The gate would read each of them as one agent, and the next hop could read another.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_that_could_be_another_agents_is_refused() {
     let daemon = Daemon::start(|_| {}).await;
@@ -405,7 +405,7 @@ async fn a_bad_name_is_a_verdict_and_a_bad_question_is_a_problem() {
         let answer = daemon.get(&format!("/v1/verdicts/{name}")).await;
         let verdict = answer.json();
         if name == ".." {
-            // Clients take it for a step up in the path.
+            // Clients resolve it as a parent folder in the path.
             answer.is_problem(404, "route-unknown");
             continue;
         }
@@ -503,7 +503,7 @@ async fn trusted_agents_are_projected_to_a2a_cards() {
     let retiring = daemon.get(&path("deprecated.eth")).await.json();
     let said = &retiring["capabilities"]["extensions"][0]["params"];
     assert_eq!((&said["warnings"], &said["status"]), (&json!(["status-deprecated"]), &json!("deprecated")));
-    // CL-70: a caller of the card does not ask the gate, which denies the verbs without an entry.
+    // CL-70: the caller of a card does not ask the gate, which denies verbs without an entry.
     let verbs = async |daemon: &Daemon| {
         let card = daemon.get(&path("several-verbs.eth")).await.json();
         let skills = card["skills"].as_array().expect("a list").iter();
@@ -642,7 +642,7 @@ async fn where_every_run_or_every_place_of_a_client_is_taken_the_daemon_refuses_
     let url = format!("http://{}", node.local_addr().expect("an address"));
     let daemon = Daemon::start(|config| {
         config.chain.endpoints = vec![url.parse().expect("an endpoint")];
-        // Only the run may ask the node here.
+        // Only the resolution may ask the node here.
         config.follow.enabled = false;
         config.http.cold_runs = 1;
         config.http.requests = 8;
@@ -655,7 +655,7 @@ async fn where_every_run_or_every_place_of_a_client_is_taken_the_daemon_refuses_
     assert_eq!(refused.header("retry-after"), "1");
     daemon.get(&format!("/v1/gate/{BAD}")).await.is_closed_gate("overloaded");
     assert_eq!(daemon.get("/v1/verdicts/no%20name").await.status, 200);
-    // One that waits for the same run takes the second place of this client, of eight in all.
+    // A request that waits for the same resolution takes this client's second permit, of eight in all.
     let waits = tokio::spawn(daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).send());
     let is_full = async { while daemon.get("/v1/profiles").await.status == 200 {} };
     timeout(PATIENCE / 4, is_full).await.expect("it has no third place");
@@ -680,7 +680,7 @@ async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
     let slow_head = daemon.raw("GET /v1/gate/summarizeagent.eth HTTP/1.1\r\nhost: ").await;
     let silent = daemon.raw("").await;
     let announced = daemon.raw(format!("{post}content-length: 9999999999\r\n\r\n")).await;
-    // So long that most of it is unread when it is refused: the answer must arrive all the same.
+    // Most of the long head is unread when it is rejected, but the response must still arrive.
     let long_head = daemon.raw(format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(500_000))).await;
     let long_target =
         daemon.raw(format!("GET /v1/verdicts/{} HTTP/1.1\r\nhost: {host}\r\n\r\n", "y".repeat(15_000))).await;
@@ -709,7 +709,7 @@ async fn slow_endless_and_malformed_requests_are_cut_and_harm_nobody() {
     assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
 }
 
-/// What a client gets for one thing that it sends, after which it sends no more.
+/// The response to a single message, after which the client sends nothing more.
 async fn said_to(daemon: &Daemon, sent: impl AsRef<[u8]>) -> String {
     let mut stream = daemon.raw(sent).await;
     stream.shutdown().await.expect("the daemon reads");
@@ -723,7 +723,7 @@ fn is_shut(said: &str, code: &str) {
     assert!(said.contains("clresolve-state: indeterminate\r\n") && said.contains("content-length: 0\r\n"), "{said}");
 }
 
-/// The server library's own refusal: a status, no body, and the end of the connection.
+/// A rejection by the HTTP library: a status without a body, after which the connection ends.
 #[track_caller]
 fn is_bare(said: &str, status: u16) {
     assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {said}");
@@ -771,7 +771,7 @@ async fn whatever_is_sent_to_the_gate_it_says_200_or_403() {
         (format!("GET /V1/Gate/{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
         (format!("GET /v1/verdicts/..%2Fgate%2F{GOOD} HTTP/1.1\r\n\r\n"), "route-unknown"),
         ("GET /v1/gate/../../livez HTTP/1.1\r\n\r\n".to_owned(), "request-ambiguous"),
-        // Either length could hide a second request.
+        // With either length, a second request could be hidden.
         (
             format!(
                 "PUT {gate} HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET {gate}/pay HTTP/1.1\r\n\r\n"
@@ -815,7 +815,7 @@ async fn whatever_is_sent_to_the_gate_it_says_200_or_403() {
     assert_eq!(statuses, ["200", "403", "400"]);
 }
 
-/// hyper cuts the fragment off a target, wherever its head comes from.
+/// hyper removes the fragment of a target, even from a head that arrives early.
 #[tokio::test]
 async fn a_fragment_in_a_head_that_is_sent_ahead_is_refused() {
     let daemon = Daemon::start(|_| {}).await;
@@ -882,7 +882,7 @@ async fn a_request_for_two_hosts_is_malformed() {
     }
 }
 
-/// A browser sends their requests from this machine, so its address does not tell them from those of a runtime.
+/// A browser on this machine has the same address as a runtime.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_other_sites_start_no_resolution() {
     let daemon = Daemon::start(|config| config.cors.origins = vec!["https://app.example".to_owned()]).await;
@@ -971,7 +971,7 @@ async fn an_endless_body_does_not_hold_the_gate_up() {
     }
 }
 
-/// A connection from another address of this machine: for the limits another client.
+/// A connection from another loopback address, which counts as another client.
 #[cfg(target_os = "linux")]
 async fn from(address: &str, daemon: &Daemon) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
@@ -1015,7 +1015,7 @@ async fn a_client_that_asks_for_slow_names_leaves_runs_to_others() {
     let url = format!("http://{}", node.local_addr().expect("an address"));
     let daemon = Daemon::start(|config| {
         config.chain.endpoints = vec![url.parse().expect("an endpoint")];
-        // Only the run may ask the node here.
+        // Only the resolution may ask the node here.
         config.follow.enabled = false;
         (config.http.cold_runs, config.http.cold_runs_per_client) = (2, 1);
     })
@@ -1026,7 +1026,7 @@ async fn a_client_that_asks_for_slow_names_leaves_runs_to_others() {
     let said = ask_from("127.0.0.2", &daemon, &format!("/v1/verdicts/{BAD}")).await;
     assert!(said.starts_with("HTTP/1.1 429 ") && said.contains("client-over-quota"), "{said}");
     is_shut(&ask_from("127.0.0.2", &daemon, &format!("/v1/gate/{BAD}")).await, "client-over-quota");
-    // The proxy passes on what a buyer's browser says.
+    // The proxy forwards the headers of a buyer's browser.
     let question = format!("GET /v1/gate/{BAD} HTTP/1.1\r\nsec-fetch-site: cross-site\r\n\r\n");
     let _other = daemon.raw(&question).await;
     let (_second, _) = node.accept().await.expect("the other's run asks the node too");
@@ -1127,7 +1127,7 @@ async fn requests_in_work_are_answered_before_the_end() {
         "POST /v1/verdicts HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    // The answer to the first request shows that the second one on its connection has been taken up.
+    // The response to the first request shows that the second one on its connection is in progress.
     let mut in_work = daemon.raw("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n").await;
     let mut start = [0; 12];
     in_work.read_exact(&mut start).await.expect("an answer");
@@ -1159,11 +1159,11 @@ async fn no_name_leads_the_resolver_back_to_the_daemon() {
     assert_eq!(verdict["state"], "untrusted");
 }
 
-/// The program, without configuration from the environment.
+/// The program, without any configuration from the environment.
 fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // What a run of mutants takes out is taken out of the program too.
+    // Mutant tests disable the same code in the program.
     command.envs(std::env::var_os("MUTANT").map(|switch| ("MUTANT", switch)));
     command
 }
@@ -1291,7 +1291,7 @@ fn whoever_asks_twice_for_the_end_gets_it_at_once() {
     assert_eq!(child.wait().expect("the program ends").code(), Some(130));
 }
 
-/// The time of the machine and so many seconds.
+/// The system time, shifted by a number of seconds.
 #[derive(Default)]
 struct Shifted(AtomicI64);
 
@@ -1309,7 +1309,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
     clresolve::sign::save_signing_key(&key, &path).expect("written");
     std::fs::write(&old, TrustedKeys::from(before.public()).to_jwks().to_string()).expect("written");
     let sign = |config: &mut Config| {
-        // Another world than the sandbox's, which is never signed for.
+        // Any network but the sandbox, for which nothing is signed.
         config.chain.world = "lab".to_owned();
         config.sign.key = Some(path.clone());
         config.sign.issuer = Some("https://clresolve.example".to_owned());

@@ -1,10 +1,9 @@
-//! No mutation of one byte of any evidence turns a verdict into `trusted`.
+//! Mutating a single byte of the evidence never turns a verdict into `trusted`.
 //!
-//! The evidence of good and bad agents is built for real: records, a served card and blocks. One place of it is changed
-//! at a time, the walk and the checks run over the result, and the state is compared with what [`binds`] says: a rule,
-//! record by record, for what may change without a change of meaning. For a good agent the two must agree both ways, so
-//! that an exemption that is too wide fails as much as a check that is too weak. A bad agent is never trusted; its
-//! defects are further than one byte away from being none.
+//! The evidence of good and bad agents is complete: records, a served card and blocks. Each test changes one part of
+//! it, resolves the result, and compares the state with [`binds`], which specifies for each record which changes are
+//! insignificant. For a good agent, the two must agree in both directions, so that an exemption that is too wide fails
+//! just like a check that is too weak. A bad agent is never trusted, because no single byte repairs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,19 +33,19 @@ const URL: &str = "https://example.org/card.json";
 const KEYS: [Key; 7] =
     [Key::Entry, Key::Agentcard, Key::CidAgentcard, Key::MirrorIpfs, Key::Checksum, Key::Owner, Key::Verb];
 
-/// All that nodes, hosts and gateways say about one agent.
+/// All data that nodes, hosts and gateways return about one agent.
 #[derive(Clone, Debug)]
 struct World {
     records: BTreeMap<Key, Vec<u8>>,
     /// The records at the newest block.
     latest: BTreeMap<Key, Vec<u8>>,
-    /// Served at [`URL`] and nowhere else.
+    /// Served only at [`URL`].
     served: Option<Bytes>,
     blocks: Blocks,
     reading: ReadingBytes,
 }
 
-/// The fields of a reading that are bytes of a node's answer.
+/// The fields of a reading that come from bytes of a node's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ReadingBytes {
     answer: AnswerKind,
@@ -54,7 +53,7 @@ struct ReadingBytes {
     hash: [u8; 32],
     resolver: [u8; 20],
     holder: [u8; 20],
-    /// That of the newest block.
+    /// The holder at the newest block.
     latest_holder: [u8; 20],
     owner: [u8; 20],
 }
@@ -67,7 +66,7 @@ enum AnswerKind {
     Failed,
 }
 
-/// How the card lies in IPFS.
+/// How the card is stored in IPFS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Raw,
@@ -78,7 +77,7 @@ enum Form {
 
 const FORMS: [Form; 4] = [Form::Raw, Form::Chunks, Form::Folder, Form::Sharded];
 
-/// The world of an agent that publishes `card` with everything in order around it.
+/// The data of an agent that publishes `card` without other defects.
 fn world(card: &str, form: Form) -> World {
     let (cid, path, blocks) = store(card, form);
     let below = if path.is_empty() { String::new() } else { format!("/{path}") };
@@ -128,12 +127,12 @@ fn store(card: &str, form: Form) -> (ContentId, String, Blocks) {
     }
 }
 
-/// An agent with a defect that is further than one byte away from being none.
+/// An agent with a defect that no single byte repairs.
 struct Bad {
     what: &'static str,
     world: World,
-    /// The world without the defect, where the defect lies around the card: a change may take it away again, as one of
-    /// the URL does where another card is served.
+    /// The data without the defect, if the defect is outside the card. A change may then repair it, such as one byte of
+    /// a URL where another card is served.
     mended: Option<World>,
 }
 
@@ -164,7 +163,7 @@ impl Bad {
     }
 }
 
-/// Agents with a defect each.
+/// Agents with one defect each.
 fn bad() -> Vec<Bad> {
     let other = CARD.replace("Makes long texts short.", "Another version of this card.");
     let other_raw = ContentId::raw_of(other.as_bytes()).to_string();
@@ -199,7 +198,7 @@ fn bad() -> Vec<Bad> {
     ]
 }
 
-/// What a run gathers in this world, by the walk and the parsers of the library.
+/// The evidence that the library's resolution and parsers gather from this data.
 fn gather(world: &World) -> Evidence {
     let records = record_set(&world.records);
     let text = |key| Usable::of(&records, key).text();
@@ -284,7 +283,7 @@ fn record_set(records: &BTreeMap<Key, Vec<u8>>) -> RecordSet {
     records.iter().map(|(key, bytes)| (*key, record(bytes))).collect()
 }
 
-/// The walk, and which blocks it took from the gateway.
+/// Resolves the path, and returns which blocks came from the gateway.
 fn walk(cid: ContentId, path: &ContentPath, known: Option<&Bytes>, blocks: &Blocks) -> (Walked, BTreeSet<ContentId>) {
     let mut walk = Walk::new(cid, path, Budget::card());
     let mut taken = BTreeSet::new();
@@ -301,8 +300,9 @@ fn walk(cid: ContentId, path: &ContentPath, known: Option<&Bytes>, blocks: &Bloc
     (Walked::of(walk.finish(), ProvenBy::Gateway, Vec::new()), taken)
 }
 
-/// Whether a changed world of a good agent still means the same: every record does, the newest block knows no other
-/// ones and no other holder, what is served is the card or nothing, and every block that has to come from a gateway is the right one.
+/// Whether a change to a good agent's data is insignificant: every record keeps its meaning, the newest block has the
+/// same records and holder, the host serves the card or nothing, and every block that must come from a gateway is
+/// correct.
 fn binds(good: &World, changed: &World) -> bool {
     let record = |key: &Key| says_the_same(*key, &good.records[key], changed.records.get(key).map_or(&[], |v| v));
     let pinned = record_set(&changed.records);
@@ -318,33 +318,33 @@ fn binds(good: &World, changed: &World) -> bool {
         && needed.iter().all(|cid| changed.blocks.get(cid) == good.blocks.get(cid))
 }
 
-/// Whether a changed record means what the good one does.
+/// Whether a changed record has the same meaning as the good one.
 fn says_the_same(key: Key, good: &[u8], changed: &[u8]) -> bool {
     let (Ok(good), Ok(changed)) = (std::str::from_utf8(good), std::str::from_utf8(changed)) else { return false };
     let is_clean = clresolve_core::text::unsafe_character(changed).is_none() && changed.trim() == changed;
     is_clean
         && match key {
-            // Any case of the digits, with and without the prefix.
+            // Hex digits in any case, with or without the prefix.
             Key::Checksum => changed.parse() == good.parse::<Digest>(),
-            // Any multibase, either version.
+            // Any multibase, and either CID version.
             Key::CidAgentcard => ContentId::parse(changed) == ContentId::parse(good),
             Key::MirrorIpfs => Mirror::parse(changed) == Mirror::parse(good),
-            // Where a copy is, not what it is: any https URL, which then serves nothing.
+            // The location of a copy, not its identity: any https URL, at which nothing is served.
             Key::Agentcard => evidence::is_https_url(changed),
             Key::Entry | Key::Owner => changed == good,
-            // No rule reads the others at this depth.
+            // No rule reads the other records at this depth.
             _ => true,
         }
 }
 
-/// One of so many bytes where a record differs between two blocks: the rule there compares whole records.
+/// Only every fifth byte is tested where records differ between two blocks: that rule compares whole records.
 const SELDOM: usize = 5;
 
-/// One of so many bytes of card and blocks of each bad agent; where they begin turns from agent to agent.
+/// Only every fifteenth byte of a bad agent's card and blocks is tested, with a different offset for each agent.
 const OF_BAD: usize = 15;
 
-/// Worlds that differ from `world` in one byte, in one bit of it that turns with the place: every byte of the records
-/// and the reading, and of the card and the blocks every one of `step`.
+/// Variants of `world` that differ in one bit of one byte. They cover every byte of the records and the reading, and
+/// every `step`-th byte of the card and the blocks.
 fn bytes_changed(world: &World, turn: usize, step: usize) -> Vec<(String, World)> {
     let mut changed = Vec::new();
     let mut add = |what: String, bytes: &[u8], step: usize, set: &dyn Fn(&mut World, Vec<u8>)| {
@@ -391,7 +391,7 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().expect("a mutation keeps the length")
 }
 
-/// Every world in which a part of `world` is dropped, cut, doubled, or two parts have changed places.
+/// Variants of `world` in which a part is removed, truncated or duplicated, or in which two parts are swapped.
 fn parts_changed(world: &World) -> Vec<(String, World)> {
     let mut changed = Vec::new();
     let mut add = |what: String, change: &dyn Fn(&mut World)| {
@@ -444,7 +444,7 @@ fn parts_changed(world: &World) -> Vec<(String, World)> {
     changed
 }
 
-/// Runs `problem` over all worlds on all cores, and shows the first few problems.
+/// Runs `problem` on all variants in parallel, and reports the first few problems.
 fn check_all(worlds: &[(String, World)], problem: impl Fn(&World, State) -> Option<String> + Sync) {
     let profile = Profiles::builtin().get(DEFAULT).expect("built in");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -467,7 +467,7 @@ fn state(world: &World, profile: &Profile) -> State {
     check::judge(&gather(world), profile, &Policy::default()).state
 }
 
-/// A good agent is trusted exactly where the change has no meaning.
+/// A good agent stays trusted exactly if the change is insignificant.
 fn hold_good(good: &World, worlds: &[(String, World)]) {
     check_all(worlds, |changed, state| match (state == State::Trusted, binds(good, changed)) {
         (true, false) => Some("trusted, though the evidence says something else".to_owned()),
@@ -491,7 +491,7 @@ fn the_agents_are_what_they_are_taken_for() {
 
 #[test]
 fn no_changed_byte_of_a_good_agent_is_trusted_unless_it_means_nothing() {
-    // Where the card lies in several blocks, most bytes are the same as in one.
+    // A card in several blocks has mostly the same bytes as a card in one.
     for (turn, (form, step)) in FORMS.into_iter().zip([1, 3, 1, 3]).enumerate() {
         let good = world(CARD, form);
         hold_good(&good, &bytes_changed(&good, turn, step));

@@ -1,8 +1,9 @@
-//! The shipped configurations of nginx, Caddy and Envoy under the real programs: what the gate refuses does not reach the
-//! runtime, whatever is asked and whatever becomes of the daemon. docs/proxies.md holds the matrix.
+//! Runs the shipped nginx, Caddy and Envoy configurations with the real programs. Requests that the gate refuses never
+//! reach the runtime, whatever is requested and however the daemon fails. docs/proxies.md contains the resulting
+//! matrix.
 //!
-//! Says which proxies are skipped because they are not installed. `PROXIES=all` demands all of them, and `PROXIES=write`
-//! writes the matrix too.
+//! Reports proxies that are skipped because they are not installed. `PROXIES=all` requires all of them, and
+//! `PROXIES=write` also writes the matrix.
 
 #[path = "proxy/programs.rs"]
 mod programs;
@@ -25,7 +26,7 @@ const MARK: &str = "<!-- the matrix, by `just proxies write` -->";
 /// An agent that the gate allows.
 const GOOD: &str = "/summarizeagent.eth/summarize";
 
-/// Agents in every state, and how the gate is asked for them. Only the first two may pass.
+/// Agents in every state, and the gate's requests for them. Only the first two may pass.
 const STATES: [(&str, &str, &str); 8] = [
     ("trusted", "GET", "/summarizeagent.eth/summarize/v1"),
     ("trusted, another method and a body", "POST", "/summarizeagent.eth/summarize/v1?a=/../b"),
@@ -37,7 +38,7 @@ const STATES: [(&str, &str, &str); 8] = [
     ("no agent", "GET", "/"),
 ];
 
-/// Paths in which one server could read the trusted agent, and another one something else.
+/// Paths that one server could read as the trusted agent's and another server as something else.
 const DISGUISES: [&[u8]; 43] = [
     b"/summarizeagent.eth/summarize/../../entry-version.eth/summarize/v1",
     b"/entry-version.eth/summarize/../../summarizeagent.eth/summarize/v1",
@@ -84,16 +85,16 @@ const DISGUISES: [&[u8]; 43] = [
     b"/summarizeagent.eth/summarize/\xc3\xa9",
 ];
 
-/// What stands between the answers for the trusted agent and for an untrusted one.
+/// Separates the responses for the trusted agent and for an untrusted one.
 const BETWEEN: &str = " / ";
 
-/// The cell of a request that was answered as the first one was, in each failure.
+/// The cell of a request that was answered like the first one in each failure.
 const AS_TRUSTED: &str = "as trusted";
 
-/// The places of the trusted agent and of an untrusted one among [`STATES`].
+/// The indices of the trusted agent and of an untrusted one in [`STATES`].
 const TRUSTED_AND_UNTRUSTED: [usize; 2] = [0, 2];
 
-/// What stands before such a path where the whole URL is asked for, as of a forward proxy.
+/// Prefixes that turn such a path into an absolute URL, as sent to a forward proxy.
 const WHOLE: [(&str, &[u8]); 9] = [
     ("http://h", b"/summarizeagent.eth/summarize/v1"),
     ("http://h", b"/entry-version.eth/summarize/v1"),
@@ -106,7 +107,7 @@ const WHOLE: [(&str, &[u8]); 9] = [
     ("http:", b"/summarizeagent.eth/summarize/v1"),
 ];
 
-/// What an impostor in the daemon's place sends, and what follows. None of it is an answer of the gate.
+/// Responses of an impostor in place of the daemon, and their effect. None is a valid response of the gate.
 const GARBAGE: [(&str, &[u8], Then); 15] = [
     ("nothing, and hangs up", b"", Then::Close),
     ("nothing, for ever", b"", Then::Wait),
@@ -125,34 +126,34 @@ const GARBAGE: [(&str, &[u8], Then); 15] = [
     ("503", b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", Then::Close),
 ];
 
-/// What was asked or happened, and the status that came out.
+/// The request or event, and the resulting status.
 type Rows = Vec<(String, String)>;
 
 /// The rows of each table of the document.
 type Tables = [Rows; 3];
 
-/// What the tables are about, above them.
+/// The headings of the tables.
 const HEADS: [&str; 3] = ["asked", "in trouble", "asked in trouble"];
 
-/// One proxy between the world and the runtime.
+/// One proxy between the client and the runtime.
 struct Stage<'a> {
     proxy: Proxy,
     folder: &'a std::path::Path,
     runtime: &'a Runtime,
-    /// What came out while all was well.
+    /// The statuses without any failure.
     rows: Rows,
-    /// What came out in each failure, for each of [`requests`].
+    /// The statuses in each failure, for each of [`requests`].
     failures: Vec<(String, Vec<String>)>,
 }
 
-/// What is asked for, in which row.
+/// A request and its row.
 struct Request {
     row: String,
     method: &'static str,
     target: Vec<u8>,
 }
 
-/// For agents in every state, and in every disguise.
+/// Requests for agents in every state, and for every disguised path.
 fn requests(prefix: &str) -> impl Iterator<Item = Request> {
     let request = move |row, method, begin: &str, path: &[u8]| {
         let target = [begin.as_bytes(), prefix.as_bytes(), path].concat();
@@ -173,7 +174,7 @@ impl Stage<'_> {
         self.proxy.start(self.folder, gate, self.runtime.port, waits)
     }
 
-    /// The status for a request. What reaches the runtime then is the trusted agent's, as every server reads it.
+    /// Returns the status of a request. If it reaches the runtime, every server must read it as the trusted agent's.
     async fn ask(&self, port: u16, Request { row, method, target }: &Request) -> String {
         let status = status_of(port, method, target).await;
         let reached = self.runtime.take();
@@ -185,7 +186,7 @@ impl Stage<'_> {
         status
     }
 
-    /// Asks for everything, while the daemon cannot say that anything may pass. Whether something passed.
+    /// Sends all requests while the daemon cannot allow any. Returns whether one passed.
     async fn ask_in_trouble(&mut self, failure: &str, port: u16) -> bool {
         let mut statuses = Vec::new();
         for request in requests(self.proxy.prefix()) {
@@ -216,7 +217,8 @@ impl Stage<'_> {
     }
 }
 
-/// The statuses in all failures: each with the letters of its failures, the most frequent last and without them.
+/// The distinct statuses of all failures, each followed by the letters of its failures. The most frequent one is last,
+/// without letters.
 fn in_letters(statuses: &[&str]) -> String {
     let mut letters = BTreeMap::<&str, String>::new();
     for (letter, status) in ('a'..).zip(statuses) {
@@ -228,17 +230,17 @@ fn in_letters(statuses: &[&str]) -> String {
     if others.is_empty() { most.to_owned() } else { format!("{}, else {most}", others.join(", ")) }
 }
 
-/// Every path in which one server could read another agent than the next one, behind what begins a URL.
+/// Every path that two servers could read as different agents, each with every prefix of a URL.
 fn disguises() -> impl Iterator<Item = (&'static str, &'static [u8])> {
     DISGUISES.into_iter().map(|path| ("", path)).chain(WHOLE)
 }
 
-/// Whether a request of a cell reached the runtime.
+/// Whether a request of this cell reached the runtime.
 fn passes(cell: &str) -> bool {
     cell.split([' ', ',']).any(|word| word == "200")
 }
 
-/// Whether the path is below the trusted agent's, and nothing in it can be read in two ways.
+/// Whether the path is unambiguous and below the trusted agent's.
 fn is_of_good(target: &str, prefix: &str) -> bool {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let Some(rest) = path.strip_prefix(prefix).and_then(|path| path.strip_prefix(GOOD)) else { return false };
@@ -247,17 +249,17 @@ fn is_of_good(target: &str, prefix: &str) -> bool {
     rest.is_empty() || rest == "/" || rest.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain))
 }
 
-/// A configuration of the daemon on the embedded world, with a deadline that a busy machine keeps.
+/// A daemon configuration for the sandbox, with a deadline that even a busy machine meets.
 fn patient(sandbox: &Sandbox) -> Config {
     let mut config = sandbox.config();
     (config.gate.deadline, config.timeout) = (PATIENCE, PATIENCE);
     config.http.cold_runs_per_minute = u32::MAX;
-    // Whoever is told to end says so for as long as the test asks.
+    // A daemon that is shutting down keeps announcing it for the whole test.
     config.http.drain_notice = PATIENCE;
     config
 }
 
-/// Every row of the matrix for one proxy.
+/// Computes the rows of the matrix for one proxy.
 async fn matrix(proxy: Proxy, sandbox: &Sandbox, runtime: &Runtime) -> Tables {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut stage = Stage { proxy, folder: folder.path(), runtime, rows: Rows::new(), failures: Vec::new() };
@@ -295,7 +297,7 @@ async fn with_a_daemon(stage: &mut Stage<'_>, sandbox: &Sandbox) {
     assert_eq!(passed, stage.proxy == Proxy::OpenEnvoy, "the trap: it opens when the daemon dies");
 }
 
-/// A daemon whose endpoint takes connections and never answers.
+/// A daemon whose endpoint accepts connections and never answers.
 async fn with_a_slow_chain(stage: &mut Stage<'_>, sandbox: &Sandbox) {
     let silent = Impostor::start().await;
     silent.say(b"", Then::Wait);
@@ -309,7 +311,7 @@ async fn with_a_slow_chain(stage: &mut Stage<'_>, sandbox: &Sandbox) {
         stage.ask_in_trouble("daemon: slow, its deadline passes", port).await;
     }
     (config.gate.deadline, config.http.cold_runs) = (PATIENCE, 1);
-    // The run that takes the only place outlasts all that is asked meanwhile.
+    // The resolution that takes the only permit outlasts all of the following requests.
     config.timeout = 10 * PATIENCE;
     let (_daemon, gate) = daemon(stage.folder, &config);
     let (_proxy, port) = stage.in_front_of(gate, Waits::Long);
@@ -321,14 +323,14 @@ async fn with_a_slow_chain(stage: &mut Stage<'_>, sandbox: &Sandbox) {
     taken.abort();
 }
 
-/// Why the gate itself denies a name.
+/// The code with which the gate itself denies a name.
 async fn code_of(gate: u16, name: &str) -> String {
     let denied = reqwest::get(format!("http://127.0.0.1:{gate}/v1/gate/{name}")).await.expect("an answer");
     assert_eq!(denied.status(), 403);
     denied.headers()["clresolve-code"].to_str().expect("ASCII").to_owned()
 }
 
-/// Whether the only run that may be is under way.
+/// Whether the only permit is taken.
 async fn is_taken(gate: u16) -> bool {
     let metrics = reqwest::get(format!("http://127.0.0.1:{gate}/metrics")).await.expect("an answer");
     metrics.text().await.expect("UTF-8").contains("\nclresolve_runs_in_flight 1\n")
@@ -343,7 +345,7 @@ async fn with_an_impostor(stage: &mut Stage<'_>) {
     }
 }
 
-/// The columns side by side, as Markdown.
+/// Renders the columns as Markdown.
 fn markdown(columns: &[(Proxy, Tables)]) -> String {
     let titles: Vec<&str> = columns.iter().map(|(proxy, _)| proxy.title()).collect();
     let table = |number: usize| {
@@ -358,7 +360,7 @@ fn markdown(columns: &[(Proxy, Tables)]) -> String {
     (0..HEADS.len()).map(table).collect::<Vec<_>>().join("\n")
 }
 
-/// The cells of the tables in the document, for one proxy.
+/// Parses the cells of one proxy from the document's tables.
 fn documented(document: &str, proxy: Proxy) -> Tables {
     let (_, text) = document.split_once(MARK).expect("the mark");
     HEADS.map(|head| {
@@ -372,21 +374,21 @@ fn documented(document: &str, proxy: Proxy) -> Tables {
     })
 }
 
-/// The seconds that a pod goes on for, once no new connection is made to it.
+/// How many seconds a pod keeps running after it stops receiving new connections.
 fn pause_of_a_pod() -> Duration {
     let manifest = include_str!("../deploy/kubernetes/clresolve.yaml");
     let (_, rest) = manifest.split_once("preStop: { sleep: { seconds: ").expect("a pause");
     Duration::from_secs(rest.split(' ').next().and_then(|seconds| seconds.parse().ok()).expect("seconds"))
 }
 
-/// A connection that is never idle stays with a pod that goes. It must have ended before the pod refuses, and what is left
-/// of the pause is for the news to get around.
+/// A connection that is never idle stays with a terminating pod. It must end before the pod refuses, and the remaining
+/// pause must suffice for the change of endpoints to propagate.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_connection_to_the_gate_outlives_the_pause_of_a_pod() {
     const NEWS: Duration = Duration::from_secs(3);
     let all = std::env::var_os("PROXIES").is_some();
     let (runtime, pause) = (Runtime::start().await, pause_of_a_pod());
-    // Caddy bounds none of its connections.
+    // Caddy does not limit the lifetime of connections.
     for proxy in [Proxy::Nginx, Proxy::Envoy] {
         if !all && (proxy != Proxy::Nginx || !proxy.is_installed()) {
             println!("skipped: {}; `just proxies` runs it", proxy.title());
@@ -406,7 +408,7 @@ async fn no_connection_to_the_gate_outlives_the_pause_of_a_pod() {
     }
 }
 
-/// Header lines with which a client speaks for the gate, in spellings that a server behind CGI or WSGI takes for one.
+/// Forged header lines that imitate the gate, in spellings that a CGI or WSGI server treats as equal.
 const FORGED: [&str; 9] = [
     "Clresolve-Card-Sha256: forged",
     "Clresolve_Card_Sha256: forged",
@@ -419,7 +421,7 @@ const FORGED: [&str; 9] = [
     "Clresolve-Verdict: sha256:00",
 ];
 
-/// What a buyer's browser adds. The proxy asks the gate, and no browser.
+/// Headers that a buyer's browser adds. The request to the gate comes from the proxy, not from a browser.
 const OF_BROWSERS: [&str; 2] = ["Sec-Fetch-Site: cross-site", "Origin: https://shop.example"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -434,7 +436,7 @@ async fn forged_headers_of_the_gate_reach_nobody() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (_proxy, port) = proxy.start(folder.path(), gate.port, runtime.port, Waits::Long);
         let asked = format!("{}{GOOD}/v1", proxy.prefix());
-        // Each alone, and all at once: a proxy joins or drops headers that come twice.
+        // Each alone, and all together: proxies join or drop duplicate headers.
         let together = [FORGED.as_slice(), &OF_BROWSERS].concat();
         let each = FORGED.iter().chain(&OF_BROWSERS).map(|line| vec![*line]);
         for lines in each.chain([together]) {
@@ -449,7 +451,7 @@ async fn forged_headers_of_the_gate_reach_nobody() {
             let of_gate: Vec<_> = told.iter().filter(|(name, _)| name.starts_with("clresolve")).collect();
             let expected = ("clresolve-card-sha256".to_owned(), JUDGED.to_owned());
             assert_eq!(of_gate, [&expected], "{proxy:?}: {lines}");
-            // The runtime may want to know which page asked.
+            // The runtime may need to know which page sent the request.
             for line in OF_BROWSERS.iter().filter(|line| lines.contains(**line)) {
                 let (name, value) = line.split_once(": ").expect("a header");
                 let sent = (name.to_ascii_lowercase(), value.to_owned());
@@ -459,7 +461,7 @@ async fn forged_headers_of_the_gate_reach_nobody() {
     }
 }
 
-/// What a guard asks of the daemon through `deploy/nginx-tls.conf`.
+/// Requests of a guard to the daemon through `deploy/nginx-tls.conf`.
 const OF_GUARDS: [&str; 7] = [
     "/v1/gate/summarizeagent.eth/summarize",
     "/v1/gate/summarizeagent.eth/summarize?network=eip155:1",
@@ -470,7 +472,8 @@ const OF_GUARDS: [&str; 7] = [
     "http://h/v1/decisions",
 ];
 
-/// Targets whose normal form is one of those, and that the daemon would read otherwise; and routes that are not for guards.
+/// Targets that normalize to one of those but that the daemon would read differently, and routes that are not for
+/// guards.
 const NOT_OF_GUARDS: [&str; 24] = [
     "/",
     "/metrics",
@@ -506,7 +509,7 @@ async fn nginx_with_tls_hands_on_only_what_guards_ask() {
         println!("skipped: nginx; `just proxies` runs it");
         return;
     }
-    // In the place of the daemon: it notes each target as it came.
+    // Replaces the daemon, and records each target unchanged.
     let daemon = Runtime::start().await;
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (_proxy, port) = proxy.start(folder.path(), daemon.port, daemon.port, Waits::Long);
@@ -550,7 +553,7 @@ async fn behind_a_proxy_only_what_the_gate_lets_pass_reaches_the_runtime() {
     }
     for (proxy, tables) in columns {
         let documented = documented(&document, proxy);
-        // Other versions of a proxy may refuse in other words, but no version lets other requests pass.
+        // Other versions of a proxy may use other statuses for refusals, but never let other requests pass.
         let what_passes = |tables: &Tables| {
             tables.clone().map(|rows| rows.into_iter().filter(|(_, cell)| passes(cell)).collect::<Rows>())
         };

@@ -1,7 +1,7 @@
-//! The rules of every card system: one scenario for each requirement as data (`tests/scenarios/systems/`), and the
-//! published cards.
+//! The rules of every card system: one scenario per requirement as data (`tests/scenarios/systems/`), and the published
+//! cards.
 //!
-//! Each test reports all failures at once.
+//! Each test reports all of its failures at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,8 +21,8 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The systems with rows in `tests/scenarios/systems/`: the prefixes of their requirements and codes, and the number of
-/// requirements.
+/// The systems with rows in `tests/scenarios/systems/`, with the prefixes of their requirements and codes, and the
+/// number of requirements.
 const SYSTEMS: [(CardSystem, &str, &str, u32); 4] = [
     (CardSystem::Aevum, "AE", "ae-", 23),
     (CardSystem::Anypoint, "AN", "an-", 23),
@@ -30,7 +30,7 @@ const SYSTEMS: [(CardSystem, &str, &str, u32); 4] = [
     (CardSystem::A2a, "A2A", "a2a-", 0),
 ];
 
-/// Requirements that no document shows, with the reason.
+/// Requirements that no document can demonstrate, with the reason.
 const NOT_SHOWN: [(&str, &str); 6] = [
     ("AE-20", "where a host's card is looked for: a matter of discovery"),
     ("AN-20", "where a host's card is looked for: a matter of discovery"),
@@ -40,13 +40,13 @@ const NOT_SHOWN: [(&str, &str); 6] = [
     ("AN-22", "what a name is unique among is not seen in a card"),
 ];
 
-/// Requirements whose numbers do not follow the others of their system.
+/// Requirements whose numbers do not continue those of their system.
 const FURTHER: [&str; 2] = ["AE-30", "AE-31"];
 
-/// Codes of documents of no single system, which other tests cover.
+/// Codes for documents that belong to no single system. Other tests cover them.
 const OF_NO_SYSTEM: [Code; 2] = [Code::FlavourUnknown, Code::FlavourAmbiguous];
 
-/// One file of rows: a good card, and what is changed in it.
+/// A file of rows: a good card and changes to it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rows {
@@ -59,7 +59,7 @@ struct Rows {
     row: Vec<Row>,
 }
 
-/// One change of the good card, and the findings.
+/// A change to the good card, and the expected findings.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -67,16 +67,16 @@ struct Row {
     about: String,
     #[serde(flatten)]
     edit: Edit,
-    /// The earlier card: the good one with changes of its own.
+    /// Changes to the good card that yield the earlier card.
     previous: Option<Edit>,
-    /// A ledger, a record a line, for the rule on claims of its figures.
+    /// A ledger with one record per line, for the rule about claimed figures.
     ledger: Option<String>,
-    /// The exact codes of the findings.
+    /// The exact set of codes of the findings.
     #[serde(default)]
     codes: BTreeSet<Code>,
-    /// Whether the card is valid. Without it, a card is valid if no code of it has the effect fail in the registry.
+    /// Whether the card is valid. By default it is valid if no code has the effect `fail` in the registry.
     valid: Option<bool>,
-    /// The places of the findings, if they matter.
+    /// The locations of the findings, if they matter.
     at: Option<BTreeSet<String>>,
 }
 
@@ -88,7 +88,7 @@ struct Edit {
     set: BTreeMap<String, Value>,
     /// TOML has no null.
     null: Vec<String>,
-    /// Texts of the given numbers of characters, each of two bytes.
+    /// Sets texts with these numbers of characters, of two bytes each.
     length: BTreeMap<String, usize>,
 }
 
@@ -119,7 +119,7 @@ impl Edit {
     }
 }
 
-/// The parent of the value at `place`, and its name there.
+/// The parent of the value at `place`, and its key in the parent.
 fn split<'c>(card: &'c mut Value, place: &str) -> (&'c mut Value, String) {
     let (holder, name) = place.rsplit_once('/').expect("a JSON Pointer");
     let holder = card.pointer_mut(holder).unwrap_or_else(|| panic!("{holder} is in the good card"));
@@ -138,7 +138,7 @@ fn profile() -> Arc<Profile> {
     Profiles::builtin().get(DEFAULT).expect("built in")
 }
 
-/// The figures of a ledger, as of a moment after every record of the rows.
+/// The figures of a ledger at a time after all of its records.
 fn figures(lines: &str) -> Projection {
     let mut ledger = Ledger::default();
     lines.lines().for_each(|line| ledger.push(line.as_bytes()).expect("a record"));
@@ -157,7 +157,7 @@ fn places(report: &Report) -> BTreeSet<String> {
     report.findings.iter().filter_map(|finding| finding.pointer.clone()).collect()
 }
 
-/// Panics with everything that is wrong.
+/// Panics with all failures if there are any.
 fn none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -217,7 +217,7 @@ fn good_cards_have_no_finding_and_are_told_by_their_shape() {
     }
 }
 
-/// Members of the good cards that no rule speaks of: a wrong type is the schema's matter.
+/// Members of the good cards without a rule: only the schema checks their types.
 const WITHOUT_RULE: [(CardSystem, &[&str]); 4] = [
     (CardSystem::Aevum, &["/endpoint/auth/token_url"]),
     (
@@ -246,7 +246,7 @@ const WITHOUT_RULE: [(CardSystem, &[&str]); 4] = [
     ),
 ];
 
-/// The places of a card's values, without those of lists that stand further back than the first.
+/// The locations of a card's values. Only the first item of each list is visited.
 fn every_place(value: &Value, at: &str, places: &mut BTreeSet<String>) {
     let mut further = |name: &str, inner: &Value| {
         let place = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
@@ -260,7 +260,7 @@ fn every_place(value: &Value, at: &str, places: &mut BTreeSet<String>) {
     }
 }
 
-/// A member that has a rule is never refused by the schema's code alone, whatever stands in it.
+/// An invalid value of a member with a rule never yields only the code of the schema.
 #[test]
 fn a_wrong_type_of_a_member_with_a_rule_gives_that_rules_code() {
     let (profile, mut wrong) = (profile(), Vec::new());
@@ -303,7 +303,7 @@ fn every_requirement_has_a_row() {
     none(&wrong);
 }
 
-/// A row names all of its codes and fails if one of them is missing. So each code must be in a row.
+/// A row fails unless all of its codes are found, so it is enough that each code occurs in a row.
 #[test]
 fn every_code_of_documents_is_expected_by_a_row() {
     let rows: Vec<Rows> = SYSTEMS.iter().map(|(system, ..)| rows(*system)).collect();
@@ -386,7 +386,7 @@ fn the_shape_tells_also_of_broken_cards() {
     }
 }
 
-/// AE-19 and OR-16, and the same for the other systems: a good card with members that its system does not know.
+/// A good card with members that its system does not define (AE-19, OR-16, and the same for other systems).
 fn with_unknown_members(system: CardSystem) -> Value {
     let places: &[&str] = match system {
         CardSystem::Aevum => &["", "/capabilities/0", "/endpoint", "/endpoint/auth", "/pricing", "/metadata"],
@@ -407,7 +407,7 @@ fn unknown_members_are_kept_and_are_no_defect() {
         let converted = convert(&card(&document), system, system, &Rules::of(&profile()));
         assert_eq!((&converted.card, converted.lost.as_slice()), (&document, &[][..]), "{system}");
         let found: Vec<_> = converted.report.findings.iter().map(|finding| (finding.code, finding.effect)).collect();
-        // Aevum's text asks readers to report them (AE-22), but not where operators may say what they like (AE-19).
+        // Aevum asks readers to report them (AE-22), except where operators may add their own members (AE-19).
         let expected =
             if system == CardSystem::Aevum { vec![(Code::AeUnknownMember, Effect::Warn); 4] } else { vec![] };
         assert_eq!(found, expected, "{system}");
@@ -424,7 +424,7 @@ fn corpus(folder: &str) -> Option<PathBuf> {
     Some(root)
 }
 
-/// Compares every card of a folder with the expected version, validity and codes. All cards must be listed.
+/// Compares every card of a folder with the expected version, validity and codes. Every card must be listed.
 fn published(folder: &str, system: CardSystem, said: &[(&str, &str, bool, &[&str])]) {
     let Some(root) = corpus(folder) else { return };
     let root = root.join("examples");
@@ -494,7 +494,7 @@ fn anypoint_published_cards() {
     );
 }
 
-/// The requirements of the rows on which a schema of the corpus and the rules differ.
+/// The requirements of the rows on which a published schema and our rules differ.
 fn judged_otherwise(folder: &str, schema: &str, system: CardSystem) -> Option<BTreeSet<String>> {
     let bytes = fs::read(corpus(folder)?.join(schema)).expect("the schema is readable");
     let schema = Schema::load(&bytes, &[]).expect("a strict schema");
@@ -570,8 +570,8 @@ fn orloj_and_a2a_published_cards() {
     none(&wrong);
 }
 
-/// The schemas of the corpus against ours, through the whole check: for each published card, each member dropped, and
-/// each replaced by a value of another type, must fail by both or by neither.
+/// Compares the published schemas with our full check. For each published card, each member is removed and replaced by
+/// a value of another type; the result must fail both or neither.
 #[test]
 fn mutated_cards_are_judged_as_by_the_published_schemas() {
     const PAIRS: [(&str, &str, &str, CardSystem); 5] = [
@@ -581,7 +581,7 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
         ("a2a/v1.0.1/agent-card.derived.schema.json", "", "a2a/v1.0.1/spec-sample-card.json", CardSystem::A2a),
         ("orloj/agent-card.derived.schema.json", "", "orloj/examples/research-system.json", CardSystem::Orloj),
     ];
-    // Rules that demand more than the published shapes, and members that show the version.
+    // Rules that are stricter than the published schemas, and members that identify the version.
     const FURTHER: [Code; 6] = [
         Code::A2aUrlMalformed,
         Code::A2aSecurityUnknown,
@@ -619,7 +619,7 @@ fn mutated_cards_are_judged_as_by_the_published_schemas() {
                 let fails = report.findings.iter().filter(|finding| finding.effect == Effect::Fail);
                 let fails: Vec<Code> = fails.map(|finding| finding.code).collect();
                 tried += 1;
-                // A member of 1.0 that is null reads as absent, and their schema does not look into security schemes.
+                // A null member of 1.0 counts as absent, and their schema does not check security schemes.
                 let is_of_1_0 = name.starts_with("a2a/v1.0");
                 let is_member = place.rsplit_once('/').is_some_and(|(_, name)| name.parse::<usize>().is_err());
                 let is_absent = is_of_1_0 && is_member && mutant.pointer(place) == Some(&Value::Null);
@@ -659,7 +659,7 @@ fn versions_of_a2a_are_recognised_by_the_shape() {
     }
 }
 
-/// Any JSON value, small.
+/// A small arbitrary JSON value.
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -678,7 +678,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every place in `document`.
+/// Collects all JSON Pointers into `document`.
 fn pointers(document: &Value, place: &str, all: &mut Vec<String>) {
     let mut below = |name: &str, value: &Value| {
         let mut place = place.to_owned();
@@ -717,20 +717,20 @@ proptest! {
                 prop_assert!(leads, "{} at {place}", reason.code);
             }
         }
-        // A valid card stays as it is when it is converted to its own system.
+        // Converting a valid card to its own system leaves it unchanged.
         let written = convert(&changed, system, system, &Rules::of(&profile));
         prop_assert!(!written.report.valid || (&written.card, written.lost.len()) == (changed.document(), 0));
     }
 }
 
-/// The default of `MUTATED_CARDS`.
+/// The default number of mutated cards.
 const MUTATED_CARDS: usize = 5_000;
 
 /// Characters with a meaning in JSON.
 const SIGNS: &[u8] = br#""{}[],:019eE.-\tnu "#;
 
-/// Judges cards with some bytes changed, left out or doubled: none makes the linter panic, and every valid one is
-/// strict JSON. `just mutate-cards` does so with a million.
+/// Judges cards with some bytes changed, removed or duplicated. The linter never panics, and every valid card is strict
+/// JSON. `just mutate-cards` tests a million of them.
 #[test]
 fn mutated_cards_do_no_harm() {
     let asked = std::env::var("MUTATED_CARDS").ok().map(|count| count.parse().expect("MUTATED_CARDS is a number"));
