@@ -230,8 +230,8 @@ fn trust_is_made_in_few_places() {
     assert_no_words(&elsewhere(verifies), &["Trusted :: signed"]);
 }
 
-/// Who signs for a name is decided by one rule: what grade of proof the records have, where they come from, and at which
-/// block they were read. `plan` names a record that publishers set, and reads none.
+/// Who signs for a name is decided by one rule: what grade of proof the records have, where they come from, and at
+/// which block they were read. `plan` names a record that publishers set, and reads none.
 #[test]
 fn the_records_of_signers_are_read_by_one_module() {
     let words = ["Key :: SIGNER", "Key :: SigPub", "Key :: SigKid", "Key :: SigCanonical", "Key :: ReceiptSigner"];
@@ -244,8 +244,8 @@ fn the_records_of_signers_are_read_by_one_module() {
     assert_no_words(&others, &words);
 }
 
-/// The file of a module counts like any other: a child that takes a definition from its parent, which takes one from the
-/// child, is a circle. What a file only hands on is taken from the file that defines it.
+/// The file of a module counts like any other: a child that takes a definition from its parent, which takes one from
+/// the child, is a circle. What a file only hands on is taken from the file that defines it.
 #[test]
 fn no_files_import_each_other_in_a_circle() {
     for root in CRATES.iter().flat_map(|(name, _)| roots(name)) {
@@ -303,8 +303,8 @@ fn public_types_have_one_meaning_each() {
     assert!(origins.is_empty(), "{origins:#?}");
 }
 
-/// What the library offers, without what only `unstable` opens, is what `tests/surface.txt` lists. `just surface` writes
-/// the list.
+/// What the library offers, without what only `unstable` opens, is what `tests/surface.txt` lists. `just surface`
+/// writes the list.
 #[test]
 fn the_public_surface_is_as_listed() {
     let offered = surface::lines(&modules());
@@ -400,8 +400,8 @@ impl Source {
         })
     }
 
-    /// The names that the file imports, each with its path; without one where the name is of another crate. A module that is
-    /// not below the root counts as another crate.
+    /// The names that the file imports, each with its path; without one where the name is of another crate. A module
+    /// that is not below the root counts as another crate.
     fn imports(&self) -> BTreeMap<String, Option<Vec<String>>> {
         let names = self.declarations().flat_map(|item| names_of(&[], &item.tree));
         let from_elsewhere = names.map(|(name, path)| (name, self.within(&path)));
@@ -429,8 +429,8 @@ impl Source {
         types.0
     }
 
-    /// The code as tokens with single spaces between them, no comment and no line break, then each path in full: imports
-    /// may be grouped.
+    /// The code as tokens with single spaces between them, no comment and no line break, then each path in full:
+    /// imports may be grouped.
     fn code(&self) -> String {
         use quote::ToTokens as _;
         let written = self.written_paths().into_iter().map(|path| path.join(" :: "));
@@ -472,8 +472,8 @@ impl Paths {
     }
 }
 
-/// The names that a use declaration brings, each with the path that it writes. A glob brings what nobody here knows: its
-/// name is a star, and no file has it from elsewhere.
+/// The names that a use declaration brings, each with the path that it writes. A glob brings what nobody here knows:
+/// its name is a star, and no file has it from elsewhere.
 fn names_of(before: &[String], tree: &syn::UseTree) -> Vec<(String, Vec<String>)> {
     let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
     match tree {

@@ -164,8 +164,8 @@ fn refused_class(bundle: &Value, change: impl FnOnce(&mut Value)) -> &'static st
     replayed(&resealed(changed)).expect_err("refused").class()
 }
 
-/// Nodes, code, slots and accounts changed, left out and added, every fourth of a kind; other contracts, another header,
-/// other records.
+/// Nodes, code, slots and accounts changed, left out and added, every fourth of a kind; other contracts, another
+/// header, other records.
 #[test]
 fn every_lie_about_the_state_is_refused() {
     const STRIDE: usize = 4;
@@ -510,8 +510,8 @@ fn no_bundle_of_a_bad_agent_can_be_made_trusted_by_its_verdict() {
     }
 }
 
-/// The invariant: a stranger who changes a bundle at random, by bytes or in its structure, and makes the digest fit, gets
-/// no other verdict that is `trusted`.
+/// The invariant: a stranger who changes a bundle at random, by bytes or in its structure, and makes the digest fit,
+/// gets no other verdict that is `trusted`.
 #[test]
 fn no_random_mutation_makes_a_bundle_trusted() {
     /// Mutations of one byte of the document, without a digest that fits: each is refused.

@@ -1,4 +1,5 @@
-//! Whether a cache served a document past its freshness (RFC 9111, 4.2): by `Age`, `Cache-Control`, `Expires` and `Date`.
+//! Whether a cache served a document past its freshness (RFC 9111, 4.2): by `Age`, `Cache-Control`, `Expires` and
+//! `Date`.
 
 use std::time::{Duration, SystemTime};
 
