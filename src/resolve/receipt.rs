@@ -11,7 +11,7 @@ use clresolve_receipt::document::ReceiptSetting;
 use clresolve_receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, SignerAddresses};
 use clresolve_receipt::question::Request;
 use clresolve_receipt::replay::Mark;
-use clresolve_receipt::{Family, ReceiptQuestion, Verification, judge};
+use clresolve_receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_verdict::card::Side;
 use clresolve_verdict::trust::Resolution;
 
@@ -54,7 +54,7 @@ impl Resolver {
         let asked = papers.question(&question.input).map_err(refused(State::Indeterminate))?;
         let live = self.ask_anew(question).await?;
         let live = self.verify_receipt_of(&live, Arc::new(asked.clone())).await;
-        let packed = self.pack_purchase(question, papers, &asked, live.family.map(|family| family.id)).await;
+        let packed = self.pack_purchase(question, papers, &asked, live.is_by_address).await;
         let (bundle, shown) = packed.map_err(refused(live.state))?;
         if live.state.and(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
             let codes = live.codes.join(", ");
@@ -63,7 +63,8 @@ impl Resolver {
         Ok((bundle, shown))
     }
 
-    /// Packs the purchase with everything that is read for it, and what that shows. `family` is the receipt's family.
+    /// Packs the purchase with everything that is read for it, and what that shows. If only an address of the agent can
+    /// have signed the receipt, no signer is read.
     ///
     /// # Errors
     /// A description of why the bundle cannot be made.
@@ -72,15 +73,15 @@ impl Resolver {
         question: &crate::resolve::Question,
         papers: &Papers,
         asked: &ReceiptQuestion,
-        family: Option<Family>,
+        is_by_address: bool,
     ) -> Result<(PurchaseBundle, Verification), String> {
         let Inner { walker, registries, .. } = &*self.0;
         let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_bundle();
         let name = bundle.name().clone();
-        let signer = match family {
-            // Signed by one of the agent's own addresses.
-            Some(Family::X1) => None,
-            _ => Some(signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?),
+        let signer = if is_by_address {
+            None
+        } else {
+            Some(signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?)
         };
         let due = asked.purchase.asks_for_settlement().then(|| asked.purchase.due(name.as_str()).ok()).flatten();
         let transaction = match due {

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
 use clresolve::ExportError;
 use clresolve::config::{Grade, ProofDemand};
 use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::{Sandbox, SandboxPurchase};
+use clresolve::sandbox::spec::Spec;
+use clresolve::sandbox::{Sandbox, SandboxPurchase, World};
 use clresolve_bundle::BundleError;
 use clresolve_bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
 use clresolve_core::digest::Digest;
@@ -128,6 +129,33 @@ async fn what_the_name_publishes_is_judged_by_its_bundle() {
             "a signer has signed, or an address: {refused:?}"
         );
     }
+}
+
+/// The key of an address needs no record that names a signer.
+#[tokio::test(flavor = "multi_thread")]
+async fn purchase_signed_by_an_address_needs_no_signer() {
+    const ES256K: &str = "eyJhbGciOiJFUzI1NksiLCJraWQiOiJkaWQ6cGtoOmVpcDE1NToxOjB4NzA5OTc5NzBDNTE4MTJkYzNBMDEwQzdkMDFiNTBlMGQxN2RjNzlDOCJ9.eyJ2ZXJzaW9uIjoxLCJuZXR3b3JrIjoiZWlwMTU1OjMxMzM3IiwicmVzb3VyY2VVcmwiOiJodHRwczovL2FwaS5zYW5kYm94LmV4YW1wbGUvc3VtbWFyaXplL3YxIiwicGF5ZXIiOiIweGYzOUZkNmU1MWFhZDg4RjZGNGNlNmFCODgyNzI3OWNmZkZiOTIyNjYiLCJpc3N1ZWRBdCI6MTc3MDgwMDQ2MH0.dCTH3ZrzNphAx0k7x1W8H5whWZzwzHMmsDruHr1JsTsYO3N2SzF5I8-YI911mdY6jUW34FDvy9RYJQJGf5-TPg";
+    let spec = "[[agent]]\nname = \"agent.eth\"\nabout = \"It sells.\"\nseller = \"\"\n\
+                records.\"cl.receipt.signer\" = \"not a name\"\n";
+    let world = World::start(&Spec::parse(spec).expect("it is a world")).await.expect("it starts");
+    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let exported = async |receipt: Vec<u8>| {
+        let papers = Papers { receipt, ..Papers::default() };
+        resolver.export_purchase(&Question::new("agent.eth"), &papers).await
+    };
+    let jws = |text: &str| json!({"format": "jws", "signature": text}).to_string().into_bytes();
+    let forged = ES256K.replace(".dCTH", ".dCTI");
+    for (receipt, state) in [
+        (sample("x402-eip712.json").as_bytes().to_vec(), State::Trusted),
+        (jws(ES256K), State::Trusted),
+        (jws(&forged), State::Untrusted),
+    ] {
+        let (bundle, shown) = exported(receipt).await.expect("no signer is read");
+        assert_eq!((shown.state, &bundle.to_json()["signer"]), (state, &Value::Null), "{shown:#?}");
+        fits(&shown);
+    }
+    let refused = exported(sample("x402-jws.json").as_bytes().to_vec()).await;
+    assert!(matches!(refused, Err(ExportError::Purchase { .. })), "{refused:?}");
 }
 
 /// A receipt by the key of the bundle's signer, for this URL.

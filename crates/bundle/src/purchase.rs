@@ -23,7 +23,7 @@ use clresolve_receipt::judge::{
     AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
 };
 use clresolve_receipt::question::Request;
-use clresolve_receipt::{Family, ReceiptQuestion, Verification, judge};
+use clresolve_receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Replay;
@@ -94,7 +94,7 @@ impl Papers {
 /// Evidence about a purchase besides the name's bundle.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// Who signs receipts for the agent. `None` if one of the agent's own addresses signed.
+    /// Who signs receipts for the agent. `None` if only an address of the agent can have signed.
     pub signer: Option<ReceiptSigner>,
     /// What the payment's chain returned for the transaction, if the purchase requires one.
     pub transaction: Option<TransactionReading>,
@@ -258,7 +258,7 @@ impl Document {
             now: self.at,
         };
         let judgement = judge(&question.receipt, &known);
-        if (judgement.family == Some(Family::X1)) != signer.is_none() {
+        if judgement.is_by_address != signer.is_none() {
             return Err(BundleError::Inconsistent("a signer where an address has signed, or none where a key has"));
         }
         Ok(Verification::of(judgement, &setting))

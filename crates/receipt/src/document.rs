@@ -83,7 +83,10 @@ pub struct Verification {
     /// How the receipt is tied to the request, if it is. The summary states it in words.
     #[serde(skip)]
     pub tie: Option<Tie>,
-    /// Who signs for the agent.
+    /// Whether only an address of the agent can have signed the receipt. `signer` is then `None`.
+    #[serde(skip)]
+    pub is_by_address: bool,
+    /// Who signs for the agent. `None` if unknown, or if only an address of the agent can have signed.
     pub signer: Option<SignerRow>,
     /// Whether the payment was settled, if the purchase includes a payment.
     pub settlement: Option<Settlement>,
@@ -164,7 +167,8 @@ pub struct ReceiptSetting<'a> {
 impl Verification {
     /// Builds the document. A receipt of an untrusted agent is not trusted.
     pub fn of(judgement: ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Self {
-        let ReceiptSetting { verdict, signer, settlement, .. } = setting;
+        let ReceiptSetting { verdict, settlement, .. } = setting;
+        let signer = setting.signer.filter(|_| !judgement.is_by_address);
         let unsettled = unsettled(*settlement, &judgement);
         let judgement = judgement.with(&unsettled);
         let state = verdict.state.and(judgement.state());
@@ -189,6 +193,7 @@ impl Verification {
             unsigned: judgement.unsigned,
             unchecked,
             tie: judgement.tie,
+            is_by_address: judgement.is_by_address,
             bound: judgement.bound,
             receipt: Digests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
             request: setting.request,
@@ -196,7 +201,7 @@ impl Verification {
             signer: signer.map(SignerRow::of),
             settlement: settlement.cloned(),
             verdict: verdict.id.clone(),
-            warnings: warnings(verdict, *signer),
+            warnings: warnings(verdict, signer),
             anchor: verdict.anchor.clone(),
             checked_at: setting.now,
             tool: Tool::default(),
@@ -224,9 +229,6 @@ impl Verification {
     }
 
     fn conclude(&self, verdict: &str) -> String {
-        // With EIP-712, one of the agent's own addresses signs.
-        let is_by_address = self.family.is_some_and(|family| family.id == Family::X1);
-        let by_key = self.signer.as_ref().filter(|_| !is_by_address);
         canonical_digest(&json!({
             "schema": self.schema,
             "name": self.name,
@@ -236,7 +238,7 @@ impl Verification {
             "receipt": self.receipt,
             "request": self.request,
             "decision": self.decision,
-            "signer": by_key.map(|signer| (&signer.name, &signer.key, &signer.kid)),
+            "signer": self.signer.as_ref().map(|signer| (&signer.name, &signer.key, &signer.kid)),
             "settlement": self.settlement.as_ref().map(|settlement| (&settlement.due, &settlement.block)),
             "verdict": verdict,
         }))
@@ -284,7 +286,7 @@ fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<
 
 /// Whether the signer rests on the exporter's word. An address is proven with the agent's own records.
 fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> bool {
-    setting.is_signer_attested && judgement.family != Some(Family::X1)
+    setting.is_signer_attested && !judgement.is_by_address
 }
 
 fn warnings(verdict: &Verdict, signer: Option<&ReceiptSigner>) -> Vec<&'static str> {
@@ -334,9 +336,10 @@ fn summary(state: State, judgement: &ReceiptJudgement, setting: &ReceiptSetting<
     if state != State::Trusted {
         return judgement.reasons.first().map_or(&setting.verdict.summary, |reason| &reason.message).clone();
     }
+    let by = if judgement.is_by_address { "An address of the agent" } else { "The agent's signer" };
     let mut signed = match judgement.tie {
-        Some(tie) => format!("The agent's signer has signed this receipt for {}.", tie.words()),
-        None => "The agent's signer has signed this receipt; no request was given to compare it with.".to_owned(),
+        Some(tie) => format!("{by} has signed this receipt for {}.", tie.words()),
+        None => format!("{by} has signed this receipt; no request was given to compare it with."),
     };
     let is_attested = rests_on_attested_signer(judgement, setting);
     let caveats = [(!judgement.is_agent_compared, NAMES_NO_AGENT), (is_attested, ATTESTS_SIGNER)];
@@ -345,4 +348,86 @@ fn summary(state: State, judgement: &ReceiptJudgement, setting: &ReceiptSetting<
         signed.push_str(caveat);
     }
     signed
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::name::EnsName;
+    use clresolve_jose::PublicKey;
+    use clresolve_payment::route::Route;
+    use clresolve_verdict::sample;
+
+    use super::*;
+    use crate::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, SignerAddresses, judge};
+
+    const EIP712: &str = include_str!("../../sandbox/src/receipts/x402-eip712.json");
+    const EDDSA: &str = include_str!("../../sandbox/src/receipts/x402-jws.json");
+    /// A JWS by the key of the agent's address.
+    const ES256K: &str = "eyJhbGciOiJFUzI1NksiLCJraWQiOiJkaWQ6cGtoOmVpcDE1NToxOjB4NzA5OTc5NzBDNTE4MTJkYzNBMDEwQzdkMDFiNTBlMGQxN2RjNzlDOCJ9.eyJ2ZXJzaW9uIjoxLCJuZXR3b3JrIjoiZWlwMTU1OjMxMzM3IiwicmVzb3VyY2VVcmwiOiJodHRwczovL2FwaS5zYW5kYm94LmV4YW1wbGUvc3VtbWFyaXplL3YxIiwicGF5ZXIiOiIweGYzOUZkNmU1MWFhZDg4RjZGNGNlNmFCODgyNzI3OWNmZkZiOTIyNjYiLCJpc3N1ZWRBdCI6MTc3MDgwMDQ2MH0.dCTH3ZrzNphAx0k7x1W8H5whWZzwzHMmsDruHr1JsTsYO3N2SzF5I8-YI911mdY6jUW34FDvy9RYJQJGf5-TPg";
+
+    fn name(text: &str) -> EnsName {
+        EnsName::parse(text).expect("a name")
+    }
+
+    /// What a bundle with this signer shows of a receipt.
+    fn shown(receipt: &str, signer: Option<&ReceiptSigner>) -> Verification {
+        let now = "2026-02-12T00:00:00Z".parse().expect("a time");
+        let trusted = sample::empty(State::Trusted, now, 60);
+        let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
+        let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
+        let agent = ReceiptAgent {
+            name: name("summarizeagent.eth"),
+            entry: None,
+            verbs: Vec::new(),
+            addresses: SignerAddresses { settled: vec![address], open: None },
+            routes: AgentRoutes { settled: vec![route], open: None },
+        };
+        let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+        let known = ReceiptKnowledge {
+            agent: Some(&agent),
+            signer: signer.ok_or(&unknown),
+            request: None,
+            bought: None,
+            earliest: None,
+            schema: None,
+            now,
+        };
+        let setting = ReceiptSetting {
+            verdict: trusted.verdict(),
+            signer,
+            is_signer_attested: true,
+            request: None,
+            decision: None,
+            settlement: None,
+            now,
+        };
+        Verification::of(judge(receipt.as_bytes(), &known), &setting)
+    }
+
+    #[test]
+    fn receipt_by_an_address_does_not_depend_on_the_signer() {
+        let key = PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
+        let signer = ReceiptSigner {
+            name: name("runtime.sandbox.eth"),
+            key: Ok(key),
+            kid: Ok("test-key-7".to_owned()),
+            canonical: None,
+            block: 1,
+            lent: vec![Code::RecordOffchain],
+        };
+        let es256k = json!({"format": "jws", "signature": ES256K}).to_string();
+        let forged = json!({"format": "jws", "signature": ES256K.replace(".dCTH", ".dCTI")}).to_string();
+        let cases = [(EIP712, State::Trusted), (&*es256k, State::Trusted), (&*forged, State::Untrusted)];
+        for (receipt, state) in cases {
+            let (with, without) = (shown(receipt, Some(&signer)), shown(receipt, None));
+            assert_eq!(with, without, "{receipt}");
+            assert_eq!((with.state, &with.signer, &*with.warnings), (state, &None, &[][..]), "{with:#?}");
+            assert!(!with.unchecked.contains(&SIGNER), "{:?}", with.unchecked);
+            assert!(!with.to_value().to_string().contains("agent's signer"), "{with:#?}");
+        }
+        let by_key = shown(EDDSA, Some(&signer));
+        assert_eq!((by_key.state, by_key.signer.is_some()), (State::Trusted, true), "{by_key:#?}");
+        assert_eq!(by_key.warnings, ["record-offchain"]);
+        assert!(by_key.unchecked.contains(&SIGNER) && by_key.conclusion != shown(EDDSA, None).conclusion);
+    }
 }

@@ -84,8 +84,9 @@ pub struct ReceiptJudgement {
     /// Whether signed content names the agent, so that the receipt cannot belong to another agent of the same signer. A
     /// verb does not name an agent.
     pub is_agent_compared: bool,
-    /// Whether an address of the agent signed the receipt, and no key of the signer that its records name.
-    pub is_signed_by_address: bool,
+    /// Whether only an address of the agent can have signed the receipt: with EIP-712, or a JWS with ES256K. The signer
+    /// that the agent's records name is then irrelevant.
+    pub is_by_address: bool,
     /// The schema that the signed members were validated against.
     pub bound: Option<BoundName>,
     /// What x402's own receipt states about the payment.
@@ -239,14 +240,14 @@ struct Checks {
     tie: Option<Tie>,
     is_id_unchecked: bool,
     is_agent_compared: bool,
-    is_signed_by_address: bool,
+    is_by_address: bool,
     bound: Option<BoundName>,
 }
 
 impl Checks {
     /// The judgement of a receipt without a family.
     fn judged(self) -> ReceiptJudgement {
-        let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, is_signed_by_address, bound } = self;
+        let Self { rows, mut reasons, tie, is_id_unchecked, is_agent_compared, is_by_address, bound } = self;
         reason::sort(&mut reasons);
         ReceiptJudgement {
             family: None,
@@ -259,7 +260,7 @@ impl Checks {
             tie,
             is_id_unchecked,
             is_agent_compared,
-            is_signed_by_address,
+            is_by_address,
             bound,
             paid: None,
         }

@@ -33,7 +33,7 @@ impl Mark {
     /// storing it, so that anyone's forgeries do not fill the history.
     pub fn of(judgement: &ReceiptJudgement, known: &ReceiptKnowledge<'_>) -> Option<Self> {
         let (occasion, signed) = (judgement.occasion?, judgement.canonical_sha256?);
-        let (signer, key) = if judgement.is_signed_by_address {
+        let (signer, key) = if judgement.is_by_address {
             (&known.agent?.name, "addr")
         } else {
             let signer = known.signer.ok()?;

@@ -92,7 +92,11 @@ fn sentence(found: &Verification) -> OwnText {
         State::Untrusted => return OwnText::new("untrusted: do not rely on this receipt."),
         State::Indeterminate => return OwnText::new("indeterminate: do not rely on this receipt yet."),
     }
-    let signed = OwnText::new("trusted: the agent's signer has signed this receipt");
+    let signed = OwnText::new(if found.is_by_address {
+        "trusted: an address of the agent has signed this receipt"
+    } else {
+        "trusted: the agent's signer has signed this receipt"
+    });
     let signed = match found.tie {
         Some(tie) => signed.and(" for ").and(tie.words()),
         None => signed,

@@ -30,6 +30,7 @@ impl Checks {
         known: &ReceiptKnowledge<'_>,
     ) -> Option<Receipt> {
         self.family(family);
+        self.is_by_address = family == Family::X1;
         let artifact = match read(artifact) {
             Ok(artifact) => artifact,
             Err(cause) => {
@@ -59,6 +60,7 @@ impl Checks {
 
     fn artifact_signature(&mut self, artifact: &SignedReceipt, known: &ReceiptKnowledge<'_>) {
         let kind = artifact.key_kind();
+        self.is_by_address = kind == KeyKind::Address;
         let (keys, expected) = match kind {
             KeyKind::Address => match self.addresses(known.agent) {
                 Some(keys) => (keys, "a signature by an address of the agent"),
@@ -79,7 +81,6 @@ impl Checks {
         let open = known.agent.and_then(|agent| agent.addresses.open.as_deref());
         let (reason, clas) = match (artifact.signed_by(&keys), open.filter(|_| kind == KeyKind::Address)) {
             (SignedBy::Published, _) => {
-                self.is_signed_by_address = kind == KeyKind::Address;
                 let row = Row::new(ReceiptCheck::Signature, Status::Pass);
                 let (expected, place) = (Some(expected.to_owned()), Some("/signature".to_owned()));
                 return self.rows.push(Row { observed: expected.clone(), expected, place, ..row });
@@ -100,7 +101,7 @@ impl Checks {
         self.object(ReceiptCheck::Signature, reason, Some(clas));
     }
 
-    /// The keys that sign with EIP-712; `None` if the agent has no address.
+    /// The keys that sign with EIP-712 or ES256K; `None` if the agent has no address.
     fn addresses(&mut self, agent: Option<&ReceiptAgent>) -> Option<SignerKeys> {
         let settled = agent.map(|agent| agent.addresses.settled.clone()).unwrap_or_default();
         if !settled.is_empty() {
@@ -362,7 +363,7 @@ mod tests {
         let (own, signed) = (agent(&[PAYEE], HOME), format!("{SIGNED}{SIGNATURE}"));
         assert_eq!(of(&signed, &own), (State::Trusted, vec![]));
         let document = serde_json::json!({"format": "jws", "signature": signed}).to_string();
-        assert!(judged(&document, &own, None).is_signed_by_address, "it is remembered without a signer's key");
+        assert!(judged(&document, &own, None).is_by_address, "it is remembered without a signer's key");
         let invalid = (State::Untrusted, vec![Code::ReceiptSignatureInvalid]);
         assert_eq!(of(&signed, &agent(&["0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"], HOME)), invalid);
         let altered = signed.replace("MTc3MDc5NjgwMC", "MTc3MDc5NjgwMS");
