@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use clresolve_core::reading::Reading;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
 use super::*;
 
@@ -184,4 +184,22 @@ async fn owners_are_asked_for_together_and_each_owner_once() {
     let honest = (0..8).map(|number| name(&format!("agent-{number}.eth")));
     let owners = honest.chain(["none.eth", "nobody.eth"].map(name)).cycle().take(FULL);
     assert_eq!(asked(owners.collect()).await, 1);
+}
+
+#[tokio::test]
+async fn further_texts_share_a_request_with_each_other_and_with_owners() {
+    let both = Both::of(&honest()).await;
+    let reading = both.batched.read(&name("agent-0.eth"), FIRST).await.unwrap();
+    let keys = ["cl.entry", "cl.entri"].map(str::to_owned);
+    let (block, endpoints) = (&reading.block, &reading.endpoints);
+    let before = both.servers[1].requests();
+    let names = ["agent-1.eth", "agent-2.eth", "none.eth", "nobody.eth"].map(name);
+    let texts = join_all(names.iter().map(|name| both.batched.texts(name, block, endpoints, &keys)));
+    let owner = name("agent-3.eth");
+    let (texts, held) = join(texts, both.batched.holding(&owner, block, endpoints)).await;
+    assert_eq!(both.servers[1].requests() - before, 1);
+    for (name, texts) in names.iter().zip(texts) {
+        assert_eq!(texts, both.alone.texts(name, block, endpoints, &keys).await, "{name}");
+    }
+    assert_eq!(held, both.alone.holding(&owner, block, endpoints).await);
 }

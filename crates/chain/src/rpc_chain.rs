@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::Bytes;
+use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
@@ -87,6 +88,20 @@ impl RpcChain {
         })
     }
 
+    /// Like [`EndpointPool::findings`], combined with queries about other names if this chain reads in batches.
+    async fn findings(
+        &self,
+        endpoints: &[String],
+        query: &Arc<Query>,
+        block: &Block,
+    ) -> Result<(RpcClient, Findings), ChainError> {
+        let Some(batches) = &self.batches else { return self.pool.findings(endpoints, query, block).await };
+        let client = self.pool.client_of(endpoints)?;
+        let findings = batches.ask(&client, endpoints, query, block).await;
+        let findings = findings.map_err(|failure| self.pool.explain(failure, endpoints, block))?;
+        Ok((client, findings))
+    }
+
     async fn consensus(&self, query: &Arc<Query>, selector: BlockSelector) -> Result<Consensus<Findings>, ChainError> {
         let query = Arc::clone(query);
         match &self.batches {
@@ -115,12 +130,7 @@ impl Chain for RpcChain {
 
     async fn holding(&self, owner: &EnsName, block: &Block, endpoints: &[String]) -> Result<Holding, ChainError> {
         let query = Arc::new(Query::address(owner, &self.contracts));
-        let client = self.pool.client_of(endpoints)?;
-        let findings = match &self.batches {
-            Some(batches) => batches.ask(&client, endpoints, &query, block).await,
-            None => query.ask(&client, block).await,
-        };
-        let findings = findings.map_err(|failure| self.pool.explain(failure, endpoints, block))?;
+        let (client, findings) = self.findings(endpoints, &query, block).await?;
         self.answers.holding(&client, &query, &findings, by_hash(block)).await
     }
 
@@ -131,8 +141,8 @@ impl Chain for RpcChain {
         endpoints: &[String],
         keys: &[String],
     ) -> Result<Vec<Record>, ChainError> {
-        let query = Query::further_records(name, &self.contracts, keys);
-        let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
+        let query = Arc::new(Query::further_records(name, &self.contracts, keys));
+        let (client, findings) = self.findings(endpoints, &query, block).await?;
         self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
     }
 
