@@ -5,6 +5,8 @@ mod check;
 mod knowledge;
 mod x402;
 
+use std::collections::BTreeSet;
+
 use clresolve_core::call::VERB;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
@@ -177,8 +179,11 @@ fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowle
 /// signature is valid in an unpublished form, then one whose stated digest matches. Otherwise a reading that lacks a
 /// part is preferred, because its signature was not checked. If the key is unknown, no signature was checked, so a
 /// complete reading is preferred. Members that one family leaves unsigned may have no canonical form in the other.
+///
+/// If no signature is valid, only the members that every reading leaves unsigned are listed as unsigned: a scope decides
+/// what E2 signs, and E leaves it unsigned.
 fn likeliest(
-    readings: Vec<Result<CanonicalReceipt, NoReading>>,
+    mut readings: Vec<Result<CanonicalReceipt, NoReading>>,
     signer: Result<&ReceiptSigner, &Reason>,
 ) -> Option<Result<CanonicalReceipt, NoReading>> {
     let is_read = |holds: &dyn Fn(&CanonicalReceipt) -> bool| {
@@ -188,14 +193,23 @@ fn likeliest(
         Ok(_) => matches!(reading, Err(NoReading::Parts(_))),
         Err(_) => reading.is_ok(),
     };
+    let signed = is_read(&|canonical| readings.len() > 1 && canonical.is_signed_by(signer));
     let chosen = match readings.len() {
         0 | 1 => None,
-        _ => is_read(&|canonical| canonical.is_signed_by(signer))
+        _ => signed
             .or_else(|| is_read(&|canonical| canonical.is_signed_otherwise_by(signer)))
             .or_else(|| is_read(&CanonicalReceipt::states_its_digest))
             .or_else(|| readings.iter().position(is_unchecked)),
     };
-    readings.into_iter().nth(chosen.unwrap_or(0))
+    let chosen = chosen.unwrap_or(0);
+    let mut reading = (chosen < readings.len()).then(|| readings.swap_remove(chosen));
+    if let (None, Some(Ok(canonical))) = (signed, &mut reading) {
+        for other in readings.iter().flatten() {
+            let unsigned: BTreeSet<_> = other.parts.unsigned.iter().collect();
+            canonical.parts.unsigned.retain(|place| unsigned.contains(place));
+        }
+    }
+    reading
 }
 
 /// Judges the receipt as the family under which its signature is valid, because unsigned members can give a receipt the

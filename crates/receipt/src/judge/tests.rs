@@ -442,6 +442,17 @@ fn scope_of_an_untried_form_is_undecided() {
 }
 
 #[test]
+fn scope_of_a_refused_receipt_is_not_listed_as_unsigned() {
+    let (world, thief) = (World::new(), World::new());
+    let unsigned = |receipt: &Value| world.judged(receipt).unsigned;
+    assert_eq!(unsigned(&world.of_six_members()), ["/note", "/proofs/0/covers"]);
+    assert_eq!(unsigned(&world.scoped(&SCOPE)), ["/clas", "/note"]);
+    for refused in [thief.of_six_members(), thief.scoped(&SCOPE)] {
+        assert_eq!(unsigned(&refused), ["/note"]);
+    }
+}
+
+#[test]
 fn two_proofs_of_execution_are_undecided_and_none_is_invalid() {
     let (world, thief) = (World::new(), World::new());
     for (first, second) in [(&world, &thief), (&thief, &world), (&thief, &thief)] {
