@@ -5,14 +5,11 @@ mod check;
 mod knowledge;
 mod x402;
 
-use std::collections::BTreeSet;
-
 use clresolve_core::call::VERB;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{self, Code, Effect, Reason};
 use clresolve_core::state::State;
-use clresolve_jose::PublicKey;
 use clresolve_payment::receipt::{Bought, Receipt};
 use clresolve_verdict::card::instant;
 use clresolve_verdict::schema::bound::BoundName;
@@ -20,7 +17,7 @@ use jiff::Timestamp;
 
 pub use clresolve_verdict::verdict::Status;
 
-use self::canonical_receipt::{CanonicalReceipt, NoReading};
+use self::canonical_receipt::{CanonicalReceipt, NoReading, key_of, likeliest};
 pub use self::check::{ReceiptCheck, Row};
 pub use self::knowledge::{
     AgentRoutes, BoundReceipt, MAX_CLOCK_SKEW, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses,
@@ -175,43 +172,6 @@ fn judged_by_shape(receipt: &Node, families: &[Candidate], known: &ReceiptKnowle
     checks.judged()
 }
 
-/// Chooses among the readings of families with one shape: first a reading whose signature is valid, then one whose
-/// signature is valid in an unpublished form, then one whose stated digest matches. Otherwise a reading that lacks a
-/// part is preferred, because its signature was not checked. If the key is unknown, no signature was checked, so a
-/// complete reading is preferred. Members that one family leaves unsigned may have no canonical form in the other.
-///
-/// If no signature is valid, only the members that every reading leaves unsigned are listed as unsigned: a scope decides
-/// what E2 signs, and E leaves it unsigned.
-fn likeliest(
-    mut readings: Vec<Result<CanonicalReceipt, NoReading>>,
-    signer: Result<&ReceiptSigner, &Reason>,
-) -> Option<Result<CanonicalReceipt, NoReading>> {
-    let is_read = |holds: &dyn Fn(&CanonicalReceipt) -> bool| {
-        readings.iter().position(|reading| reading.as_ref().is_ok_and(holds))
-    };
-    let is_unchecked = |reading: &Result<_, NoReading>| match key_of(signer) {
-        Ok(_) => matches!(reading, Err(NoReading::Parts(_))),
-        Err(_) => reading.is_ok(),
-    };
-    let signed = is_read(&|canonical| readings.len() > 1 && canonical.is_signed_by(signer));
-    let chosen = match readings.len() {
-        0 | 1 => None,
-        _ => signed
-            .or_else(|| is_read(&|canonical| canonical.is_signed_otherwise_by(signer)))
-            .or_else(|| is_read(&CanonicalReceipt::states_its_digest))
-            .or_else(|| readings.iter().position(is_unchecked)),
-    };
-    let chosen = chosen.unwrap_or(0);
-    let mut reading = (chosen < readings.len()).then(|| readings.swap_remove(chosen));
-    if let (None, Some(Ok(canonical))) = (signed, &mut reading) {
-        for other in readings.iter().flatten() {
-            let unsigned: BTreeSet<_> = other.parts.unsigned.iter().collect();
-            canonical.parts.unsigned.retain(|place| unsigned.contains(place));
-        }
-    }
-    reading
-}
-
 /// Judges the receipt as the family under which its signature is valid, because unsigned members can give a receipt the
 /// shape of several families. Prefers the first family in which the receipt is trusted, then the first in which it is
 /// signed.
@@ -239,11 +199,6 @@ fn judged_by_signature(receipt: &Node, families: &[Candidate], known: &ReceiptKn
         }
     }
     signed.unwrap_or_else(|| Checks::without_family(families, known.signer))
-}
-
-/// The key in `cl.sig.pub`, or why it is unknown.
-fn key_of<'a>(signer: Result<&'a ReceiptSigner, &'a Reason>) -> Result<&'a PublicKey, &'a Reason> {
-    signer?.key.as_ref().map_err(|reason| &**reason)
 }
 
 /// Collects rows and reasons.

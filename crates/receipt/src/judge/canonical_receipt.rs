@@ -1,9 +1,12 @@
 //! A receipt with its recomputed canonical bytes, and whether the signature covers them.
 
+use std::collections::BTreeSet;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Reason;
+use clresolve_jose::PublicKey;
 
 use super::knowledge::ReceiptSigner;
 use crate::canonical::{NoForm, form};
@@ -67,4 +70,46 @@ impl CanonicalReceipt {
             Signs::CanonicalBytes => self.bytes.clone(),
         }
     }
+}
+
+/// Chooses among the readings of families with one shape: first a reading whose signature is valid, then one whose
+/// signature is valid in an unpublished form, then one whose stated digest matches. Otherwise a reading that lacks a
+/// part is preferred, because its signature was not checked. If the key is unknown, no signature was checked, so a
+/// complete reading is preferred. Members that one family leaves unsigned may have no canonical form in the other.
+///
+/// If no signature is valid, only the members that every reading leaves unsigned are listed as unsigned: a scope decides
+/// what E2 signs, and E leaves it unsigned.
+pub(super) fn likeliest(
+    mut readings: Vec<Result<CanonicalReceipt, NoReading>>,
+    signer: Result<&ReceiptSigner, &Reason>,
+) -> Option<Result<CanonicalReceipt, NoReading>> {
+    let is_read = |holds: &dyn Fn(&CanonicalReceipt) -> bool| {
+        readings.iter().position(|reading| reading.as_ref().is_ok_and(holds))
+    };
+    let is_unchecked = |reading: &Result<_, NoReading>| match key_of(signer) {
+        Ok(_) => matches!(reading, Err(NoReading::Parts(_))),
+        Err(_) => reading.is_ok(),
+    };
+    let signed = is_read(&|canonical| readings.len() > 1 && canonical.is_signed_by(signer));
+    let chosen = match readings.len() {
+        0 | 1 => None,
+        _ => signed
+            .or_else(|| is_read(&|canonical| canonical.is_signed_otherwise_by(signer)))
+            .or_else(|| is_read(&CanonicalReceipt::states_its_digest))
+            .or_else(|| readings.iter().position(is_unchecked)),
+    };
+    let chosen = chosen.unwrap_or(0);
+    let mut reading = (chosen < readings.len()).then(|| readings.swap_remove(chosen));
+    if let (None, Some(Ok(canonical))) = (signed, &mut reading) {
+        for other in readings.iter().flatten() {
+            let unsigned: BTreeSet<_> = other.parts.unsigned.iter().collect();
+            canonical.parts.unsigned.retain(|place| unsigned.contains(place));
+        }
+    }
+    reading
+}
+
+/// The key in `cl.sig.pub`, or why it is unknown.
+pub(super) fn key_of<'a>(signer: Result<&'a ReceiptSigner, &'a Reason>) -> Result<&'a PublicKey, &'a Reason> {
+    signer?.key.as_ref().map_err(|reason| &**reason)
 }
