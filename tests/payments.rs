@@ -224,6 +224,16 @@ async fn a_numbered_block_pays_nobody() {
     let route = run(&["route", "summarizeagent.eth", "--sandbox", "--block", "3", "-o", "short"], "");
     let said = String::from_utf8_lossy(&route.stdout).into_owned();
     assert_eq!((route.status.code(), said.as_str()), (Some(1), "summarizeagent.eth\ttrusted\t-\tchain-behind\n"));
+    for (command, said) in [
+        (["verify", "summarizeagent.eth", "--sandbox", "--block", "3"], "At block 3, summarizeagent.eth was bound to"),
+        (
+            ["route", "summarizeagent.eth", "--sandbox", "--block", "3"],
+            "block 3 was chosen, and the gate decides at the newest",
+        ),
+    ] {
+        let text = String::from_utf8(run(&command, "").stdout).expect("text");
+        assert!(text.contains(said) && !text.contains("chain-behind"), "{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

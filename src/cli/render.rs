@@ -215,18 +215,30 @@ pub(super) fn advice(verdict: &Verdict, against: Objections<'_>) -> String {
         }
         State::Trusted => {
             let bound = if entry(verdict).is_some() { "this card and entry" } else { "this card" };
-            if let Some(block) =
-                verdict.anchor.as_ref().map(|anchor| &anchor.block).filter(|block| block.is_chosen_by_number())
-            {
+            if let Some(block) = chosen_block(verdict) {
                 return format!(
-                    "At block {}, {name} was bound to {bound}. Ask without --block before you call or pay it.",
-                    block.number
+                    "At block {block}, {name} was bound to {bound}. Ask without --block before you call or pay it."
                 );
             }
             format!("{name} is bound to {bound}. This does not cover whom to pay: {WHOM_TO_PAY}.")
         }
         State::Untrusted => refuse(verdict, &name),
         State::Indeterminate => wait(verdict, &name),
+    }
+}
+
+/// The block of a verdict that was asked for by number. Such a verdict says nothing of the present.
+fn chosen_block(verdict: &Verdict) -> Option<u64> {
+    verdict.anchor.as_ref().map(|anchor| &anchor.block).filter(|block| block.is_chosen_by_number()).map(|b| b.number)
+}
+
+/// Why the gate admits nothing to the agent of a trusted verdict.
+pub(super) fn denial(code: &str, verdict: &Verdict) -> String {
+    match chosen_block(verdict) {
+        Some(block) => {
+            format!("block {block} was chosen, and the gate decides at the newest one. Ask without --block.")
+        }
+        None => format!("the gate would deny the agent ({code}). {}", title_of(code).unwrap_or_default()),
     }
 }
 

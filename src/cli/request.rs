@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clresolve_core::reason::title_of;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_request::question::MAX_BYTES;
@@ -18,7 +17,7 @@ use super::input::read;
 use super::notice;
 use super::output::{Output, Results, json};
 use super::progress::Progress;
-use super::render::{Palette, write_reason};
+use super::render::{Palette, denial, write_reason};
 use super::verify::waiting_for;
 use super::world::World;
 
@@ -45,6 +44,7 @@ async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
     let found = world.resolver.check_request_of(&resolution, Arc::new(question)).await;
     drop(progress);
     let mut results = Results::one(output, args.output.form());
+    let denied = denied.map(|code| denial(code, resolution.verdict()));
     let shown = Shown { found: &found, denied, file: &args.request, text };
     results.push(&found, |format| match format {
         Format::Short => shown.short(&palette),
@@ -102,8 +102,8 @@ const fn exit(state: State) -> Exit {
 /// What is said of a request, and its text.
 struct Shown<'a> {
     found: &'a Checked,
-    /// The code with which the gate denies the agent.
-    denied: Option<&'static str>,
+    /// Why the gate denies the agent.
+    denied: Option<String>,
     file: &'a Path,
     text: String,
 }
@@ -134,14 +134,9 @@ impl Shown<'_> {
         for reason in reasons {
             write_reason(&mut text, reason, palette);
         }
-        let advice = match (state, self.denied) {
+        let advice = match (state, &self.denied) {
             (State::Trusted, None) => " It may be sent.".to_owned(),
-            (State::Trusted, Some(code)) => {
-                format!(
-                    " Do not send it: the gate would deny the agent ({code}). {}",
-                    title_of(code).unwrap_or_default()
-                )
-            }
+            (State::Trusted, Some(why)) => format!(" Do not send it: {why}"),
             (State::Untrusted, _) => " Do not send it.".to_owned(),
             (State::Indeterminate, _) => " Do not send it yet.".to_owned(),
         };

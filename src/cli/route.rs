@@ -1,6 +1,6 @@
 //! `route`: which URL an agent's entry stands for, and who says so.
 
-use clresolve_core::reason::Reason;
+use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_payment::route::Route;
@@ -11,6 +11,7 @@ use super::exit::Exit;
 use super::gate::meant;
 use super::output::{Output, Results};
 use super::progress::Progress;
+use super::render::denial;
 use super::verify::waiting_for;
 use super::world::World;
 use crate::resolve::RouteAnswer;
@@ -57,6 +58,7 @@ fn text(
         Some(_) if verdict.state != State::Trusted => {
             format!("{route}The agent is not trusted, so do not call it. {}\n", Foreign::new(&verdict.summary))
         }
+        Some(code) if code == Code::ChainBehind.slug() => format!("{route}Do not call it: {}\n", denial(code, verdict)),
         Some(code) => {
             let meant = meant(verdict, code, verb).map(|hint| format!(" ({hint})")).unwrap_or_default();
             format!(

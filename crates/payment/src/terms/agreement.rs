@@ -39,7 +39,12 @@ impl Terms {
                 }
                 if !own.contains(&outline) {
                     let place = format!("{}/accepts/{index}", place.name);
-                    return Err(outline.differs(&own, other.version, &place, entry.price.as_ref().err()));
+                    return Err(outline.differs(
+                        &own,
+                        other.version,
+                        &place,
+                        entry.price.as_ref().err().map(AsRef::as_ref),
+                    ));
                 }
                 moved.insert(index);
             }
@@ -96,7 +101,7 @@ impl<'e> Outline<'e> {
 
     /// Reports how this entry at `place` differs from the most similar one. `unpriced` is why it has no price: the member
     /// at fault, if the entry differs only in that the other one has a price.
-    fn differs(&self, own: &[Self], version: Version, place: &str, unpriced: Option<&Box<Reason>>) -> Box<Reason> {
+    fn differs(&self, own: &[Self], version: Version, place: &str, unpriced: Option<&Reason>) -> Box<Reason> {
         let differing = |like: &&Self| like.0.iter().zip(&self.0).filter(|(like, this)| like != this).count();
         let nearest = own.iter().min_by_key(differing).map_or([].as_slice(), |nearest| nearest.0.as_slice());
         let first = nearest.iter().zip(&self.0).find(|(like, this)| like != this);
