@@ -68,7 +68,7 @@ pub struct Group {
     pub effect: Effect,
     /// The number of names with this reason.
     pub names: u64,
-    /// The first of them, at most [`EXAMPLES_PER_REASON`].
+    /// The first of them, at most `EXAMPLES_PER_REASON`.
     pub examples: Vec<String>,
 }
 

@@ -25,7 +25,8 @@ pub struct Report {
     pub since: Option<Difference>,
     /// The counts of the report before: that of `since`, else the last of `earlier`.
     pub before: Option<PastCounts>,
-    /// The counts of earlier reports, the oldest first; at most [`history::MAX_EARLIER_REPORTS`].
+    /// The counts of earlier reports, the oldest first; at most
+    /// [`MAX_EARLIER_REPORTS`](crate::history::MAX_EARLIER_REPORTS).
     pub earlier: Vec<PastCounts>,
     /// The list that was audited.
     pub list: ListOfNames,

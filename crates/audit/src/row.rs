@@ -67,7 +67,7 @@ pub struct Row {
     pub state: State,
     /// One plain sentence.
     pub summary: String,
-    /// The reasons of the verdict, at most [`MAX_REASONS_PER_ROW`].
+    /// The reasons of the verdict, at most `MAX_REASONS_PER_ROW`.
     pub reasons: Vec<Reason>,
     /// How many more the verdict has.
     pub more_reasons: usize,
