@@ -64,7 +64,7 @@ const LEFT_OUT: [&str; 2] = [
 const OF_EACH_OTHER: usize = 3;
 
 /// Most requests to the chain for each name.
-const MOST_REQUESTS: f64 = 0.25;
+const MOST_REQUESTS: f64 = 0.2;
 
 /// Most requests to each endpoint where two must agree: a group that one of them answers late is asked of another one.
 const MOST_REQUESTS_TO_EACH: f64 = 0.3;
