@@ -510,8 +510,8 @@ fn no_bundle_of_a_bad_agent_can_be_made_trusted_by_its_verdict() {
     }
 }
 
-/// The invariant: a stranger who changes a bundle at random, by bytes or in its structure, and makes the digest fit,
-/// gets no other verdict that is `trusted`.
+/// A stranger changes bytes or members of a bundle at random and corrects its digest. No such bundle is trusted, unless
+/// its verdict is the original one.
 #[test]
 fn no_random_mutation_makes_a_bundle_trusted() {
     /// Mutations of one byte of the document, without a digest that fits: each is refused.

@@ -383,6 +383,10 @@ mod tests {
         command().debug_assert();
     }
 
+    fn refusal<'w>(words: impl Iterator<Item = &'w str>) -> String {
+        plain_message(parse(words.map(OsString::from).collect()).unwrap_err())
+    }
+
     #[test]
     fn a_bare_argument_is_a_name() {
         assert_eq!(names("clresolve a.eth"), ["a.eth"]);
@@ -402,8 +406,7 @@ mod tests {
             ("clresolve a.eth trace", "`trace` is a command, and stands before the names"),
             ("clresolve --sandbox foo", "`clresolve verify foo`"),
         ] {
-            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
-            let message = plain_message(error);
+            let message = refusal(line.split(' '));
             assert!(message.contains(part), "{line}: {message}");
         }
         assert_eq!(names("clresolve -"), ["-"]);
@@ -417,8 +420,7 @@ mod tests {
             ("clresolve key new k", "use `clresolve signature key`"),
             ("clresolve watch --names n.txt", "`clresolve audit diff` from a timer"),
         ] {
-            let error = parse(line.split(' ').map(OsString::from).collect()).unwrap_err();
-            let message = plain_message(error);
+            let message = refusal(line.split(' '));
             assert!(message.contains(part), "{line}: {message}");
         }
         assert_eq!(names("clresolve -- watch"), ["watch"]);
@@ -437,8 +439,7 @@ mod tests {
                 [vec![], vec!["verify"], vec!["trace"], vec!["records"], vec!["gate"], vec!["bundle", "export"]]
             {
                 let line = [&["clresolve"], &*words, &[given]].concat();
-                let error = parse(line.iter().map(OsString::from).collect()).unwrap_err();
-                let message = plain_message(error);
+                let message = refusal(line.iter().copied());
                 assert!(message.contains(part) && !message.contains("secret"), "{line:?}: {message}");
             }
         }

@@ -18,24 +18,27 @@ pub(super) fn parse_name(given: &str) -> Result<String, String> {
 
 /// Why `given` is no ENS name, and what was probably meant. `None` where it looks like one.
 fn on_no_name(given: &str) -> Option<String> {
-    let meant = |name: &str| format!("did you mean `{}`?", Foreign::new(name).at_most(SHOWN_CHARACTERS));
+    // A name has a dot.
+    let meant = |name: &str| {
+        let shown = Foreign::new(name).at_most(SHOWN_CHARACTERS);
+        if name.contains('.') { format!("; did you mean `{shown}`?") } else { String::new() }
+    };
     if let Some((scheme, rest)) = given.trim().split_once("://") {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
-        return Some(match scheme.eq_ignore_ascii_case("x402") {
-            true => format!("an entry is no ENS name; {}", meant(host)),
-            false => format!(
-                "a URL is no ENS name; {} `clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL",
-                meant(host)
-            ),
-        });
+        let what = if scheme.eq_ignore_ascii_case("x402") {
+            "an entry is no ENS name"
+        } else {
+            "a URL is no ENS name (`clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL)"
+        };
+        return Some(format!("{what}{}", meant(host)));
     }
     if is_address(given.trim()) {
         return Some("an address is no ENS name".to_owned());
     }
     let bare = given.trim().trim_end_matches('.');
     (bare != given && !bare.is_empty())
-        .then(|| format!("an ENS name has no spaces around it and no dot at its end; {}", meant(bare)))
+        .then(|| format!("an ENS name has no spaces around it and no dot at its end{}", meant(bare)))
 }
 
 /// What replaces a command that was removed. `None` where `given` never was one.
@@ -117,6 +120,10 @@ mod tests {
     fn what_looks_like_a_name_gets_no_hint() {
         for name in ["summarizeagent.eth", "-", "", ".", " ", "foo", "a..eth"] {
             assert_eq!(on_no_name(name), None, "{name}");
+        }
+        for given in ["https:///card.json", "http://[::1]:8080/", "foo."] {
+            let hint = on_no_name(given).expect("a hint");
+            assert!(!hint.contains("did you mean"), "{hint}");
         }
         let hint = on_no_name("https://a\u{1b}[2J.eth/").expect("a hint");
         assert!(hint.contains("`a\\u{1b}[2J.eth`"), "{hint}");

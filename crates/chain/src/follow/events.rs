@@ -159,8 +159,8 @@ pub(crate) fn first_bytes(data: &[u8]) -> Option<&[u8]> {
     data.get(start.checked_add(32)?..)?.get(..length)
 }
 
-/// The elements of the array whose offset is the first word, as far as the data contains them. The length of a reply
-/// is bounded by [`MAX_REPLY_BYTES`](crate::transport::MAX_REPLY_BYTES).
+/// Decodes the array whose offset is the first word. Data that ends early gives fewer elements.
+/// [`MAX_REPLY_BYTES`](crate::transport::MAX_REPLY_BYTES) bounds the data.
 fn array(data: &[u8]) -> Option<Vec<B256>> {
     let offset = number(data, 0)?;
     let count = number(data, offset)?;

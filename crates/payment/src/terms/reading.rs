@@ -289,8 +289,8 @@ pub(super) fn is_spelling_of(member: &str, name: &str) -> bool {
     folded(member).eq(name.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 
-/// Folds letters to lower case, by Unicode's simple case folding as far as the result is ASCII: this includes the long
-/// s and the kelvin sign.
+/// Folds to lower case every letter whose simple case folding in Unicode is an ASCII letter, also the long s and the
+/// kelvin sign.
 pub(super) fn folded(text: &str) -> impl Iterator<Item = char> {
     text.chars().map(|letter| match letter {
         '\u{17f}' => 's',

@@ -14,10 +14,7 @@ pub(super) fn is_local(token: &str) -> bool {
     if !starts {
         return false;
     }
-    let read = match address.contains(':') {
-        true => address.parse().map(IpAddr::V6),
-        false => address.parse().map(IpAddr::V4),
-    };
+    let read = if address.contains(':') { address.parse().map(IpAddr::V6) } else { address.parse().map(IpAddr::V4) };
     match read.map(|address| address.to_canonical()) {
         Ok(IpAddr::V4(v4)) => v4_is_local(v4),
         Ok(IpAddr::V6(v6)) => v6_is_local(v6),
