@@ -345,8 +345,16 @@ impl Wake for Woken {
 #[cfg(test)]
 pub(crate) struct Occupied {
     jobs: Vec<tokio::task::JoinHandle<()>>,
+    /// Number of blocking jobs that have started.
+    begun: Arc<AtomicUsize>,
     /// Each message ends one of the blocking jobs.
     release: Sender<()>,
+    /// Number of blocking jobs that were ended one by one.
+    #[cfg(feature = "mcp")]
+    released: usize,
+    /// Number of jobs that had started when the last of them was ended.
+    #[cfg(feature = "mcp")]
+    released_after: usize,
 }
 
 #[cfg(test)]
@@ -363,24 +371,46 @@ impl Occupied {
 
     fn by(pool: &Arc<CpuPool>, jobs: usize, urgency: Urgency) -> Self {
         let (release, wait) = channel::<()>();
-        let wait = Arc::new(Mutex::new(wait));
+        let (wait, begun) = (Arc::new(Mutex::new(wait)), Arc::<AtomicUsize>::default());
         let job = |_| {
-            let (pool, wait): (_, Arc<Mutex<Receiver<()>>>) = (Arc::clone(pool), Arc::clone(&wait));
+            let (pool, begun) = (Arc::clone(pool), Arc::clone(&begun));
+            let wait: Arc<Mutex<Receiver<()>>> = Arc::clone(&wait);
             tokio::spawn(async move {
                 let of_all = Arc::clone(pool.places_for(urgency)).acquire_owned().await;
                 let of_all = of_all.expect("the semaphore is never closed");
                 let place = JobPlace { client: None, urgency, _of_all: of_all };
                 let (job, result) = pool.packed(move || {
+                    begun.fetch_add(1, Ordering::AcqRel);
                     let _ = wait.lock().expect("no job panics").recv();
                 });
                 pool.hand_over(&Work::of_nobody(urgency), place, job, result).await
             })
         };
-        Self { jobs: (0..jobs).map(job).collect(), release }
+        let jobs = (0..jobs).map(job).collect();
+        Self {
+            jobs,
+            begun,
+            release,
+            #[cfg(feature = "mcp")]
+            released: 0,
+            #[cfg(feature = "mcp")]
+            released_after: 0,
+        }
     }
 
-    /// Ends one of the blocking jobs.
-    pub(crate) fn release_one(&self) {
+    /// Ends one of the blocking jobs if they occupy every thread while another job is queued.
+    ///
+    /// # Panics
+    /// If the thread that it freed the last time began with a blocking job, although another one was queued.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn release_one_if_waited_for(&mut self, pool: &CpuPool) {
+        let begun = self.begun.load(Ordering::Acquire);
+        if begun != self.released + pool.threads() || pool.queued() == self.jobs.len() - begun {
+            return;
+        }
+        assert!(pool.begun() > self.released_after + 1, "the other job does not come first");
+        self.released += 1;
+        self.released_after = pool.begun();
         self.release.send(()).expect("a job goes on");
     }
 
