@@ -223,11 +223,12 @@ const MAX_NAME_WORDS: usize = 3;
 
 /// `ssn: 123-45-6789` and the like: an assignment in a text counts as a member.
 fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
-    let bytes = text.as_bytes();
-    let signs = bytes.iter().enumerate().filter(|(_, byte)| matches!(byte, b':' | b'='));
-    signs.map(|(at, _)| at).find_map(|at| {
+    let is_of_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-');
+    let signs = text.as_bytes().windows(2).enumerate();
+    let named = signs.filter(|(_, pair)| matches!(pair[1], b':' | b'=') && is_of_name(pair[0]));
+    named.map(|(before, _)| before + 1).find_map(|at| {
         let head = &text[text.ceil_char_boundary(at.saturating_sub(MAX_NAME_BYTES))..at];
-        let name = super::last_run(head, |b| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-')).trim();
+        let name = super::last_run(head, is_of_name).trim();
         if name.len() < MIN_NAME_BYTES || !search.takes() {
             return None;
         }
