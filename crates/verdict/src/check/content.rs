@@ -20,7 +20,7 @@ use serde_json::Value;
 use self::addresses::Sighting;
 use self::personal::DatumSearch;
 use self::secrets::PhraseSearch;
-use self::text::{Marks, Separators, begins_with, colons, contains, ends_with, last_run, last_word};
+use self::text::{Marks, Separators, begins_with, colons, contains, ends_with, last_run, last_word, split_at_mark};
 use super::{Findings, MAX_REASONS_PER_CODE};
 use crate::card::Card;
 use clresolve_core::json::pointer;

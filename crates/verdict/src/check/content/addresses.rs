@@ -6,7 +6,7 @@ mod names;
 use std::net::IpAddr;
 
 use self::local::is_local;
-use super::{Marks, Separators, begins_with, colons, ends_with, last_run, last_word};
+use super::{Marks, Separators, begins_with, colons, ends_with, last_run, last_word, split_at_mark};
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
 /// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
@@ -256,7 +256,7 @@ fn without(host: &str, is_port: impl Fn(&str, &str) -> bool) -> &str {
     match host.strip_prefix('[').and_then(|inner| inner.find(']')) {
         Some(end) => &host[..end + 2],
         None => {
-            let Some((name, ports)) = host.split_once(':') else { return host };
+            let Some((name, ports)) = split_at_mark(host, b':') else { return host };
             // Behind an address there may be two, that of a host and that of a container: `10.0.0.1:80:8080`.
             let are_two = || name.contains('.') && ports.split(':').all(|port| is_port(name, port));
             if is_port(name, ports) || are_two() { name } else { host }

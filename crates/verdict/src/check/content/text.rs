@@ -139,6 +139,12 @@ pub(super) fn last_run(text: &str, fits: impl Fn(u8) -> bool) -> &str {
     &text[start..]
 }
 
+/// Splits `text` at the first `mark`, which is ASCII. For short texts: [`str::split_once`] costs more there.
+pub(super) fn split_at_mark(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == mark)?;
+    Some((&text[..at], &text[at + 1..]))
+}
+
 /// Where the colons of a text stand. A text may be half colons, where a search begun anew behind each costs many times
 /// what this does.
 pub(super) fn colons(text: &str) -> impl Iterator<Item = usize> {

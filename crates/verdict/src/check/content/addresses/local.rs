@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::split_at_mark;
 use clresolve_core::address::{HostName, HostNameError};
 
 /// Whether `token` is an address of a host's own network: loopback, private, shared, link-local, unique-local or
@@ -9,7 +10,7 @@ use clresolve_core::address::{HostName, HostNameError};
 /// suspected.
 pub(super) fn is_local(token: &str) -> bool {
     let address = token.trim_start_matches('[').trim_end_matches(']');
-    let address = address.split_once('%').map_or(address, |(address, _zone)| address);
+    let address = split_at_mark(address, b'%').map_or(address, |(address, _zone)| address);
     let starts = address.as_bytes().first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':');
     if !starts {
         return false;
