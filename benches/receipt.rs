@@ -13,9 +13,9 @@ use clresolve::sandbox::Sandbox;
 use clresolve::sign::PublicKey;
 use clresolve_core::digest::Digest;
 use clresolve_core::json::{Limits, parse};
+use clresolve_messages::receipt::ReceiptQuestion;
+use clresolve_messages::receipt::question::Request;
 use clresolve_payment::settlement::Purchase;
-use clresolve_receipt::ReceiptQuestion;
-use clresolve_receipt::question::Request;
 use clresolve_verdict::card::Side;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed, timed_in, undisturbed};

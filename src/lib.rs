@@ -79,9 +79,9 @@ pub use clresolve_payment as payment;
 pub mod verdict {
     pub use clresolve_core::state::*;
     #[cfg(feature = "receipts")]
-    pub use clresolve_receipt as receipt;
+    pub use clresolve_messages::receipt;
     #[cfg(feature = "requests")]
-    pub use clresolve_request as request;
+    pub use clresolve_messages::request;
     pub use clresolve_verdict::gate::*;
     pub use clresolve_verdict::incident::{Incident, IncidentKind};
     pub use clresolve_verdict::published::*;

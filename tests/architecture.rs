@@ -17,16 +17,15 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace, each with those that it may depend on. The root's name is empty.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 15] = [
     ("core", &[]),
     ("ipfs", &[]),
     ("verdict", &["core", "ipfs"]),
     ("state", &["core"]),
     ("jose", &["core"]),
     ("payment", &["core", "verdict", "jose"]),
-    ("request", &["core", "verdict"]),
-    ("receipt", &["core", "verdict", "jose", "payment"]),
-    ("bundle", &["core", "ipfs", "verdict", "state", "jose", "payment", "receipt"]),
+    ("messages", &["core", "verdict", "jose", "payment"]),
+    ("bundle", &["core", "ipfs", "verdict", "state", "jose", "payment", "messages"]),
     ("egress", &["core"]),
     ("chain", &["core", "state", "egress"]),
     ("cards", &["core", "verdict", "jose"]),
@@ -36,10 +35,10 @@ const CRATES: [(&str, &[&str]); 16] = [
         "",
         &[
             "core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "cards", "audit", "payment",
-            "request", "receipt", "sandbox",
+            "messages", "sandbox",
         ],
     ),
-    (TRAFFIC, &["core", "verdict", "jose", "cards", "payment", "request", "receipt", "sandbox"]),
+    (TRAFFIC, &["core", "verdict", "jose", "cards", "payment", "messages", "sandbox"]),
 ];
 
 /// The programs that load daemons: a package above the root, which no other crate knows.
@@ -101,8 +100,8 @@ const GIVEN_WORDS: [(&str, &str); 1] = [("Witness", "crates/payment/src/")];
 const WORDS_OF_ONE_MEANING: [&str; 7] = ["Bound", "Found", "Outcome", "Place", "Refusal", "State", "Walk"];
 
 /// Crates that do no I/O.
-const PURE: [&str; 11] =
-    ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "audit", "payment", "request", "receipt"];
+const PURE: [&str; 10] =
+    ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "audit", "payment", "messages"];
 
 /// What a crate without I/O has nowhere among its dependencies.
 const IMPURE_CRATES: [&str; 6] = ["tokio", "mio", "reqwest", "hyper", "axum", "socket2"];

@@ -43,9 +43,9 @@ mod worst;
 #[path = "../crates/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod worst_questions;
-#[path = "../crates/receipt/tests/worst/kinds.rs"]
+#[path = "../crates/messages/tests/worst_receipts/kinds.rs"]
 mod worst_receipts;
-#[path = "../crates/request/tests/worst/kinds.rs"]
+#[path = "../crates/messages/tests/worst_requests/kinds.rs"]
 mod worst_requests;
 
 use std::collections::BTreeSet;

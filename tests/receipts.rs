@@ -19,9 +19,9 @@ use clresolve::sandbox::{Sandbox, World};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Step};
 use clresolve_core::state::State;
+use clresolve_messages::receipt::question::Request;
+use clresolve_messages::receipt::{Family, ReceiptQuestion, Verification};
 use clresolve_payment::settlement::Purchase;
-use clresolve_receipt::question::Request;
-use clresolve_receipt::{Family, ReceiptQuestion, Verification};
 use serde_json::{Value, json};
 
 /// Codes that no receipt gets by itself, with tests of their own.

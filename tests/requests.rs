@@ -15,7 +15,7 @@ use clresolve::sandbox::{Sandbox, World};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Step};
 use clresolve_core::state::State;
-use clresolve_request::{Checked, RequestQuestion};
+use clresolve_messages::request::{Checked, RequestQuestion};
 use clresolve_verdict::evidence::SchemaFault;
 use clresolve_verdict::verdict::Depth;
 use serde_json::{Value, json};

@@ -27,12 +27,12 @@ const NOT_SHOWN: [(&str, &str); 2] = [
 /// The requirements of messages and payments, each with the file and the test that show it: no verdict does.
 const OF_MESSAGES: [(&str, &str, &str); 7] = [
     ("CL-62", "tests/requests.rs", "every_request_gets_its_state_and_every_code_is_shown"),
-    ("CL-63", "crates/receipt/src/judge/tests.rs", "a_receipt_is_what_its_bound_schema_demands"),
-    ("CL-64", "crates/receipt/src/judge/tests.rs", "hash_signature_and_key_are_reported_apart"),
+    ("CL-63", "crates/messages/src/receipt/judge/tests.rs", "a_receipt_is_what_its_bound_schema_demands"),
+    ("CL-64", "crates/messages/src/receipt/judge/tests.rs", "hash_signature_and_key_are_reported_apart"),
     ("CL-67", "tests/payments.rs", "an_agent_that_the_gate_denies_is_not_asked"),
-    ("PC-6", "crates/request/src/judge/tests.rs", "what_the_schema_objects_to_stands_at_its_place"),
-    ("PC-7", "crates/receipt/src/judge/tests.rs", "what_line_1_0_0_demands_is_demanded"),
-    ("PC-8", "crates/receipt/src/judge/tests.rs", "a_receipt_echoes_the_request"),
+    ("PC-6", "crates/messages/src/request/judge/tests.rs", "what_the_schema_objects_to_stands_at_its_place"),
+    ("PC-7", "crates/messages/src/receipt/judge/tests.rs", "what_line_1_0_0_demands_is_demanded"),
+    ("PC-8", "crates/messages/src/receipt/judge/tests.rs", "a_receipt_echoes_the_request"),
 ];
 
 #[test]

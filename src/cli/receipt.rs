@@ -9,11 +9,11 @@ use clresolve_bundle::purchase::Papers;
 use clresolve_core::digest::Digest;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_messages::receipt::judge::Status;
+use clresolve_messages::receipt::{MAX_BYTES, Verification};
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
-use clresolve_receipt::judge::Status;
-use clresolve_receipt::{MAX_BYTES, Verification};
 
 use super::args::{
     Format, OutArgs, PurchaseArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs, VerdictFormat, WorldArgs,

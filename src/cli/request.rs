@@ -7,8 +7,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
-use clresolve_request::question::MAX_BYTES;
-use clresolve_request::{Checked, RequestQuestion, Template};
+use clresolve_messages::request::question::MAX_BYTES;
+use clresolve_messages::request::{Checked, RequestQuestion, Template};
 
 use super::args::{Format, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
 use super::exit::Exit;

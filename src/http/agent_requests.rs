@@ -8,8 +8,8 @@ use std::sync::Arc;
 use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_request::RequestQuestion;
-use clresolve_request::question::MAX_QUESTION_BYTES;
+use clresolve_messages::request::RequestQuestion;
+use clresolve_messages::request::question::MAX_QUESTION_BYTES;
 
 use super::admission::keeping;
 use super::body::{self, RequestError};

@@ -11,8 +11,8 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_receipt::question::MAX_QUESTION_BYTES;
-use clresolve_receipt::{ReceiptQuestion, Verification};
+use clresolve_messages::receipt::question::MAX_QUESTION_BYTES;
+use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_verdict::verdict::Verdict;
 
 use super::admission::keeping;

@@ -4,7 +4,7 @@
 //! the space; beyond it, they displace each other. A forgotten receipt counts as never seen.
 
 use clresolve_core::digest::Digest;
-use clresolve_receipt::replay::{Mark, Seen};
+use clresolve_messages::receipt::replay::{Mark, Seen};
 use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition};
 
 use super::{DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, Memory, MemoryError, Store, failed};

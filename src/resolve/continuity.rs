@@ -6,7 +6,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
 #[cfg(feature = "receipts")]
-use clresolve_receipt::replay::{Mark, Seen};
+use clresolve_messages::receipt::replay::{Mark, Seen};
 use clresolve_verdict::evidence::Evidence;
 use clresolve_verdict::evidence::continuity::Continuity;
 use clresolve_verdict::verdict::Verdict;

@@ -7,11 +7,11 @@ use clresolve_bundle::BundleError;
 use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
-use clresolve_receipt::document::ReceiptSetting;
-use clresolve_receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, SignerAddresses};
-use clresolve_receipt::question::Request;
-use clresolve_receipt::replay::Mark;
-use clresolve_receipt::{ReceiptQuestion, Verification, judge};
+use clresolve_messages::receipt::document::ReceiptSetting;
+use clresolve_messages::receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, SignerAddresses};
+use clresolve_messages::receipt::question::Request;
+use clresolve_messages::receipt::replay::Mark;
+use clresolve_messages::receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_verdict::card::Side;
 use clresolve_verdict::trust::Resolution;
 

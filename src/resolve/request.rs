@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use clresolve_core::reason::{Code, Reason};
-use clresolve_request::document::RequestSetting;
-use clresolve_request::template::Fresh;
-use clresolve_request::{Checked, RequestQuestion, Template, judge};
+use clresolve_messages::request::document::RequestSetting;
+use clresolve_messages::request::template::Fresh;
+use clresolve_messages::request::{Checked, RequestQuestion, Template, judge};
 use clresolve_verdict::card::Side;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Identity;

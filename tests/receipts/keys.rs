@@ -5,7 +5,7 @@ use clresolve::resolve::Resolver;
 use clresolve::sandbox::chain::RpcFault;
 use clresolve::sandbox::{ChainState, World};
 use clresolve_core::state::State;
-use clresolve_receipt::Verification;
+use clresolve_messages::receipt::Verification;
 
 use super::{as_strings, question, sample, world_with_its_signer};
 

@@ -7,10 +7,10 @@ use clresolve::Config;
 use clresolve::resolve::Resolver;
 use clresolve::sandbox::Sandbox;
 use clresolve_core::state::State;
+use clresolve_messages::receipt::judge::{ReceiptCheck, Status};
+use clresolve_messages::receipt::question::Request;
+use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_payment::settlement::{Decided, Purchase};
-use clresolve_receipt::judge::{ReceiptCheck, Status};
-use clresolve_receipt::question::Request;
-use clresolve_receipt::{ReceiptQuestion, Verification};
 use clresolve_verdict::verdict::canonical_digest;
 use serde_json::{Value, json};
 

@@ -9,9 +9,9 @@ use clresolve::sandbox::spec::Spec;
 use clresolve::sandbox::{ChainState, Sandbox, SandboxPurchase, World};
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
+use clresolve_messages::receipt::judge::{ReceiptCheck, Row, Status};
+use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_payment::settlement::{Purchase, ShownBy};
-use clresolve_receipt::judge::{ReceiptCheck, Row, Status};
-use clresolve_receipt::{ReceiptQuestion, Verification};
 use serde_json::Value;
 
 use super::{question, run, sample, schema};

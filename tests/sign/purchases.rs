@@ -1,7 +1,7 @@
 //! A purchase that a forger puts around a name's bundle which somebody else has signed.
 
 use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
-use clresolve_receipt::judge::ReceiptSigner;
+use clresolve_messages::receipt::judge::ReceiptSigner;
 use clresolve_verdict::profile::Profiles;
 
 use super::*;

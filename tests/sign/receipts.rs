@@ -2,10 +2,10 @@
 
 use clresolve::sign::{ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt};
 use clresolve_core::reading::Proof;
+use clresolve_messages::receipt::document::ReceiptSetting;
+use clresolve_messages::receipt::judge::ReceiptKnowledge;
+use clresolve_messages::receipt::{Verification, judge};
 use clresolve_payment::settlement::{Settlement, ShownBy};
-use clresolve_receipt::document::ReceiptSetting;
-use clresolve_receipt::judge::ReceiptKnowledge;
-use clresolve_receipt::{Verification, judge};
 use clresolve_verdict::verdict::Anchor;
 
 use super::*;

@@ -14,16 +14,16 @@ use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::Key;
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
+use clresolve_messages::receipt::document::ReceiptSetting;
+use clresolve_messages::receipt::judge::{
+    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
+};
+use clresolve_messages::receipt::question::Request;
+use clresolve_messages::receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_payment::payee::Claim;
 use clresolve_payment::request::DecisionRequest;
 use clresolve_payment::route::Route;
 use clresolve_payment::settlement::{Purchase, Settlement, ShownBy};
-use clresolve_receipt::document::ReceiptSetting;
-use clresolve_receipt::judge::{
-    AgentRoutes, ReceiptAgent, ReceiptCheck, ReceiptKnowledge, ReceiptSigner, SignerAddresses, Status,
-};
-use clresolve_receipt::question::Request;
-use clresolve_receipt::{ReceiptQuestion, Verification, judge};
 use clresolve_state::receipts::TransactionReading;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Replay;

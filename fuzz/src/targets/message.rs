@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 
 use clresolve_core::state::State;
+use clresolve_messages::request::judge::judge;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decide::Selected;
 use clresolve_payment::request::{Demand, MAX_URL_BYTES, MAX_WORD_BYTES};
 use clresolve_payment::terms::MAX_HEADERS;
-use clresolve_request::judge::judge;
 use clresolve_verdict::sample::bound;
 use clresolve_verdict::schema::bound::CompiledSchema;
 use serde_json::{Value, json};

@@ -3,9 +3,9 @@
 use clresolve::sign::PublicKey;
 use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
-use clresolve_receipt::judge;
-use clresolve_receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
-use clresolve_receipt::question::Request;
+use clresolve_messages::receipt::judge;
+use clresolve_messages::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
+use clresolve_messages::receipt::question::Request;
 use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
 

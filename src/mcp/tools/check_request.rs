@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_core::state::State;
-use clresolve_request::RequestQuestion;
+use clresolve_messages::request::RequestQuestion;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use clresolve_core::state::State;
+use clresolve_messages::receipt::question::Request;
+use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_payment::settlement::Purchase;
-use clresolve_receipt::question::Request;
-use clresolve_receipt::{ReceiptQuestion, Verification};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 #[cfg(feature = "receipts")]
-use clresolve_receipt::replay::{Mark, Seen};
+use clresolve_messages::receipt::replay::{Mark, Seen};
 use clresolve_verdict::evidence::Evidence;
 use clresolve_verdict::evidence::continuity::Continuity;
 use clresolve_verdict::verdict::Verdict;

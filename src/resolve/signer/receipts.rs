@@ -8,7 +8,7 @@ use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::Key;
 use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
-use clresolve_receipt::judge::ReceiptSigner;
+use clresolve_messages::receipt::judge::ReceiptSigner;
 
 use super::{SignerError, SignerRecords, at_one_block, relied_on};
 use crate::resolve::look_ups::{Beside, LookUpResult, LookUps};

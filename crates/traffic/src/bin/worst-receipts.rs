@@ -1,6 +1,6 @@
 //! Judges the receipts that cost most (`src/worst.rs`).
 
-#[path = "../../linked/receipt/tests/worst/documents.rs"]
+#[path = "../../linked/messages/tests/worst_receipts/documents.rs"]
 mod documents;
 
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! Judges the requests that cost most (`src/worst.rs`).
 
-#[path = "../../linked/request/tests/worst/documents.rs"]
+#[path = "../../linked/messages/tests/worst_requests/documents.rs"]
 mod documents;
 
 use std::hint::black_box;

@@ -4,10 +4,10 @@
 #[path = "../../../linked/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod decisions;
-#[path = "../../../linked/receipt/tests/worst/kinds.rs"]
+#[path = "../../../linked/messages/tests/worst_receipts/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod receipts;
-#[path = "../../../linked/request/tests/worst/kinds.rs"]
+#[path = "../../../linked/messages/tests/worst_requests/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
 mod requests;
 #[path = "../../../linked/cards/tests/worst/seeds.rs"]

@@ -1,0 +1,433 @@
+//! The JSON document that reports the verification of a receipt. One schema (`schemas/receipt.schema.json`) serves
+//! command line, HTTP and library.
+
+use std::collections::BTreeSet;
+use std::iter;
+
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{self, Code, Effect, Reason};
+use clresolve_core::state::State;
+use clresolve_payment::settlement::Settlement;
+use clresolve_verdict::schema::bound::BoundName;
+use clresolve_verdict::verdict::{Anchor, Tool, Verdict, canonical_digest, document_id};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::receipt::family::Family;
+use crate::receipt::judge::{ReceiptCheck, ReceiptJudgement, ReceiptSigner, Row, Status, Tie};
+use crate::receipt::replay::{self, Seen};
+
+/// The schema identifier.
+pub const SCHEMA: &str = "clresolve.receipt/1";
+
+/// Unchecked if the agent's card binds no schema for such a receipt, or if nothing pins the schema's bytes.
+const BOUND_SCHEMA: &str = "bound-schema";
+
+/// Unchecked if nothing signed names the agent: the receipt may belong to another agent of the same signer.
+const AGENT: &str = "agent";
+
+/// The [`AGENT`] caveat as a sentence.
+const NAMES_NO_AGENT: &str = "Nothing that is signed names the agent, and its signer may sign for others too.";
+
+/// Unchecked if the request has an identifier that no signed member repeats.
+const REQUEST_ID: &str = "request_id";
+
+/// Unchecked in a settlement if no decision shows that the payee is the agent's.
+const PAYEE: &str = "payee";
+
+/// Unchecked in a bundle: it contains the signer's key, but no proof of the records that name signer and key.
+const SIGNER: &str = "signer";
+
+/// The [`SIGNER`] caveat as a sentence.
+const ATTESTS_SIGNER: &str = "Who signs for the agent, and by which key, is the word of whoever made the bundle.";
+
+/// Whether a receipt is valid, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verification {
+    /// Always [`SCHEMA`].
+    pub schema: &'static str,
+    /// SHA-256 over the RFC 8785 form of the whole document without `id`.
+    pub id: String,
+    /// SHA-256 over the RFC 8785 form of the members on which two honest verifiers agree at the same block. It excludes
+    /// the replay check, which depends on one verifier's history.
+    pub conclusion: String,
+    /// The agent's name in normal form, or as typed if it has none.
+    pub name: String,
+    /// Whether the receipt is trusted.
+    pub state: State,
+    /// One sentence for a person.
+    pub summary: String,
+    /// The family, if the shape determines it.
+    pub family: Option<FamilyRow>,
+    /// Every check that was made or applies, in their fixed order.
+    pub checks: Vec<Row>,
+    /// The codes of all reasons, sorted by effect. Includes the verdict's codes if the verdict is not trusted.
+    pub codes: Vec<String>,
+    /// All reasons except the verdict's own, sorted by effect.
+    pub reasons: Vec<Reason>,
+    /// CLAS error codes of the failed checks.
+    pub clas: Vec<&'static str>,
+    /// JSON Pointers of members that neither a signature nor a check covers. They prove nothing.
+    pub unsigned: Vec<String>,
+    /// Properties that this program does not check.
+    pub unchecked: Vec<&'static str>,
+    /// The schema that the receipt was validated against.
+    pub bound: Option<BoundName>,
+    /// Digests of the receipt.
+    pub receipt: Digests,
+    /// SHA-256 of the request's bytes, if a request was given.
+    pub request: Option<Digest>,
+    /// SHA-256 over the RFC 8785 form of the payment decision, if one was given.
+    pub decision: Option<String>,
+    /// How the receipt is tied to the request, if it is. The summary states it in words.
+    #[serde(skip)]
+    pub tie: Option<Tie>,
+    /// Whether only an address of the agent can have signed the receipt. `signer` is then `None`.
+    #[serde(skip)]
+    pub is_by_address: bool,
+    /// Who signs for the agent. `None` if unknown, or if only an address of the agent can have signed.
+    pub signer: Option<SignerRow>,
+    /// Whether the payment was settled, if the purchase includes a payment.
+    pub settlement: Option<Settlement>,
+    /// `id` of the verdict on the agent.
+    pub verdict: String,
+    /// Codes of the verdict's warnings, and of the warnings about the signer's records.
+    pub warnings: Vec<&'static str>,
+    /// The block and resolvers from which agent and signer were read.
+    pub anchor: Option<Anchor>,
+    /// Time of the verification.
+    pub checked_at: Timestamp,
+    /// The program that made the document.
+    pub tool: Tool,
+}
+
+/// Identifiers of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FamilyRow {
+    /// Identifier of the family, such as `A1`.
+    pub id: Family,
+    /// Stable slug of the family.
+    pub slug: &'static str,
+}
+
+/// Digests of a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Digests {
+    /// SHA-256 of its bytes; `None` if it exceeds the size limit.
+    pub sha256: Option<Digest>,
+    /// SHA-256 of the canonical form of the signed content.
+    pub canonical_sha256: Option<Digest>,
+}
+
+/// Who signs for the agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SignerRow {
+    /// The signer's ENS name.
+    pub name: String,
+    /// RFC 7638 thumbprint of the key.
+    pub key: Option<String>,
+    /// `cl.sig.kid`.
+    pub kid: Option<String>,
+    /// `cl.sig.canonical`.
+    pub canonical: Option<String>,
+    /// Height of the block at which the records of agent and signer were read.
+    pub block: u64,
+}
+
+impl SignerRow {
+    fn of(ReceiptSigner { name, key, kid, canonical, block, .. }: &ReceiptSigner) -> Self {
+        let key = key.as_ref().ok().map(|key| key.id().to_owned());
+        let clip = |text: &str| clresolve_core::text::clipped(text, reason::MAX_VALUE_BYTES);
+        let (kid, canonical) = (kid.as_deref().ok().map(clip), canonical.as_deref().map(clip));
+        Self { name: name.as_str().to_owned(), key, kid, canonical, block: *block }
+    }
+}
+
+/// Inputs to the document besides the judgement.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiptSetting<'a> {
+    /// The verdict on the agent.
+    pub verdict: &'a Verdict,
+    /// Who signs for the agent, if known.
+    pub signer: Option<&'a ReceiptSigner>,
+    /// Whether the signer rests on the exporter's word, as in a bundle, regardless of the proof of the agent's own
+    /// records.
+    pub is_signer_attested: bool,
+    /// SHA-256 of the request's bytes.
+    pub request: Option<Digest>,
+    /// SHA-256 over the RFC 8785 form of the decision.
+    pub decision: Option<&'a str>,
+    /// Whether the payment was settled, if the purchase includes a payment.
+    pub settlement: Option<&'a Settlement>,
+    /// Time of the verification.
+    pub now: Timestamp,
+}
+
+impl Verification {
+    /// Builds the document. A receipt of an untrusted agent is not trusted.
+    pub fn of(judgement: ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Self {
+        let ReceiptSetting { verdict, settlement, .. } = setting;
+        let signer = setting.signer.filter(|_| !judgement.is_by_address);
+        let unsettled = unsettled(*settlement, &judgement);
+        let judgement = judgement.with(&unsettled);
+        let state = verdict.state.and(judgement.state());
+        let reasons = judgement.reasons.iter().chain(verdict.against());
+        let codes = reason::codes(reasons.map(|reason| (reason.effect, reason.code)));
+        let clas = judgement.clas();
+        let unchecked = unchecked(&judgement, setting);
+        let summary = summary(state, &judgement, setting);
+        let beside = [settled(*settlement, unsettled.first()), Row::new(ReceiptCheck::Replay, Status::Skip)];
+        let mut document = Self {
+            schema: SCHEMA,
+            id: String::new(),
+            conclusion: String::new(),
+            name: verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone()),
+            state,
+            summary,
+            family: judgement.family.map(|family| FamilyRow { id: family, slug: family.slug() }),
+            checks: iter::once(identity(verdict)).chain(judgement.checks).chain(beside).collect(),
+            codes,
+            reasons: judgement.reasons,
+            clas,
+            unsigned: judgement.unsigned,
+            unchecked,
+            tie: judgement.tie,
+            is_by_address: judgement.is_by_address,
+            bound: judgement.bound,
+            receipt: Digests { sha256: judgement.sha256, canonical_sha256: judgement.canonical_sha256 },
+            request: setting.request,
+            decision: setting.decision.map(str::to_owned),
+            signer: signer.map(SignerRow::of),
+            settlement: settlement.cloned(),
+            verdict: verdict.id.clone(),
+            warnings: warnings(verdict, signer),
+            anchor: verdict.anchor.clone(),
+            checked_at: setting.now,
+            tool: Tool::default(),
+        };
+        document.conclusion = document.conclude(&verdict.conclusion);
+        document.id = document.identify();
+        document
+    }
+
+    /// Adds the result of the replay check. The conclusion excludes it, because other verifiers have other histories.
+    #[must_use]
+    pub fn remembered(mut self, seen: Result<Seen, String>) -> Self {
+        let (row, reason) = replay::row(seen);
+        self.checks.retain(|row| row.check != ReceiptCheck::Replay);
+        self.checks.push(row);
+        if let Some(reason) = reason {
+            let state = if reason.effect == Effect::Fail { State::Untrusted } else { State::Indeterminate };
+            self.state = self.state.and(state);
+            self.summary.clone_from(&reason.message);
+            self.codes.push(reason.code.slug().to_owned());
+            self.reasons.push(reason);
+        }
+        self.id = self.identify();
+        self
+    }
+
+    fn conclude(&self, verdict: &str) -> String {
+        canonical_digest(&json!({
+            "schema": self.schema,
+            "name": self.name,
+            "state": self.state,
+            "codes": self.codes,
+            "family": self.family,
+            "receipt": self.receipt,
+            "request": self.request,
+            "decision": self.decision,
+            "signer": self.signer.as_ref().map(|signer| (&signer.name, &signer.key, &signer.kid)),
+            "settlement": self.settlement.as_ref().map(|settlement| (&settlement.due, &settlement.block)),
+            "verdict": verdict,
+        }))
+    }
+
+    fn identify(&self) -> String {
+        document_id(serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
+    }
+
+    /// A caveat if nothing signed names the agent: the receipt may belong to another agent of the same signer.
+    pub fn caveat(&self) -> Option<&'static str> {
+        self.unchecked.contains(&AGENT).then_some(NAMES_NO_AGENT)
+    }
+
+    /// The settlement result as the end of a sentence.
+    pub fn settled(&self) -> Option<&'static str> {
+        self.settlement.as_ref()?;
+        if self.unchecked.contains(&PAYEE) {
+            return Some("a payment was settled, and nothing says that its payee is the agent's");
+        }
+        Some("the payment was settled")
+    }
+
+    /// The document as JSON.
+    pub fn to_value(&self) -> Value {
+        serde_json::to_value(self).expect("it has a JSON form: its keys are strings")
+    }
+}
+
+fn unchecked(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> Vec<&'static str> {
+    let is_undecided = setting.settlement.is_some_and(|settlement| settlement.decision.is_none());
+    let payee = is_undecided && !clresolve_core::mutant!("any-payee-is-the-agents");
+    let rows = [
+        (judgement.bound.is_none(), BOUND_SCHEMA),
+        (!judgement.is_agent_compared, AGENT),
+        (judgement.is_id_unchecked, REQUEST_ID),
+        (payee, PAYEE),
+        (
+            rests_on_attested_signer(judgement, setting) && !clresolve_core::mutant!("bundled-signers-are-proven"),
+            SIGNER,
+        ),
+    ];
+    rows.into_iter().filter_map(|(is_unchecked, what)| is_unchecked.then_some(what)).collect()
+}
+
+/// Whether the signer rests on the exporter's word. An address is proven with the agent's own records.
+fn rests_on_attested_signer(judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> bool {
+    setting.is_signer_attested && !judgement.is_by_address
+}
+
+fn warnings(verdict: &Verdict, signer: Option<&ReceiptSigner>) -> Vec<&'static str> {
+    let warnings = verdict.reasons.iter().filter(|reason| reason.effect == Effect::Warn).map(|reason| reason.code);
+    let lent = signer.iter().flat_map(|signer| signer.lent.iter().copied());
+    let codes: BTreeSet<_> = warnings.chain(lent).map(Code::slug).collect();
+    codes.into_iter().collect()
+}
+
+fn identity(verdict: &Verdict) -> Row {
+    let status = match verdict.state {
+        State::Trusted => Status::Pass,
+        State::Untrusted => Status::Fail,
+        State::Indeterminate => Status::Unknown,
+    };
+    Row {
+        check: ReceiptCheck::Identity,
+        status,
+        expected: Some(State::Trusted.to_string()),
+        observed: Some(verdict.state.to_string()),
+        place: None,
+        clas: None,
+    }
+}
+
+/// Reasons against the settlement of this receipt. The receipt's own statements come first.
+fn unsettled(settlement: Option<&Settlement>, judgement: &ReceiptJudgement) -> Vec<Reason> {
+    let Some(settlement) = settlement else { return Vec::new() };
+    let other = judgement.paid.as_ref().and_then(|paid| settlement.against_receipt(paid));
+    other.as_deref().into_iter().chain(settlement.objection.as_deref()).cloned().collect()
+}
+
+fn settled(settlement: Option<&Settlement>, objection: Option<&Reason>) -> Row {
+    let Some(settlement) = settlement else { return Row::new(ReceiptCheck::Settlement, Status::Skip) };
+    let Some(objection) = objection else {
+        let due = settlement.due.as_ref();
+        let expected = due.map(|due| format!("{} of {} to {}", due.amount, due.asset, due.pay_to));
+        let row = Row::new(ReceiptCheck::Settlement, Status::Pass);
+        return Row { expected, observed: settlement.shown(), ..row };
+    };
+    let status = if objection.effect == Effect::Fail { Status::Fail } else { Status::Unknown };
+    let (expected, observed, place) = (objection.expected.clone(), objection.observed.clone(), objection.place.clone());
+    Row { expected, observed, place, ..Row::new(ReceiptCheck::Settlement, status) }
+}
+
+fn summary(state: State, judgement: &ReceiptJudgement, setting: &ReceiptSetting<'_>) -> String {
+    if state != State::Trusted {
+        return judgement.reasons.first().map_or(&setting.verdict.summary, |reason| &reason.message).clone();
+    }
+    let by = if judgement.is_by_address { "An address of the agent" } else { "The agent's signer" };
+    let mut signed = match judgement.tie {
+        Some(tie) => format!("{by} has signed this receipt for {}.", tie.words()),
+        None => format!("{by} has signed this receipt; no request was given to compare it with."),
+    };
+    let is_attested = rests_on_attested_signer(judgement, setting);
+    let caveats = [(!judgement.is_agent_compared, NAMES_NO_AGENT), (is_attested, ATTESTS_SIGNER)];
+    for (_, caveat) in caveats.into_iter().filter(|(holds, _)| *holds) {
+        signed.push(' ');
+        signed.push_str(caveat);
+    }
+    signed
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::name::EnsName;
+    use clresolve_jose::PublicKey;
+    use clresolve_payment::route::Route;
+    use clresolve_verdict::sample;
+
+    use super::*;
+    use crate::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, SignerAddresses, judge};
+
+    const EIP712: &str = include_str!("../../../sandbox/src/receipts/x402-eip712.json");
+    const EDDSA: &str = include_str!("../../../sandbox/src/receipts/x402-jws.json");
+    /// A JWS by the key of the agent's address.
+    const ES256K: &str = "eyJhbGciOiJFUzI1NksiLCJraWQiOiJkaWQ6cGtoOmVpcDE1NToxOjB4NzA5OTc5NzBDNTE4MTJkYzNBMDEwQzdkMDFiNTBlMGQxN2RjNzlDOCJ9.eyJ2ZXJzaW9uIjoxLCJuZXR3b3JrIjoiZWlwMTU1OjMxMzM3IiwicmVzb3VyY2VVcmwiOiJodHRwczovL2FwaS5zYW5kYm94LmV4YW1wbGUvc3VtbWFyaXplL3YxIiwicGF5ZXIiOiIweGYzOUZkNmU1MWFhZDg4RjZGNGNlNmFCODgyNzI3OWNmZkZiOTIyNjYiLCJpc3N1ZWRBdCI6MTc3MDgwMDQ2MH0.dCTH3ZrzNphAx0k7x1W8H5whWZzwzHMmsDruHr1JsTsYO3N2SzF5I8-YI911mdY6jUW34FDvy9RYJQJGf5-TPg";
+
+    fn name(text: &str) -> EnsName {
+        EnsName::parse(text).expect("a name")
+    }
+
+    /// What a bundle with this signer shows of a receipt.
+    fn shown(receipt: &str, signer: Option<&ReceiptSigner>) -> Verification {
+        let now = "2026-02-12T00:00:00Z".parse().expect("a time");
+        let trusted = sample::empty(State::Trusted, now, 60);
+        let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address");
+        let route = Route::configured("https://api.sandbox.example/summarize/v1").expect("a route");
+        let agent = ReceiptAgent {
+            name: name("summarizeagent.eth"),
+            entry: None,
+            verbs: Vec::new(),
+            addresses: SignerAddresses { settled: vec![address], open: None },
+            routes: AgentRoutes { settled: vec![route], open: None },
+        };
+        let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+        let known = ReceiptKnowledge {
+            agent: Some(&agent),
+            signer: signer.ok_or(&unknown),
+            request: None,
+            bought: None,
+            earliest: None,
+            schema: None,
+            now,
+        };
+        let setting = ReceiptSetting {
+            verdict: trusted.verdict(),
+            signer,
+            is_signer_attested: true,
+            request: None,
+            decision: None,
+            settlement: None,
+            now,
+        };
+        Verification::of(judge(receipt.as_bytes(), &known), &setting)
+    }
+
+    #[test]
+    fn receipt_by_an_address_does_not_depend_on_the_signer() {
+        let key = PublicKey::from_record("ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=").expect("a key");
+        let signer = ReceiptSigner {
+            name: name("runtime.sandbox.eth"),
+            key: Ok(key),
+            kid: Ok("test-key-7".to_owned()),
+            canonical: None,
+            block: 1,
+            lent: vec![Code::RecordOffchain],
+        };
+        let es256k = json!({"format": "jws", "signature": ES256K}).to_string();
+        let forged = json!({"format": "jws", "signature": ES256K.replace(".dCTH", ".dCTI")}).to_string();
+        let cases = [(EIP712, State::Trusted), (&*es256k, State::Trusted), (&*forged, State::Untrusted)];
+        for (receipt, state) in cases {
+            let (with, without) = (shown(receipt, Some(&signer)), shown(receipt, None));
+            assert_eq!(with, without, "{receipt}");
+            assert_eq!((with.state, &with.signer, &*with.warnings), (state, &None, &[][..]), "{with:#?}");
+            assert!(!with.unchecked.contains(&SIGNER), "{:?}", with.unchecked);
+            assert!(!with.to_value().to_string().contains("agent's signer"), "{with:#?}");
+        }
+        let by_key = shown(EDDSA, Some(&signer));
+        assert_eq!((by_key.state, by_key.signer.is_some()), (State::Trusted, true), "{by_key:#?}");
+        assert_eq!(by_key.warnings, ["record-offchain"]);
+        assert!(by_key.unchecked.contains(&SIGNER) && by_key.conclusion != shown(EDDSA, None).conclusion);
+    }
+}

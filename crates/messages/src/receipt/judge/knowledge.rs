@@ -1,0 +1,237 @@
+//! The facts that a receipt is judged by: the agent, its signer, the request, the purchase and the bound schema.
+
+use std::iter;
+
+use alloy_primitives::Address;
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::CoinType;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_jose::PublicKey;
+use clresolve_payment::receipt::Bought;
+use clresolve_payment::route::Route;
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::published::{Published, PublishedRecord};
+use clresolve_verdict::schema::bound::CompiledSchema;
+use clresolve_verdict::verdict::Verdict;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::receipt::question::Request;
+
+/// Accepted clock difference: a signer's clock may be this far ahead of ours, or behind the buyer's.
+pub const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+
+/// Maximum number of an agent's verbs whose URLs are looked up. A layer has about a dozen. Each URL may be as long as a
+/// record and is compared with all others.
+const MAX_VERBS: usize = 64;
+
+/// The facts that a receipt is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiptKnowledge<'a> {
+    /// The agent that was called. `None` if its name cannot be parsed.
+    pub agent: Option<&'a ReceiptAgent>,
+    /// Who signs for the agent, or why that is unknown.
+    pub signer: Result<&'a ReceiptSigner, &'a Reason>,
+    /// The request that was sent.
+    pub request: Option<&'a Request>,
+    /// The decision and the payment.
+    pub bought: Option<&'a Bought>,
+    /// Earliest possible time of the purchase; `None` if unknown.
+    pub earliest: Option<Timestamp>,
+    /// The schema of the agent's receipts; `None` if its card binds none, or none whose bytes could be proven.
+    pub schema: Option<BoundReceipt<'a>>,
+    /// The current time.
+    pub now: Timestamp,
+}
+
+impl ReceiptKnowledge<'_> {
+    /// The earliest time that a receipt for the purchase may state, allowing for clock differences.
+    pub(super) fn first(&self) -> Option<Timestamp> {
+        let earliest = self.earliest.filter(|_| !clresolve_core::mutant!("receipts-before-their-purchase"))?;
+        Some(earliest.checked_sub(MAX_CLOCK_SKEW).unwrap_or(Timestamp::MIN))
+    }
+}
+
+/// The agent that was called.
+#[derive(Clone, Debug)]
+pub struct ReceiptAgent {
+    /// Its ENS name.
+    pub name: EnsName,
+    /// The x402 entry of its card.
+    pub entry: Option<String>,
+    /// The verbs of its card; empty if unknown.
+    pub verbs: Vec<String>,
+    /// Its addresses, whose keys sign x402's own receipts with EIP-712.
+    pub addresses: SignerAddresses,
+    /// The URLs behind its entry.
+    pub routes: AgentRoutes,
+}
+
+/// The addresses that a name publishes.
+#[derive(Clone, Debug, Default)]
+pub struct SignerAddresses {
+    /// The addresses that are settled.
+    pub settled: Vec<Address>,
+    /// Why further addresses may exist.
+    pub open: Option<Box<Reason>>,
+}
+
+impl SignerAddresses {
+    /// The addresses that the verdict's name publishes. Addresses on which the gate would not rely are excluded: their
+    /// proof is too weak, or the policy denies their source.
+    pub fn of(verdict: &Verdict, published: Option<&Published>, gate: &GatePolicy) -> Self {
+        let Some(published) = published else { return Self::default() };
+        let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
+        let too_weak = verdict.anchor.as_ref().and_then(|anchor| gate.against_grade(&anchor.proof));
+        if let Some(code) = too_weak {
+            return Self { settled: Vec::new(), open: open(format!("{code}, which the gate refuses")) };
+        }
+        let of_verdict = |code: &&Code| verdict.reasons.iter().any(|reason| reason.code == **code);
+        let lends = [Code::RecordOffchain, Code::NameWildcard];
+        if let Some(code) = lends.iter().filter(|code| gate.deny.contains(code)).find(of_verdict) {
+            return Self { settled: Vec::new(), open: open(format!("{code}, which gate.deny refuses")) };
+        }
+        let is_open = |coin: &&CoinType| {
+            matches!(
+                published.address(**coin),
+                PublishedRecord::Pending { .. } | PublishedRecord::Failed(_) | PublishedRecord::Malformed(_)
+            )
+        };
+        let unread = published.settled().addresses.keys().find(is_open);
+        Self {
+            settled: published.settled_addresses(),
+            open: unread.and_then(|coin| open(format!("the address for coin type {coin} is not settled"))),
+        }
+    }
+}
+
+/// The URLs behind the entry of an agent.
+#[derive(Clone, Debug, Default)]
+pub struct AgentRoutes {
+    /// The distinct URLs that are settled.
+    pub settled: Vec<Route>,
+    /// Why further URLs may exist.
+    pub open: Option<Box<Reason>>,
+}
+
+impl AgentRoutes {
+    /// Collects the URL that `route` finds for each verb of the verdict's agent, the default verb first, and the MCP
+    /// endpoint that its name has `published`.
+    pub fn of_verbs(
+        verdict: &Verdict,
+        published: Option<&Published>,
+        route: impl Fn(Option<&str>) -> Result<Route, Box<Reason>>,
+    ) -> Self {
+        let verbs = verdict.identity.as_ref().map(|agent| agent.verbs.as_slice()).unwrap_or_default();
+        let most = if clresolve_core::mutant!("urls-of-every-verb") { usize::MAX } else { MAX_VERBS };
+        let further = verbs.iter().take(most).skip(1).map(|verb| Some(verb.as_str()));
+        let unread = (verbs.len() > most).then(|| Err(too_many_verbs(verbs.len()).into()));
+        Self::of(iter::once(None).chain(further).map(route).chain(unread).chain(published.and_then(Route::of_tools)))
+    }
+
+    /// Collects the lookup results for each verb of the agent. The absence of a URL is a valid result. An unknown or
+    /// unusable record leaves the list open.
+    pub fn of(found: impl IntoIterator<Item = Result<Route, Box<Reason>>>) -> Self {
+        let mut routes = Self::default();
+        for route in found {
+            match route {
+                Ok(route) if routes.settled.contains(&route) => {}
+                Ok(route) => routes.settled.push(route),
+                Err(reason) if (reason.code, &reason.place) == (Code::InvokeNoRoute, &None) => {}
+                Err(reason) => routes.open = Some(Box::new(Reason { effect: Effect::Unknown, ..*reason })),
+            }
+        }
+        routes
+    }
+}
+
+fn too_many_verbs(count: usize) -> Reason {
+    let reason = Reason::new(Code::InvokeNoRoute).message("The agent has more verbs than are looked up.");
+    reason.at("card: /implements").expected(format!("at most {MAX_VERBS}")).observed(count.to_string())
+}
+
+impl ReceiptAgent {
+    /// The agent of a verdict, with its addresses and URLs; `None` if its name has no normal form.
+    pub fn of(verdict: &Verdict, addresses: SignerAddresses, routes: AgentRoutes) -> Option<Self> {
+        let name = EnsName::parse(verdict.name.normalized.as_deref()?).ok()?;
+        let identity = verdict.identity.as_ref();
+        Some(Self {
+            name,
+            entry: identity.and_then(|identity| identity.entry.clone()),
+            verbs: identity.map(|identity| identity.verbs.clone()).unwrap_or_default(),
+            addresses,
+            routes,
+        })
+    }
+}
+
+/// Who signs for the agent, according to its records and those of the signer's name.
+#[derive(Clone, Debug)]
+pub struct ReceiptSigner {
+    /// The signer's name from the agent's records.
+    pub name: EnsName,
+    /// The key in `cl.sig.pub`, or why it is unusable.
+    pub key: Result<PublicKey, Box<Reason>>,
+    /// `cl.sig.kid`, or why it is unknown.
+    pub kid: Result<String, Box<Reason>>,
+    /// `cl.sig.canonical`.
+    pub canonical: Option<String>,
+    /// Height of the block at which the records of both names were read.
+    pub block: u64,
+    /// Warnings that third parties control the signer's records: `record-offchain`, `name-wildcard`.
+    pub lent: Vec<Code>,
+}
+
+/// The receipt schema that the agent's card binds.
+#[derive(Clone, Copy, Debug)]
+pub struct BoundReceipt<'a> {
+    /// The verb that the schema is bound for.
+    pub verb: &'a str,
+    /// The schema, or why its bytes are unknown.
+    pub schema: Result<&'a CompiledSchema, &'a [Reason]>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
+    use clresolve_core::records::Record;
+    use clresolve_core::state::State;
+    use clresolve_verdict::sample;
+    use clresolve_verdict::verdict::Identity;
+
+    use super::*;
+
+    /// Each verb has a URL, and each URL is compared with all previous ones.
+    #[test]
+    fn the_verbs_whose_urls_are_looked_for_are_bounded() {
+        let routes_of = |count: usize| {
+            let mut verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+            let verbs = (0..count).map(|number| format!("v{number}")).collect();
+            verdict.identity = Some(Identity { verbs, ..Identity::default() });
+            let route = |verb: Option<&str>| {
+                let url = format!("https://agent.example/{}", verb.unwrap_or("v0"));
+                Ok(Route::configured(&url).expect("an https URL"))
+            };
+            AgentRoutes::of_verbs(&verdict, None, route)
+        };
+        let most = routes_of(MAX_VERBS);
+        assert_eq!((most.settled.len(), most.open), (MAX_VERBS, None));
+        let more = routes_of(MAX_VERBS + 1);
+        let open = more.open.expect("there may be others");
+        assert_eq!((more.settled.len(), open.effect), (MAX_VERBS, Effect::Unknown));
+    }
+
+    #[test]
+    fn the_place_of_an_agents_tools_is_one_of_its_places() {
+        let url = "https://agent.example/mcp";
+        let records = || PaymentRecords {
+            addresses: [].into(),
+            endpoints: [(EndpointKey::Mcp, EndpointRecord::Read(Record::Text(url.to_owned())))].into(),
+        };
+        let published = sample::published(records(), records());
+        let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);
+        let none = |_: Option<&str>| Err(Box::new(Reason::new(Code::InvokeNoRoute)));
+        let routes = AgentRoutes::of_verbs(verdict.verdict(), published.as_ref(), none);
+        assert_eq!(routes.settled.iter().map(|route| route.url().as_str()).collect::<Vec<_>>(), [url]);
+        assert!(AgentRoutes::of_verbs(verdict.verdict(), None, none).settled.is_empty());
+    }
+}

@@ -1,0 +1,1193 @@
+//! Tests of single checks, on receipts signed here.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use clresolve_jose::{PublicKey, SigningKey};
+use clresolve_verdict::sample::bound;
+use clresolve_verdict::schema::bound::CompiledSchema;
+use serde_json::{Value, json};
+
+use super::*;
+
+const KID: &str = "key-1";
+const SIGNER: &str = "runtime.example.eth";
+
+fn name(text: &str) -> EnsName {
+    EnsName::parse(text).expect("a name")
+}
+
+/// Facts about an agent whose signer has `key`.
+struct World {
+    agent: ReceiptAgent,
+    signer: ReceiptSigner,
+    key: SigningKey,
+}
+
+impl World {
+    fn new() -> Self {
+        let key = SigningKey::generate().expect("randomness");
+        let public = PublicKey::from_bytes(key_bytes(&key).as_slice().try_into().expect("32 bytes")).expect("a key");
+        Self {
+            agent: ReceiptAgent {
+                name: name("summarizeagent.eth"),
+                entry: Some("x402://summarizeagent.eth/summarize/v1".to_owned()),
+                verbs: vec!["summarize".to_owned()],
+                addresses: SignerAddresses::default(),
+                routes: AgentRoutes::default(),
+            },
+            signer: ReceiptSigner {
+                name: name(SIGNER),
+                key: Ok(public),
+                kid: Ok(KID.to_owned()),
+                canonical: None,
+                block: 1,
+                lent: Vec::new(),
+            },
+            key,
+        }
+    }
+
+    /// A receipt of the SDKs: adds the proof to `content`.
+    fn of_the_sdks(&self, mut content: Value) -> Value {
+        content["metadata"]["proof"] =
+            json!({"alg": "ed25519-sha256", "canonical": "cl-stable-json-v1", "signer_id": SIGNER});
+        let (hash, signature) = self.sealed(&content);
+        content["metadata"]["proof"]["hash_sha256"] = json!(hash);
+        content["metadata"]["proof"]["signature_b64"] = json!(signature);
+        content
+    }
+
+    /// A receipt of a runtime, which signs its whole proof, with this key id in the proof.
+    fn of_a_runtime(&self, canonical: &str, kid: Value) -> Value {
+        let mut receipt = content();
+        receipt["metadata"] = json!({"receipt_id": "", "proof": {"alg": "ed25519-sha256", "canonical": canonical,
+            "signer_id": SIGNER, "kid": kid, "hash_sha256": "", "signature_b64": ""}});
+        let (hash, signature) = self.sealed(&receipt);
+        receipt["metadata"]["proof"]["hash_sha256"] = json!(hash);
+        receipt["metadata"]["proof"]["signature_b64"] = json!(signature);
+        receipt
+    }
+
+    /// A receipt of the agent SDK.
+    fn of_the_agent_sdk(&self, content: Value) -> Value {
+        let (hash, signature) = self.sealed(&content);
+        let mut receipt = content;
+        receipt["metadata"] = json!({"proof": {"canonicalization": "json.sorted_keys.v1", "hash_sha256": hash}});
+        receipt["signature"] = json!({"alg": "ed25519", "kid": KID, "sig": signature});
+        receipt
+    }
+
+    fn sealed(&self, content: &Value) -> (String, String) {
+        let hash = Digest::of(&serde_json_canonicalizer::to_vec(content).expect("a form")).hex();
+        let signature = STANDARD.encode(self.key.sign(hash.as_bytes()));
+        (hash, signature)
+    }
+
+    fn judged(&self, receipt: &Value) -> ReceiptJudgement {
+        self.judged_bytes(receipt.to_string().as_bytes(), None)
+    }
+
+    fn judged_for(&self, receipt: &Value, request: &Value) -> ReceiptJudgement {
+        self.judged_bytes(receipt.to_string().as_bytes(), Some(request))
+    }
+
+    fn judged_bytes(&self, receipt: &[u8], request: Option<&Value>) -> ReceiptJudgement {
+        let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
+        let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
+        judge(
+            receipt,
+            &ReceiptKnowledge {
+                agent: Some(&self.agent),
+                signer: Ok(&self.signer),
+                request: request.as_ref(),
+                bought: None,
+                earliest: None,
+                schema: None,
+                now,
+            },
+        )
+    }
+}
+
+fn key_bytes(key: &SigningKey) -> Vec<u8> {
+    let jwk = key.public().to_jwk();
+    URL_SAFE_NO_PAD.decode(jwk["x"].as_str().expect("x")).expect("base64url")
+}
+
+fn content() -> Value {
+    json!({
+        "x402": {"verb": "summarize", "version": "1.0.0", "entry": "x402://summarizeagent.eth/summarize/v1",
+            "request_id": "req-1"},
+        "trace": {"trace_id": "t-1", "started_at": "2026-01-01T00:00:00Z", "completed_at": "2026-01-01T00:00:01Z"},
+        "status": "success",
+        "result": {"summary": "hello"},
+    })
+}
+
+fn call() -> Value {
+    json!({"signer": SIGNER, "verb": "summarize", "ts": "2026-01-01T00:00:00Z", "input": {"content": "x"},
+        "output": {"summary": "x"}, "execution": {"status": "ok"}})
+}
+
+fn codes(found: &ReceiptJudgement) -> Vec<Code> {
+    found.reasons.iter().map(|reason| reason.code).collect()
+}
+
+fn status(found: &ReceiptJudgement, check: ReceiptCheck) -> Status {
+    found.row(check).expect("a row").status
+}
+
+#[test]
+fn an_honest_receipt_is_trusted() {
+    let world = World::new();
+    for receipt in [world.of_the_sdks(content()), world.of_the_agent_sdk(call())] {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    }
+}
+
+/// A schema that allows neither a member `note` nor a text in `metadata`.
+fn bound_schema() -> CompiledSchema {
+    bound(&json!({"$id": "https://schemas.example/receipt.json", "type": "object", "additionalProperties": false,
+        "properties": {"x402": {}, "trace": {}, "status": {}, "result": {}, "metadata": {"properties": {"note": false}}}}))
+}
+
+fn judged_by(world: &World, receipt: &Value, schema: Result<&CompiledSchema, &[Reason]>) -> ReceiptJudgement {
+    let now: Timestamp = "2026-01-02T00:00:00Z".parse().expect("a time");
+    let schema = Some(BoundReceipt { verb: "summarize", schema });
+    let known = ReceiptKnowledge {
+        agent: Some(&world.agent),
+        signer: Ok(&world.signer),
+        request: None,
+        bought: None,
+        earliest: None,
+        schema,
+        now,
+    };
+    judge(receipt.to_string().as_bytes(), &known)
+}
+
+#[test]
+fn a_receipt_is_what_its_bound_schema_demands() {
+    let (world, schema) = (World::new(), bound_schema());
+    let judged = |receipt: &Value| judged_by(&world, receipt, Ok(&schema));
+    let found = judged(&world.of_the_sdks(content()));
+    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    assert_eq!(
+        found.bound.as_ref().map(|bound| &bound.id),
+        found.row(ReceiptCheck::Schema).expect("a row").expected.as_ref()
+    );
+    let mut noted = content();
+    noted["note"] = json!("no schema has this");
+    let found = judged(&world.of_the_sdks(noted));
+    assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSchemaInvalid], vec!["ERR_SCHEMA_INVALID"]));
+    let row = found.row(ReceiptCheck::Schema).expect("a row");
+    assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/note")));
+    assert_eq!(row.expected.as_deref(), Some("https://schemas.example/receipt.json"));
+    // No schema is bound for another family or another verb.
+    assert_eq!(judged(&world.of_the_agent_sdk(call())).bound, None);
+    let mut other = content();
+    other["x402"]["verb"] = json!("agent.execute");
+    assert_eq!(judged(&world.of_the_sdks(other)).bound, None);
+}
+
+#[test]
+fn what_nobody_signs_has_no_say_in_the_schema() {
+    let (world, schema) = (World::new(), bound_schema());
+    let mut receipt = world.of_the_sdks(content());
+    receipt["receipt_id"] = json!("anything");
+    receipt["metadata"]["proof"]["note"] = json!(1);
+    let found = judged_by(&world, &receipt, Ok(&schema));
+    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+}
+
+#[test]
+fn a_bound_schema_that_is_not_known_decides_nothing() {
+    let world = World::new();
+    let reasons = [Reason::new(Code::SchemaUnavailable)];
+    let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
+    assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (Status::Unknown, None));
+}
+
+/// A check that is first undecided and then fails has failed.
+#[test]
+fn every_reason_against_the_bound_schema_counts() {
+    let world = World::new();
+    let reasons = [Reason::new(Code::SchemaUnavailable), Reason::new(Code::SchemaMirrorMismatch)];
+    let found = judged_by(&world, &world.of_the_sdks(content()), Err(&reasons));
+    let all = vec![Code::SchemaMirrorMismatch, Code::SchemaUnavailable];
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, all));
+    assert_eq!(status(&found, ReceiptCheck::Schema), Status::Fail);
+    let none = judged_by(&world, &world.of_the_sdks(content()), Err(&[]));
+    assert_eq!((none.state(), codes(&none)), (State::Indeterminate, vec![Code::SchemaUnavailable]));
+}
+
+#[test]
+fn the_signature_is_over_what_was_recomputed() {
+    let world = World::new();
+    let mut receipt = world.of_the_sdks(content());
+    receipt["result"]["summary"] = json!("other");
+    let found = world.judged(&receipt);
+    assert_eq!(codes(&found), [Code::ReceiptHashMismatch, Code::ReceiptSignatureInvalid]);
+    let row = found.row(ReceiptCheck::Hash).expect("a row");
+    assert_ne!(row.expected, row.observed);
+    assert_eq!(found.clas(), ["ERR_HASH_MISMATCH", "ERR_INVALID_SIGNATURE"]);
+}
+
+#[test]
+fn a_signature_of_another_key_does_not_hold() {
+    let (world, thief) = (World::new(), World::new());
+    assert_eq!(codes(&world.judged(&thief.of_the_agent_sdk(call()))), [Code::ReceiptSignatureInvalid]);
+}
+
+/// Adding the group order to the second half of a signature satisfies the same equation.
+#[test]
+fn malleable_and_misspelt_signatures_do_not_hold() {
+    const ORDER: [u8; 32] = [
+        0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+    ];
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call());
+    let text = receipt["signature"]["sig"].as_str().expect("a text").to_owned();
+    let mut bytes = STANDARD.decode(&text).expect("base64");
+    let mut carry = 0;
+    for (byte, order) in bytes[32..].iter_mut().zip(ORDER) {
+        let sum = u16::from(*byte) + u16::from(order) + carry;
+        *byte = sum.to_le_bytes()[0];
+        carry = sum >> 8;
+    }
+    for other in [STANDARD.encode(bytes), text.trim_end_matches('=').to_owned(), format!("{text} ")] {
+        let mut changed = receipt.clone();
+        changed["signature"]["sig"] = json!(other);
+        assert_eq!(codes(&world.judged(&changed)), [Code::ReceiptSignatureInvalid], "{other}");
+    }
+}
+
+#[test]
+fn an_algorithm_that_the_family_lacks_is_refused() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["signature"]["alg"] = json!("none");
+    let found = world.judged(&receipt);
+    assert_eq!((codes(&found), found.clas()), (vec![Code::ReceiptSignatureInvalid], vec!["ERR_UNSUPPORTED_ALGORITHM"]));
+}
+
+/// The signature may be valid under that algorithm.
+#[test]
+fn signature_by_an_unknown_algorithm_is_undecided() {
+    let world = World::new();
+    let other = World::new();
+    for receipt in [world.of_the_agent_sdk(call()), other.of_the_agent_sdk(call())] {
+        for algorithm in [json!("ml-dsa-65"), json!("Ed448"), json!(null)] {
+            let mut receipt = receipt.clone();
+            receipt["signature"]["alg"] = algorithm;
+            let found = world.judged(&receipt);
+            assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+            assert_eq!(status(&found, ReceiptCheck::Signature), Status::Unknown);
+        }
+    }
+}
+
+#[test]
+fn signature_over_an_unknown_form_is_undecided() {
+    let world = World::new();
+    let mut receipt = World::new().of_the_agent_sdk(call());
+    receipt["metadata"]["proof"]["canonicalization"] = json!("json.other_form.v7");
+    receipt["metadata"]["proof"]["hash_sha256"] = json!("00");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+}
+
+impl World {
+    /// An execution receipt whose proof covers these members.
+    fn scoped(&self, covers: &[&str]) -> Value {
+        let mut receipt = json!({"clas": "1.0", "schema": "clas.execution.receipt.v1", "receipt_id": "r-9", "verb": "summarize",
+            "agent": {"ens": "summarizeagent.eth", "kid": KID},
+            "action": {"input_hash": "sha256:11", "completed_at": "2026-01-01T10:00:00Z"}, "note": "as agreed"});
+        let mut covered = receipt.clone();
+        covered.as_object_mut().expect("an object").retain(|name, _| covers.contains(&name.as_str()));
+        let signature = self.sign_raw(&covered);
+        receipt["proofs"] = json!([{"type": "execution", "covers": covers, "signer": SIGNER,
+            "canonicalization": "json.sorted_keys.v1",
+            "signature": {"alg": "Ed25519", "kid": KID, "value": signature}}]);
+        receipt
+    }
+
+    /// An execution receipt whose signature covers the six members of family E.
+    fn of_six_members(&self) -> Value {
+        let mut receipt = self.scoped(&SCOPE);
+        receipt["proofs"][0]["signature"]["value"] = json!(self.sealed(&six_members(&receipt)).1);
+        receipt
+    }
+
+    /// A receipt of the agent SDK since 1.1.
+    fn with_a_raw_proof(&self, content: Value) -> Value {
+        let (hash, _) = self.sealed(&content);
+        let signature = self.sign_raw(&content);
+        let mut receipt = content;
+        receipt["metadata"]["proof"] = json!({"canonicalization": "json.sorted_keys.v1",
+            "hash": {"alg": "SHA-256", "value": hash},
+            "signature": {"alg": "Ed25519", "kid": KID, "value": signature}});
+        receipt
+    }
+
+    fn of_the_website(&self) -> Value {
+        let (hash, signature) = self.sealed(&call());
+        let mut receipt = call();
+        receipt["metadata"]["proof"] = json!({"canonicalization": "json.sorted_keys.v1", "signer_id": SIGNER,
+            "hash": {"alg": "SHA-256", "value": hash},
+            "signature": {"alg": "Ed25519", "kid": KID, "value": signature}});
+        receipt
+    }
+
+    fn sign_raw(&self, content: &Value) -> String {
+        STANDARD.encode(self.key.sign(&serde_json_canonicalizer::to_vec(content).expect("a form")))
+    }
+}
+
+/// The members that family E signs.
+fn six_members(receipt: &Value) -> Value {
+    let mut content = receipt.clone();
+    let signed = ["clas", "schema", "receipt_id", "verb", "agent", "action"];
+    content.as_object_mut().expect("an object").retain(|name, _| signed.contains(&name.as_str()));
+    content
+}
+
+const SCOPE: [&str; 4] = ["receipt_id", "verb", "agent", "action"];
+
+#[test]
+fn scoped_proof_signs_the_members_that_it_lists() {
+    let world = World::new();
+    let receipt = world.scoped(&SCOPE);
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::E2)), "{found:#?}");
+    assert_eq!(found.unsigned, ["/clas", "/note"]);
+    for place in ["/receipt_id", "/verb", "/agent/ens", "/agent/kid", "/action/input_hash", "/action/completed_at"] {
+        let mut altered = receipt.clone();
+        *altered.pointer_mut(place).expect("a member") = json!("2026-01-01T10:00:01Z");
+        let found = world.judged(&altered);
+        assert_eq!(found.state(), State::Untrusted, "{place}");
+        assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{place}: {found:#?}");
+    }
+    for place in ["/clas", "/note"] {
+        let mut altered = receipt.clone();
+        *altered.pointer_mut(place).expect("a member") = json!({"verb": "other"});
+        assert_eq!(world.judged(&altered).state(), State::Trusted, "{place}");
+    }
+    let longest = world.judged(&world.scoped(&["clas", "schema", "receipt_id", "verb", "agent", "action", "note"]));
+    assert_eq!((longest.state(), longest.unsigned.len()), (State::Trusted, 0), "{longest:#?}");
+}
+
+#[test]
+fn scope_other_than_the_signed_one_is_refused() {
+    let world = World::new();
+    let receipt = world.scoped(&SCOPE);
+    let with = |covers: Value| {
+        let mut receipt = receipt.clone();
+        receipt["proofs"][0]["covers"] = covers;
+        let found = world.judged(&receipt);
+        (found.state(), codes(&found))
+    };
+    // The order of the list does not affect the signed content.
+    assert_eq!(with(json!(["action", "agent", "verb", "receipt_id"])).0, State::Trusted);
+    for covers in [
+        json!(["verb", "agent", "action"]),
+        json!(["action"]),
+        json!(["clas", "receipt_id", "verb", "agent", "action"]),
+    ] {
+        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSignatureInvalid]), "{covers}");
+    }
+    for covers in [json!(["receipt_id", "verb", "agent"]), json!([])] {
+        assert_eq!(with(covers.clone()), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]), "{covers}");
+    }
+}
+
+/// Whatever such a proof was signed over, it was not checked.
+#[test]
+fn scope_of_an_untried_form_is_undecided() {
+    let world = World::new();
+    let undecided = (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]);
+    let many: Vec<_> = (0..40).map(|number| format!("m{number}")).collect();
+    for covers in [
+        json!(["receipt_id", "verb", "agent", "action", "absent"]),
+        json!(["receipt_id", "verb", "agent", "action", "settlement/amount"]),
+        json!(["/receipt_id", "/verb", "/agent", "/action"]),
+        json!(["receipt_id", "verb", "agent.ens", "action.input_hash"]),
+        json!(["$.receipt_id", "$.action"]),
+        json!([["receipt_id"], ["action", "input_hash"]]),
+        json!(["receipt_id", "verb", "agent", "action", "action"]),
+        json!(["receipt_id", "verb", "agent", "action", 7]),
+        json!(["receipt_id", "verb", "agent", "action", "proofs"]),
+        json!(many),
+        json!({"members": ["action"]}),
+        json!("action"),
+        json!(null),
+    ] {
+        for mut receipt in [world.scoped(&SCOPE), World::new().scoped(&SCOPE)] {
+            receipt["proofs"][0]["covers"] = covers.clone();
+            let found = world.judged(&receipt);
+            assert_eq!((found.state(), codes(&found)), undecided, "{covers}: {found:#?}");
+            assert_eq!((status(&found, ReceiptCheck::Family), found.clas()), (Status::Unknown, vec![]), "{covers}");
+            let place = found.reasons[0].place.as_deref();
+            assert_eq!(place, Some("/proofs/0/covers"), "{covers}");
+        }
+        // Family E signs six members, whatever `covers` holds.
+        let mut fixed = world.of_six_members();
+        fixed["proofs"][0]["covers"] = covers.clone();
+        let found = world.judged(&fixed);
+        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::E)), "{covers}: {found:#?}");
+    }
+}
+
+#[test]
+fn scope_of_a_refused_receipt_is_not_listed_as_unsigned() {
+    let (world, thief) = (World::new(), World::new());
+    let unsigned = |receipt: &Value| world.judged(receipt).unsigned;
+    assert_eq!(unsigned(&world.of_six_members()), ["/note", "/proofs/0/covers"]);
+    assert_eq!(unsigned(&world.scoped(&SCOPE)), ["/clas", "/note"]);
+    for refused in [thief.of_six_members(), thief.scoped(&SCOPE)] {
+        assert_eq!(unsigned(&refused), ["/note"]);
+    }
+}
+
+#[test]
+fn two_proofs_of_execution_are_undecided_and_none_is_invalid() {
+    let (world, thief) = (World::new(), World::new());
+    for (first, second) in [(&world, &thief), (&thief, &world), (&thief, &thief)] {
+        let mut receipt = first.scoped(&SCOPE);
+        receipt["proofs"].as_array_mut().expect("a list").push(second.of_six_members()["proofs"][0].clone());
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!(found.reasons[0].place.as_deref(), Some("/proofs"));
+    }
+    let mut none = world.scoped(&SCOPE);
+    none["proofs"][0]["type"] = json!("settlement");
+    let found = world.judged(&none);
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptSchemaInvalid]));
+}
+
+/// Another form of the same shape may be the signed one, and anyone who forwards the receipt can change its scope.
+#[test]
+fn form_that_lacks_a_part_leaves_an_unread_key_retryable() {
+    let mut world = World::new();
+    let mut fixed = world.of_six_members();
+    fixed["proofs"][0]["covers"] = json!(["/action"]);
+    let mut without_execution = call();
+    without_execution.as_object_mut().expect("an object").remove("execution");
+    let receipts = [fixed, world.with_a_raw_proof(without_execution)];
+    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    for receipt in receipts {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+    }
+}
+
+/// The message is the hex digest of the covered members instead of their bytes, and the like in other families.
+#[test]
+fn signature_by_the_key_in_an_unpublished_form_is_undecided() {
+    let world = World::new();
+    let mut scoped = world.scoped(&SCOPE);
+    let mut covered = scoped.clone();
+    covered.as_object_mut().expect("an object").retain(|name, _| SCOPE.contains(&name.as_str()));
+    scoped["proofs"][0]["signature"]["value"] = json!(world.sealed(&covered).1);
+    let mut fixed = world.of_six_members();
+    fixed["proofs"][0]["signature"]["value"] = json!(world.sign_raw(&six_members(&fixed)));
+    let mut agent_sdk = world.of_the_agent_sdk(call());
+    agent_sdk["signature"]["sig"] = json!(world.sign_raw(&call()));
+    let mut content = call();
+    content["family"] = json!("trust-verification");
+    let mut raw_proof = world.with_a_raw_proof(content.clone());
+    raw_proof["metadata"]["proof"]["signature"]["value"] = json!(world.sealed(&content).1);
+    for (receipt, place, family) in [
+        (scoped, "/receipt_id", Family::E2),
+        (fixed, "/receipt_id", Family::E),
+        (agent_sdk, "/verb", Family::B1),
+        (raw_proof, "/family", Family::B3),
+    ] {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+        assert_eq!((status(&found, ReceiptCheck::Signature), found.family), (Status::Unknown, Some(family)));
+        let mut altered = receipt.clone();
+        altered[&place[1..]] = json!("forged");
+        let found = world.judged(&altered);
+        assert_eq!(found.state(), State::Untrusted, "{family:?}");
+        assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{family:?}: {found:#?}");
+        assert_eq!(World::new().judged(&receipt).state(), State::Untrusted, "{family:?} by another key");
+    }
+}
+
+#[test]
+fn member_outside_the_scope_is_not_used() {
+    let world = World::new();
+    let mut receipt = world.scoped(&["receipt_id", "verb", "action"]);
+    assert!(!world.judged(&receipt).is_agent_compared);
+    receipt["agent"] = json!({"ens": "another.eth", "kid": "key-9"});
+    receipt["ts"] = json!("2999-01-01T00:00:00Z");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{found:#?}");
+    assert!(!found.is_agent_compared);
+}
+
+#[test]
+fn raw_proof_signs_the_receipt_without_itself() {
+    let world = World::new();
+    let mut content = call();
+    content["version"] = json!("1.1.0");
+    content["family"] = json!("trust-verification");
+    let mut with_metadata = content.clone();
+    with_metadata["metadata"] = json!({"note": "kept"});
+    for content in [content, with_metadata] {
+        let receipt = world.with_a_raw_proof(content);
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B3)), "{found:#?}");
+        assert!(found.unsigned.is_empty());
+        for member in ["version", "family", "signer", "verb", "ts", "input", "output", "execution", "metadata", "added"]
+        {
+            let mut altered = receipt.clone();
+            let place = if member == "metadata" { &mut altered["metadata"]["note"] } else { &mut altered[member] };
+            *place = json!("2026-01-01T00:00:01Z");
+            let found = world.judged(&altered);
+            assert_eq!(found.state(), State::Untrusted, "{member}");
+            assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{member}: {found:#?}");
+        }
+        let mut other = receipt;
+        other["metadata"]["proof"]["hash"]["value"] = json!("00");
+        assert_eq!(codes(&world.judged(&other)), [Code::ReceiptHashMismatch]);
+    }
+}
+
+#[test]
+fn null_at_an_optional_place_of_the_proof_counts_as_absent() {
+    let world = World::new();
+    let mut content = call();
+    content["family"] = json!("trust-verification");
+    let with = |signer_id: Value| {
+        let mut receipt = world.with_a_raw_proof(content.clone());
+        receipt["metadata"]["proof"]["signer_id"] = signer_id;
+        let found = world.judged(&receipt);
+        (found.state(), found.family, codes(&found))
+    };
+    assert_eq!(with(json!(null)), (State::Trusted, Some(Family::B3), vec![]));
+    assert_eq!(with(json!(SIGNER)).0, State::Trusted);
+    for other in [json!("thief.eth"), json!(""), json!(7), json!({}), json!([SIGNER])] {
+        let found = with(other.clone());
+        assert_eq!(found, (State::Untrusted, Some(Family::B3), vec![Code::ReceiptSignerMismatch]), "{other}");
+    }
+    let found = world.judged(&world.of_a_runtime("json-stringify", json!(null)));
+    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (State::Trusted, Status::Skip));
+    // The website's form requires the member.
+    let mut website = world.of_the_website();
+    assert_eq!(world.judged(&website).state(), State::Trusted);
+    website["metadata"]["proof"]["signer_id"] = json!(null);
+    assert_eq!(codes(&world.judged(&website)), [Code::ReceiptSignerMismatch]);
+}
+
+#[test]
+fn receipt_with_too_many_long_numbers_is_refused_unread() {
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call()).to_string();
+    let with = |count: usize| {
+        let numbers = vec!["8.43387743279489105278063e-294"; count].join(",");
+        let found = world.judged_bytes(receipt.replace(r#"{"status":"ok"}"#, &format!("[{numbers}]")).as_bytes(), None);
+        let reason = found.reasons[0].clone();
+        (reason.code, reason.expected, reason.place.is_some(), reason.observed.is_some())
+    };
+    assert_eq!(with(1000).0, Code::ReceiptSchemaInvalid);
+    let most = Some("at most 1000 numbers of more than 17 significant digits".to_owned());
+    assert_eq!(with(1001), (Code::ReceiptFamilyUnknown, most, true, true));
+}
+
+#[test]
+fn hash_signature_and_key_are_reported_apart() {
+    let world = World::new();
+    let (own, other) = (world.of_the_agent_sdk(call()), World::new().of_the_agent_sdk(call()));
+    let wrong = [
+        (ReceiptCheck::Hash, "/metadata/proof/hash_sha256", json!(Digest::of(b"other").hex())),
+        (ReceiptCheck::Signature, "/signature/sig", other["signature"]["sig"].clone()),
+        (ReceiptCheck::Key, "/signature/kid", json!("key-2")),
+    ];
+    for (check, place, value) in wrong {
+        let mut receipt = own.clone();
+        *receipt.pointer_mut(place).expect("a member") = value;
+        let found = world.judged(&receipt);
+        for other in [ReceiptCheck::Hash, ReceiptCheck::Signature, ReceiptCheck::Key] {
+            let expected = if other == check { Status::Fail } else { Status::Pass };
+            assert_eq!(status(&found, other), expected, "{place}: {other:?}");
+        }
+    }
+}
+
+#[test]
+fn another_canonical_form_than_that_of_the_family_is_told() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["metadata"]["proof"]["canonicalization"] = json!("json.sorted_keys.v2");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+    assert_eq!(found.clas(), ["ERR_CANONICALIZATION_MISMATCH"]);
+}
+
+#[test]
+fn the_key_id_is_compared() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["signature"]["kid"] = json!("key-2");
+    assert_eq!(codes(&world.judged(&receipt)), [Code::ReceiptKeyMismatch]);
+    receipt["signature"].as_object_mut().expect("an object").remove("kid");
+    assert_eq!(codes(&world.judged(&receipt)), [Code::ReceiptKeyMismatch]);
+    let mut signed = content();
+    signed["kid"] = json!("key-2");
+    assert_eq!(codes(&world.judged(&world.of_the_sdks(signed))), [Code::ReceiptKeyMismatch]);
+}
+
+/// A2 and A3 sign their whole proof; A1 signs three members of it.
+#[test]
+fn a_key_id_in_the_proof_is_compared_where_it_is_signed() {
+    let world = World::new();
+    let of = |canonical: &str, kid: Value| {
+        let found = world.judged(&world.of_a_runtime(canonical, kid));
+        (found.family, status(&found, ReceiptCheck::Key), codes(&found))
+    };
+    for (canonical, family) in [("cl-stable-json-v1", Family::A2), ("json-stringify", Family::A3)] {
+        assert_eq!(of(canonical, json!(KID)), (Some(family), Status::Pass, vec![]));
+        for other in [json!("key-2"), json!(7)] {
+            assert_eq!(of(canonical, other), (Some(family), Status::Fail, vec![Code::ReceiptKeyMismatch]));
+        }
+    }
+    let mut of_the_sdks = world.of_the_sdks(content());
+    of_the_sdks["metadata"]["proof"]["kid"] = json!("key-2");
+    let found = world.judged(&of_the_sdks);
+    assert_eq!((found.state(), status(&found, ReceiptCheck::Key)), (State::Trusted, Status::Skip));
+    assert_eq!(found.unsigned, ["/metadata/proof/kid"]);
+}
+
+#[test]
+fn a_key_that_is_not_published_decides_nothing() {
+    let mut world = World::new();
+    let receipt = world.of_the_agent_sdk(call());
+    world.signer.kid = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.kid")));
+    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    let found = world.judged(&receipt);
+    assert_eq!(found.state(), State::Indeterminate);
+    assert_eq!(codes(&found), [Code::ReceiptKeyUnpublished; 2]);
+    assert!(found.clas().contains(&"ERR_ENS_KEY_NOT_FOUND"), "{:?}", found.clas());
+    let unknown = Reason::new(Code::ReceiptKeyUnpublished);
+    let known = ReceiptKnowledge {
+        agent: Some(&world.agent),
+        signer: Err(&unknown),
+        request: None,
+        bought: None,
+        earliest: None,
+        schema: None,
+        now: Timestamp::UNIX_EPOCH,
+    };
+    let found = judge(world.of_the_sdks(json!({})).to_string().as_bytes(), &known);
+    assert_eq!(
+        (status(&found, ReceiptCheck::Signature), status(&found, ReceiptCheck::Signer)),
+        (Status::Unknown, Status::Unknown)
+    );
+}
+
+/// An agent whose name cannot be parsed has no entry to compare.
+#[test]
+fn what_is_undecided_is_not_trusted() {
+    let world = World::new();
+    let known = ReceiptKnowledge {
+        agent: None,
+        signer: Ok(&world.signer),
+        request: None,
+        bought: None,
+        earliest: None,
+        schema: None,
+        now: "2026-01-02T00:00:00Z".parse().expect("a time"),
+    };
+    let found = judge(world.of_the_sdks(content()).to_string().as_bytes(), &known);
+    assert_eq!((status(&found, ReceiptCheck::Agent), codes(&found)), (Status::Unknown, vec![]));
+    assert_eq!((status(&found, ReceiptCheck::Signature), found.state()), (Status::Pass, State::Indeterminate));
+}
+
+#[test]
+fn the_signer_is_the_one_that_the_agent_names() {
+    let world = World::new();
+    let mut call = call();
+    call["signer"] = json!("thief.eth");
+    assert_eq!(codes(&world.judged(&world.of_the_agent_sdk(call))), [Code::ReceiptSignerMismatch]);
+}
+
+#[test]
+fn a_receipt_of_another_agent_of_the_same_signer_is_refused() {
+    let world = World::new();
+    for (pointer, value) in [("/x402/entry", "x402://analyzeagent.eth/analyze/v1"), ("/x402/verb", "analyze")] {
+        let mut content = content();
+        *content.pointer_mut(pointer).expect("a member") = json!(value);
+        let found = world.judged(&world.of_the_sdks(content));
+        assert_eq!(codes(&found), [Code::ReceiptRequestMismatch], "{pointer}");
+    }
+}
+
+/// A signer of many agents produces the same signed content for each if the family has no member for the agent. A verb
+/// does not name an agent.
+#[test]
+fn a_receipt_that_names_no_agent_may_be_another_one_s() {
+    let world = World::new();
+    let of = |receipt: &Value| {
+        let found = world.judged(receipt);
+        (found.state(), found.is_agent_compared)
+    };
+    assert_eq!(of(&world.of_the_sdks(content())), (State::Trusted, true));
+    let mut without_entry = content();
+    without_entry["x402"].as_object_mut().expect("an object").remove("entry");
+    assert_eq!(of(&world.of_the_sdks(without_entry)), (State::Trusted, false));
+    for verb in ["summarize", "agent.execute"] {
+        let mut call = call();
+        call["verb"] = json!(verb);
+        assert_eq!(of(&world.of_the_agent_sdk(call)), (State::Trusted, false), "{verb}");
+    }
+}
+
+/// A passing row states the compared value.
+#[test]
+fn what_is_not_compared_does_not_pass_as_the_agent_s() {
+    let mut world = World::new();
+    let row = |world: &World, receipt: &Value| world.judged(receipt).row(ReceiptCheck::Agent).expect("a row").clone();
+    let mut execute = call();
+    execute["verb"] = json!("agent.execute");
+    assert_eq!(row(&world, &world.of_the_agent_sdk(execute)).status, Status::Skip, "no word of CommandLayer's");
+    world.agent.verbs.push("analyze".to_owned());
+    let found = row(&world, &world.of_the_agent_sdk(call()));
+    let said = (found.status, found.expected.as_deref(), found.observed.as_deref());
+    assert_eq!(said, (Status::Pass, Some("summarize, analyze"), Some("summarize")));
+    world.agent.verbs.clear();
+    assert_eq!(row(&world, &world.of_the_agent_sdk(call())).status, Status::Skip, "the agent's verbs are not known");
+    world.agent.entry = None;
+    assert_eq!(row(&world, &world.of_the_sdks(content())).status, Status::Skip, "the agent has no entry");
+}
+
+#[test]
+fn a_time_in_the_future_is_implausible() {
+    let world = World::new();
+    let with = |pointer: &str, time: &str| {
+        let mut content = content();
+        *content.pointer_mut(pointer).expect("a member") = json!(time);
+        codes(&world.judged(&world.of_the_sdks(content)))
+    };
+    assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:00Z"), []);
+    assert_eq!(with("/trace/completed_at", "2026-01-02T00:05:01Z"), [Code::ReceiptTimeImplausible]);
+    assert_eq!(with("/trace/completed_at", "2025-12-31T23:59:59Z"), [Code::ReceiptTimeImplausible]);
+    for (time, found) in [
+        ("yesterday", &[Code::ReceiptTimeImplausible][..]),
+        ("2026-01-01 00Z", &[Code::ReceiptTimeImplausible]),
+        ("2026-01-01T00:00:00.1234567891Z", &[]),
+    ] {
+        assert_eq!(with("/trace/started_at", time), found, "{time}");
+    }
+}
+
+/// CLAS has no code for a receipt that is too large, and its code for an invalid receipt means something else.
+#[test]
+fn what_is_too_large_is_undecided_and_nothing_that_clas_calls_invalid() {
+    let found = World::new().judged(&json!("x".repeat(crate::receipt::MAX_BYTES)));
+    assert_eq!((codes(&found), found.state()), (vec![Code::ReceiptFamilyUnknown], State::Indeterminate));
+    assert_eq!(found.clas(), [""; 0]);
+}
+
+/// A receipt of an earlier purchase is signed with the right key too.
+#[test]
+fn a_receipt_that_was_signed_before_the_purchase_is_implausible() {
+    let world = World::new();
+    let receipt = world.of_the_sdks(content());
+    let bought = |earliest: &str| {
+        let known = ReceiptKnowledge {
+            agent: Some(&world.agent),
+            signer: Ok(&world.signer),
+            request: None,
+            bought: None,
+            earliest: Some(earliest.parse().expect("a time")),
+            schema: None,
+            now: "2026-01-02T00:00:00Z".parse().expect("a time"),
+        };
+        let found = judge(receipt.to_string().as_bytes(), &known);
+        let row = found.row(ReceiptCheck::Time).expect("a row").clone();
+        (codes(&found), row.expected.unwrap_or_default(), row.place.unwrap_or_default())
+    };
+    // The receipt began at 00:00:00 and was complete a second later.
+    assert_eq!(bought("2026-01-01T00:05:01Z").0, []);
+    let (codes, expected, place) = bought("2026-01-01T00:05:02Z");
+    assert_eq!(codes, [Code::ReceiptTimeImplausible]);
+    assert_eq!((expected.as_str(), place.as_str()), ("no earlier than 2026-01-01T00:00:02Z", "/trace/completed_at"));
+}
+
+#[test]
+fn a_receipt_echoes_the_request() {
+    let world = World::new();
+    let receipt = world.of_the_sdks(content());
+    let request = |id: &str| json!({"x402": {"verb": "summarize", "version": "1.0.0", "request_id": id}});
+    assert_eq!(world.judged_for(&receipt, &request("req-1")).state(), State::Trusted);
+    assert_eq!(codes(&world.judged_for(&receipt, &request("req-2"))), [Code::ReceiptTraceNotEchoed]);
+    let without = json!({"x402": {"verb": "summarize", "version": "1.0.0"}});
+    let undecided = world.judged_for(&receipt, &without);
+    assert_eq!((undecided.state(), codes(&undecided)), (State::Indeterminate, vec![Code::ReceiptTraceNotEchoed]));
+    let mut traced = request("req-1");
+    traced["trace"] = json!({"trace_id": "t-2"});
+    assert_eq!(codes(&world.judged_for(&receipt, &traced)), [Code::ReceiptTraceNotEchoed]);
+    let other = json!({"x402": {"verb": "analyze", "version": "1.0.0", "request_id": "req-1"}});
+    assert_eq!(codes(&world.judged_for(&receipt, &other)), [Code::ReceiptRequestMismatch]);
+}
+
+/// Line 1.0.0 states in `x402` what line 1.1.0 and most families state at the top level.
+#[test]
+fn a_receipt_is_about_the_call_of_its_request_wherever_either_says_it() {
+    let world = World::new();
+    let asked = json!({"input": {"content": "x"}});
+    let of_request = |receipt: Value, place: &str, value: &str| {
+        let mut request = asked.clone();
+        match place.rsplit_once('/') {
+            Some((envelope, name)) if !envelope.is_empty() => request[&envelope[1..]] = json!({name: value}),
+            _ => request[&place[1..]] = json!(value),
+        }
+        codes(&world.judged_for(&receipt, &request))
+    };
+    let top = || world.of_the_agent_sdk(call());
+    for place in ["/x402/verb", "/verb"] {
+        assert_eq!(of_request(top(), place, "summarize"), [], "{place}");
+        assert_eq!(of_request(top(), place, "analyze"), [Code::ReceiptRequestMismatch], "{place}");
+        let enveloped = || world.of_the_sdks(content());
+        assert_eq!(of_request(enveloped(), place, "analyze"), [Code::ReceiptRequestMismatch], "{place}");
+    }
+    for place in ["/x402/request_id", "/request_id"] {
+        assert_eq!(of_request(world.of_the_sdks(content()), place, "req-1"), [], "{place}");
+        assert_eq!(of_request(world.of_the_sdks(content()), place, "req-2"), [Code::ReceiptTraceNotEchoed], "{place}");
+        let mut above = content();
+        above["request_id"] = json!("req-2");
+        assert_eq!(of_request(world.of_the_sdks(above), place, "req-1"), [Code::ReceiptTraceNotEchoed], "{place}");
+    }
+    let mut versioned = content();
+    versioned["version"] = json!("1.1.0");
+    let versioned = world.of_the_sdks(versioned);
+    let asked = |request: Value| codes(&world.judged_for(&versioned, &request));
+    let request = |x402: &str, top: &str| json!({"x402": {"version": x402, "request_id": "req-1"}, "version": top});
+    assert_eq!(asked(request("1.0.0", "1.1.0")), []);
+    assert_eq!(asked(request("1.0.1", "1.1.0")), [Code::ReceiptRequestMismatch]);
+    assert_eq!(asked(request("1.0.0", "1.2.0")), [Code::ReceiptRequestMismatch]);
+}
+
+#[test]
+fn a_receipt_with_its_input_is_about_that_input() {
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call());
+    for request in [json!({"input": {"content": "x"}}), json!({"content": "x"})] {
+        assert_eq!(world.judged_for(&receipt, &request).state(), State::Trusted, "{request}");
+    }
+    let other = world.judged_for(&receipt, &json!({"input": {"content": "y"}}));
+    assert_eq!(codes(&other), [Code::ReceiptRequestMismatch]);
+}
+
+/// A signer may answer two requests with the same input. If it repeats no identifier, the receipt does not identify the
+/// request.
+#[test]
+fn an_input_alone_does_not_tell_one_request_from_another() {
+    let world = World::new();
+    let layered = |content: Value| {
+        let bytes = serde_json_canonicalizer::to_vec(&content).expect("a form");
+        let proof = json!({"alg": "ed25519", "canonical": "json.sorted_keys.v1", "kid": KID, "signer_id": SIGNER,
+            "signature": URL_SAFE_NO_PAD.encode(world.key.sign(&bytes))});
+        json!({"receipt": content, "signature": {"proof": proof}})
+    };
+    let traced =
+        |trace: &str| layered(json!({"verb": "summarize", "payload": {"content": "x"}, "trace": {"trace_id": trace}}));
+    let mute = || world.of_the_agent_sdk(call());
+    let x402 = json!({"x402": {"verb": "summarize", "request_id": "of today"}, "input": {"content": "x"}});
+    let top = json!({"verb": "summarize", "request_id": "of today", "input": {"content": "x"}});
+    let number = json!({"request_id": 7, "input": {"content": "x"}});
+    let none = json!({"input": {"content": "x"}});
+    let in_trace = json!({"request_id": "of today", "trace": {"trace_id": "t-1"}, "payload": {"content": "x"}});
+    let mut echoed = content();
+    echoed["input"] = json!({"content": "x"});
+    let of_the_sdks = world.of_the_sdks(echoed);
+    let whole = json!({"x402": {"request_id": "req-1"}, "trace": {"trace_id": "t-1"}, "input": {"content": "x"}});
+    for (receipt, request, tie, is_id_unchecked) in [
+        (mute(), &x402, Tie::Input, true),
+        (mute(), &top, Tie::Input, true),
+        (mute(), &number, Tie::Input, true),
+        (mute(), &none, Tie::Input, false),
+        (traced("t-1"), &in_trace, Tie::Trace, true),
+        (of_the_sdks, &whole, Tie::RequestId, false),
+    ] {
+        let found = world.judged_for(&receipt, request);
+        assert_eq!((found.state(), status(&found, ReceiptCheck::Request)), (State::Trusted, Status::Pass), "{request}");
+        assert_eq!((found.tie, found.is_id_unchecked), (Some(tie), is_id_unchecked), "{request}");
+    }
+    let other = world.judged_for(&traced("t-2"), &in_trace);
+    assert_eq!((other.tie, codes(&other)), (None, vec![Code::ReceiptTraceNotEchoed]));
+}
+
+#[test]
+fn what_line_1_0_0_demands_is_demanded() {
+    let world = World::new();
+    for (pointer, name) in [("/x402", "verb"), ("/x402", "version"), ("/trace", "trace_id"), ("", "status")] {
+        let mut content = content();
+        let object = content.pointer_mut(pointer).and_then(Value::as_object_mut).expect("an object");
+        object.remove(name);
+        let found = world.judged(&world.of_the_sdks(content));
+        assert!(codes(&found).contains(&Code::ReceiptSchemaInvalid), "{pointer}/{name}");
+    }
+}
+
+#[test]
+fn a_receipt_has_the_result_or_the_error_that_its_status_demands() {
+    let world = World::new();
+    let of = |status: &str, further: Value| {
+        let mut content = content();
+        let members = content.as_object_mut().expect("an object");
+        members.remove("result");
+        members.insert("status".to_owned(), status.into());
+        members.extend(further.as_object().expect("an object").clone());
+        let found = world.judged(&world.of_the_sdks(content));
+        let row = found.row(ReceiptCheck::Schema).expect("a row");
+        (row.status, row.place.clone().unwrap_or_default())
+    };
+    let (passes, lacks) = ((Status::Pass, String::new()), |place: &str| (Status::Fail, place.to_owned()));
+    assert_eq!(of("success", json!({"result": {}})), passes);
+    assert_eq!(of("success", json!({})), lacks("/result"));
+    assert_eq!(of("success", json!({"result": "hello"})), lacks("/result"));
+    assert_eq!(of("success", json!({"error": {}})), lacks("/result"));
+    assert_eq!(of("error", json!({"error": {}})), passes);
+    assert_eq!(of("error", json!({"result": {}})), lacks("/error"));
+    assert_eq!(of("error", json!({"error": "none"})), lacks("/error"));
+    assert_eq!(of("delegated", json!({})), passes);
+    assert_eq!(of("ok", json!({"result": {}})), lacks("/status"));
+}
+
+/// A parser that treats `__proto__` specially would report VERIFIED.
+#[test]
+fn a_member_that_is_named_as_the_prototype_is_covered() {
+    let world = World::new();
+    let receipt = world.of_the_agent_sdk(call()).to_string();
+    let altered = receipt.replace(r#""content":"x""#, r#""content":"x","__proto__":{"content":"y"}"#);
+    assert_ne!(receipt, altered);
+    let found = world.judged_bytes(altered.as_bytes(), None);
+    assert_eq!(codes(&found), [Code::ReceiptHashMismatch, Code::ReceiptSignatureInvalid]);
+}
+
+#[test]
+fn what_nobody_signs_is_listed_and_decides_nothing() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    receipt["metadata"]["settled"] = json!(true);
+    receipt["status"] = json!("success");
+    receipt["signature"]["at"] = json!("2099-01-01T00:00:00Z");
+    let found = world.judged(&receipt);
+    assert_eq!(found.state(), State::Trusted);
+    assert_eq!(found.unsigned, ["/status", "/metadata/settled", "/signature/at"]);
+}
+
+/// Adds the unsigned parts of an SDK proof to a receipt of the agent SDK, which gives it both shapes.
+fn with_a_second_proof(mut receipt: Value) -> Value {
+    receipt["metadata"]["proof"]["alg"] = json!("ed25519-sha256");
+    receipt["metadata"]["proof"]["canonical"] = json!("cl-stable-json-v1");
+    receipt
+}
+
+#[test]
+fn a_shape_of_no_family_or_of_several_is_not_guessed() {
+    let world = World::new();
+    let both = with_a_second_proof(World::new().of_the_agent_sdk(call()));
+    let trust = json!({"family": "trust", "metadata": {"proof": {"hash": {}, "signature": {}}}});
+    for receipt in [json!({}), both, trust] {
+        let found = world.judged(&receipt);
+        assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]));
+    }
+}
+
+#[test]
+fn of_several_families_it_is_the_one_in_which_it_is_signed() {
+    let world = World::new();
+    let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(call())));
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B1)), "{found:#?}");
+    assert_eq!(found.unsigned, ["/metadata/proof/alg", "/metadata/proof/canonical"]);
+    let mut other = call();
+    other["verb"] = json!("analyze");
+    let found = world.judged(&with_a_second_proof(world.of_the_agent_sdk(other)));
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptRequestMismatch]));
+}
+
+/// Anyone who forwards the receipt can add a shape. That must not turn "ask again" into "never known".
+#[test]
+fn of_several_families_and_without_a_key_the_keys_reason_counts() {
+    let mut world = World::new();
+    let receipt = with_a_second_proof(world.of_the_agent_sdk(call()));
+    world.signer.key = Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("cl.sig.pub")));
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Indeterminate, vec![Code::ReceiptKeyUnpublished]));
+    assert_eq!(found.row(ReceiptCheck::Family).map(|row| row.status), Some(Status::Unknown));
+}
+
+/// The signature of one family is also valid in the other, which makes additional statements.
+#[test]
+fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {
+    let world = World::new();
+    let mut receipt = world.of_the_agent_sdk(call());
+    let proof = &receipt["metadata"]["proof"];
+    let (form, hash) = (proof["canonicalization"].clone(), proof["hash_sha256"].clone());
+    receipt["metadata"]["proof"] = json!({"canonicalization": form, "signer_id": SIGNER, "hash_sha256": "00",
+        "hash": {"alg": "SHA-256", "value": hash},
+        "signature": {"alg": "Ed25519", "kid": KID, "value": receipt["signature"]["sig"]}});
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
+
+    // Only the website's form: it names its signer in the proof too.
+    receipt.as_object_mut().expect("a receipt").remove("signature");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), found.family), (State::Trusted, Some(Family::B2)), "{found:#?}");
+    receipt["metadata"]["proof"].as_object_mut().expect("a proof").remove("signer_id");
+    let found = world.judged(&receipt);
+    assert_eq!((found.state(), codes(&found)), (State::Untrusted, vec![Code::ReceiptSignerMismatch]), "{found:#?}");
+}
+
+/// A command reads at most the size limit, so it may hold only a part of the receipt.
+#[test]
+fn of_a_part_there_is_no_digest() {
+    let world = World::new();
+    let digest = |bytes: usize| world.judged_bytes(" ".repeat(bytes).as_bytes(), None).sha256;
+    assert!(digest(MAX_BYTES).is_some());
+    assert_eq!(digest(MAX_BYTES + 1), None);
+}
+
+#[test]
+fn whatever_an_agent_sends_gets_a_code() {
+    let world = World::new();
+    let code = |text: &str| match codes(&world.judged_bytes(text.as_bytes(), None))[..] {
+        [code] => code,
+        ref codes => panic!("{codes:?}"),
+    };
+    assert_eq!(code(""), Code::ReceiptSchemaInvalid);
+    assert_eq!(code("<html>"), Code::ReceiptSchemaInvalid);
+    assert_eq!(code(r#"{"a":1,"a":2}"#), Code::ReceiptDuplicateKey);
+    assert_eq!(code(&" ".repeat(1 << 20)), Code::ReceiptFamilyUnknown);
+    assert_eq!(code(&"[".repeat(5000)), Code::ReceiptSchemaInvalid);
+    let receipt = world.of_the_agent_sdk(call()).to_string();
+    for number in ["12345678901234567890", "9007199254740993", "1e400", "-1e999999999999999999999"] {
+        let altered = receipt.replace(r#"{"status":"ok"}"#, &format!(r#"{{"status":"ok","n":{number}}}"#));
+        assert_eq!(code(&altered), Code::ReceiptSchemaInvalid, "{number}");
+    }
+}
+
+/// The two receipts published by verifyagent, with their signer's documented key.
+#[test]
+fn published_examples_get_their_result() {
+    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS") else {
+        println!("skipped: CLRESOLVE_CORPUS is not set");
+        return;
+    };
+    let folder = std::path::Path::new(&corpus).join("commandlayer/receipts/verifyagent");
+    let key = PublicKey::from_record("ed25519:hhyCuPNoMk4JtEvGEV8F6nMZ4uDO1EcyizPufmnJTOY=").expect("a key");
+    let signer = ReceiptSigner {
+        name: name("runtime.commandlayer.eth"),
+        key: Ok(key),
+        kid: Ok("vC4WbcNoq2znSCiQ".to_owned()),
+        canonical: None,
+        block: 1,
+        lent: Vec::new(),
+    };
+    let world = World { signer, ..World::new() };
+    for (file, state) in [("sample-receipt.json", State::Trusted), ("tampered-receipt.json", State::Untrusted)] {
+        let bytes = std::fs::read(folder.join(file)).expect("the corpus has it");
+        let now = "2026-11-01T00:00:00Z".parse().expect("a time");
+        let known = ReceiptKnowledge {
+            agent: Some(&world.agent),
+            signer: Ok(&world.signer),
+            request: None,
+            bought: None,
+            earliest: None,
+            schema: None,
+            now,
+        };
+        let found = judge(&bytes, &known);
+        assert_eq!((found.family, found.state()), (Some(Family::B1), state), "{file}: {found:#?}");
+    }
+}
+
+/// An operator's manifest may define further verbs.
+#[test]
+fn a_receipt_of_another_verb_is_refused_whatever_the_verb() {
+    let mut world = World::new();
+    (world.agent.verbs, world.agent.entry) = (vec!["translate".to_owned()], None);
+    let of = |verb: &str| {
+        let mut receipt = content();
+        receipt["x402"]["verb"] = json!(verb);
+        world.judged(&world.of_the_sdks(receipt))
+    };
+    assert_eq!(status(&of("translate"), ReceiptCheck::Agent), Status::Pass);
+    for other in ["transcribe", "Translate", "summarize"] {
+        let row = of(other).row(ReceiptCheck::Agent).cloned().expect("a row");
+        assert_eq!((row.status, row.place.as_deref()), (Status::Fail, Some("/x402/verb")), "{other}");
+    }
+}
+
+#[test]
+fn a_decision_about_another_verb_covers_no_purchase() {
+    let world = World::new();
+    let bought = |verb: &str| Bought {
+        decision: "sha256:00".to_owned(),
+        name: "summarizeagent.eth".to_owned(),
+        verb: verb.to_owned(),
+        network: None,
+        url: "https://api.example.org/".parse().expect("a URL"),
+        payer: None,
+    };
+    let decided = |receipt: &Value, request: Option<&Value>, verb: &str| {
+        let request = request.map(|request| Request::from_bytes(request.to_string().as_bytes()).expect("a request"));
+        let known = ReceiptKnowledge {
+            agent: Some(&world.agent),
+            signer: Ok(&world.signer),
+            request: request.as_ref(),
+            bought: Some(&bought(verb)),
+            earliest: None,
+            schema: None,
+            now: "2026-01-02T00:00:00Z".parse().expect("a time"),
+        };
+        let found = judge(receipt.to_string().as_bytes(), &known);
+        let row = found.row(ReceiptCheck::Decision).expect("a row");
+        (row.status, row.place.clone().unwrap_or_default())
+    };
+    let (receipt, website) = (world.of_the_sdks(content()), world.of_the_agent_sdk(call()));
+    assert_eq!(decided(&receipt, None, "summarize"), (Status::Pass, "decision: /name".to_owned()));
+    assert_eq!(decided(&receipt, None, "classify"), (Status::Fail, "/x402/verb".to_owned()));
+    assert_eq!(decided(&website, None, "classify"), (Status::Fail, "/verb".to_owned()));
+    let mute = world
+        .of_the_agent_sdk(json!({"signer": SIGNER, "ts": "2026-01-01T00:00:00Z", "input": {}, "output": {},
+        "verb": "agent.run", "execution": {"status": "ok"}}));
+    let request = json!({"x402": {"verb": "summarize"}});
+    assert_eq!(decided(&mute, Some(&request), "summarize").0, Status::Pass);
+    assert_eq!(decided(&mute, Some(&request), "classify"), (Status::Fail, "request: /x402/verb".to_owned()));
+    let own_word = json!({"verb": "agent.run", "input": {}});
+    assert_eq!(decided(&mute, Some(&own_word), "summarize").0, Status::Pass, "a word of the signer's own");
+    let top = json!({"verb": "summarize", "input": {}});
+    assert_eq!(decided(&mute, Some(&top), "classify"), (Status::Fail, "request: /verb".to_owned()));
+}
+
+/// The signed content may be a part of the receipt.
+#[test]
+fn places_are_those_of_the_receipt() {
+    let world = World::new();
+    let of = |place: &str, change: Value| {
+        let proof = json!({"alg": "ed25519", "canonical": "json.sorted_keys.v1", "kid": KID, "signer_id": SIGNER,
+            "signature": "AAAA"});
+        let mut receipt = json!({"receipt": content(), "signature": {"proof": proof}});
+        receipt["receipt"]["verb"] = json!("summarize");
+        *receipt.pointer_mut(place).expect("it is there") = change;
+        world.judged(&receipt)
+    };
+    let place =
+        |found: &ReceiptJudgement, check| found.row(check).and_then(|row| row.place.clone()).unwrap_or_default();
+    let other = of("/receipt/verb", json!("classify"));
+    assert_eq!(
+        (other.family, place(&other, ReceiptCheck::Agent).as_str()),
+        (Some(Family::D), "/receipt/verb"),
+        "{other:#?}"
+    );
+    let late = of("/receipt/trace/started_at", json!("2030-01-01T00:00:00Z"));
+    assert_eq!(place(&late, ReceiptCheck::Time), "/receipt/trace/started_at");
+}
