@@ -13,37 +13,37 @@ import (
 const (
 	decisionSchema = "clresolve.decision/1"
 
-	// jwsType is `typ` of a signed decision.
+	// jwsType is the `typ` header of a signed decision.
 	jwsType = "clresolve-decision+jwt"
 
-	// skewSeconds by which the clocks of signer and guard may differ.
+	// skewSeconds is the maximum difference between the clocks of signer and guard.
 	skewSeconds = 30
 
-	// maxLifetimeSeconds from `iat` to `exp`.
+	// maxLifetimeSeconds is the maximum time from `iat` to `exp`.
 	maxLifetimeSeconds = 3600
 
-	// maxEntries of a reply, as the daemon reads them.
+	// maxEntries is the maximum number of entries of a 402 response that the daemon reads.
 	maxEntries = 32
 )
 
-// decision holds what the guard relies on: every member has the one form that it can have, or the whole is refused.
+// decision holds the members that the guard relies on. If one of them is malformed, the whole decision is refused.
 type decision struct {
 	abort   bool
 	codes   []string
 	passing []entry
-	// until is the zero time where the decision holds at no time.
+	// until is the zero time if the decision is never valid.
 	until time.Time
-	// document is the whole decision, as the daemon wrote it.
+	// document is the whole decision, as the daemon sent it.
 	document json.RawMessage
 }
 
-// entry is the place of an entry that may be paid, and until when.
+// entry is the index of an entry that may be paid, and the time until which it may be paid.
 type entry struct {
 	index int
 	until time.Time
 }
 
-// endOf returns the entry that passes with its own end, else that of the decision.
+// endOf returns an allowed entry with its own deadline or else that of the decision.
 func endOf(index int, own json.RawMessage, shared time.Time) (entry, error) {
 	until := shared
 	if own != nil {
@@ -62,7 +62,7 @@ var errNoDecision = errors.New("not a decision")
 
 // readDecision reads the decision about this agent and verb.
 func readDecision(text []byte, name, verb string) (*decision, error) {
-	// A pointer tells a member that is missing from one that is empty.
+	// A pointer distinguishes a missing member from an empty one.
 	var read struct {
 		Schema   string    `json:"schema"`
 		Name     string    `json:"name"`
@@ -87,7 +87,7 @@ func readDecision(text []byte, name, verb string) (*decision, error) {
 	if read.Name != name || read.Verb != verb {
 		return nil, errNoDecision
 	}
-	// What is not allowed aborts, and what does not abort is allowed.
+	// abort is false if and only if the decision is `allow`.
 	if *read.Abort != (read.Decision != "allow") {
 		return nil, errNoDecision
 	}
@@ -125,15 +125,15 @@ func timeOf(text json.RawMessage) (time.Time, error) {
 	return time.Parse(time.RFC3339, written)
 }
 
-// Signer says who signs decisions.
+// Signer is the signer of decisions.
 type Signer struct {
 	// Issuer is sign.issuer of the daemon's configuration.
 	Issuer string
-	// Keys are trusted, by their key identifiers.
+	// Keys are the trusted keys by their key identifiers.
 	Keys map[string]ed25519.PublicKey
 }
 
-// ParseKeys reads the keys that /.well-known/jwks.json of the daemon has. Hand them over by a way that you trust.
+// ParseKeys parses keys in the form of the daemon's /.well-known/jwks.json. Get them over a channel that you trust.
 func ParseKeys(jwks []byte) (map[string]ed25519.PublicKey, error) {
 	var read struct {
 		Keys []struct{ Kty, Crv, Kid, X string }
@@ -155,8 +155,8 @@ func ParseKeys(jwks []byte) (map[string]ed25519.PublicKey, error) {
 	return keys, nil
 }
 
-// openJWS returns the decision in a JWS that the signer made for this question, of which asked is the digest, and that
-// holds now.
+// openJWS returns the decision from a currently valid JWS that the signer issued for this question, whose digest is
+// asked.
 func openJWS(text string, signer *Signer, asked string, now int64) ([]byte, error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 {
@@ -184,7 +184,7 @@ func openJWS(text string, signer *Signer, asked string, now int64) ([]byte, erro
 	if err := unmarshalPart(parts[1], &claims); err != nil {
 		return nil, err
 	}
-	// Without the digest an answer to another question, about other terms, would pass.
+	// Otherwise a decision about other terms would be accepted.
 	if claims.Iss != signer.Issuer || claims.Request != asked || claims.Iat == nil || claims.Exp == nil {
 		return nil, errNoDecision
 	}

@@ -30,14 +30,14 @@ const (
 )
 
 var messages = map[Code]string{
-	Denied:        "clresolve denies it",
-	Unavailable:   "clresolve gave no answer that can be relied on",
-	Redirected:    "the seller sends us to another URL",
-	Unreadable:    "the seller's 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded",
-	NoDecision:    "a payment without a decision for this URL: none was made, it is over, or it was used",
-	TwoPayments:   "more than one payment in one request",
-	PaymentDenied: "what is signed is not what was allowed",
-	OtherProtocol: "a payment by another protocol than x402",
+	Denied:        "clresolve denies this agent or its terms",
+	Unavailable:   "no reliable answer from clresolve in time; is `clresolve serve` running?",
+	Redirected:    "the seller redirects to another URL",
+	Unreadable:    "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded",
+	NoDecision:    "no decision allows a payment to this URL: none was made, it has expired, or it was used",
+	TwoPayments:   "the request contains more than one payment",
+	PaymentDenied: "the signed payment differs from what was allowed",
+	OtherProtocol: "the request contains a payment of another protocol than x402",
 }
 
 // Error is a refusal: nothing was paid.
@@ -61,7 +61,7 @@ func (e *Error) Error() string {
 	if len(e.Codes) > 0 {
 		why = fmt.Sprintf(" (%s)", strings.Join(e.Codes, ", "))
 	}
-	return fmt.Sprintf("do not pay: %s%s", messages[e.Code], why)
+	return fmt.Sprintf("not paying: %s%s", messages[e.Code], why)
 }
 
 // code matches a reason in the daemon's format, of at most 64 characters. Messages contain no other foreign text.

@@ -1,9 +1,9 @@
 // Package guard keeps an x402 payment client from paying what clresolve did not allow.
 //
-// A [Transport] stands between the payment client and the network. There every request, every reply and the signed
-// payment are seen as they go over the wire. The guard asks clresolve about each of them and lets no payment out that
-// was not allowed. It reads no payment terms itself: what the seller sent goes to the daemon as it came, without the
-// payment challenges of other protocols. README.md has the rules.
+// A [Transport] sits between the payment client and the network. It sees every request, every response and the signed
+// payment exactly as they are sent and received. It asks the clresolve daemon about each of them, and sends no payment
+// that the daemon did not allow. It does not parse payment terms itself: it forwards the seller's response to the
+// daemon unchanged, except for the payment challenges of other protocols. README.md lists the rules.
 package guard
 
 import (
@@ -20,40 +20,42 @@ import (
 )
 
 const (
-	// maxReplyBytes is the length of the longest 402 reply: the daemon refuses a longer one.
+	// maxReplyBytes is the maximum size of a 402 body. The daemon refuses a larger one.
 	maxReplyBytes = 64 * 1024
 
-	// maxReadTime is the longest time in which the body of a 402 is read.
+	// maxReadTime is the maximum time for reading the body of a 402.
 	maxReadTime = 10 * time.Second
 
-	// maxWaiting decisions wait for their payment, of some 100 KiB each at most. Beyond it the oldest are forgotten.
+	// maxWaiting is the maximum number of pending decisions, of at most about 100 KiB each. Beyond it, the oldest are
+	// dropped.
 	maxWaiting = 256
 
-	// maxQuestions are asked about one payment header: a reply has at most 32 entries, and most have one or two.
+	// maxQuestions is the maximum number of requests to the daemon per payment header. A 402 response has at most 32
+	// entries, usually one or two.
 	maxQuestions = 32
 )
 
 // paymentHeaders carry a payment, in x402 versions 2 and 1.
 var paymentHeaders = []string{"Payment-Signature", "X-Payment"}
 
-// settlementHeaders of a reply name the settlement, in versions 2 and 1.
+// settlementHeaders are the response headers that describe the settlement, in x402 versions 2 and 1.
 var settlementHeaders = []string{"Payment-Response", "X-Payment-Response"}
 
-// Paid is what is to be kept of a payment that left, for `clresolve receipt verify`.
+// Paid holds the documents of a payment that was sent, as input for `clresolve receipt verify`.
 type Paid struct {
-	// URL is what was paid for.
+	// URL is the URL that was paid for.
 	URL string `json:"url"`
-	// Decision is the decision that let the payment leave, as the daemon wrote it: --decision.
+	// Decision is the daemon's decision that allowed the payment, for --decision.
 	Decision json.RawMessage `json:"decision"`
-	// Payment is the payment header: --payment.
+	// Payment is the payment header, for --payment.
 	Payment string `json:"payment"`
-	// Settlement is the reply's PAYMENT-RESPONSE or X-PAYMENT-RESPONSE: --settlement. It is empty where there was none, or
-	// no reply.
+	// Settlement is the header PAYMENT-RESPONSE or X-PAYMENT-RESPONSE, for --settlement. It is empty if there was no such
+	// header, or no response.
 	Settlement string `json:"settlement,omitempty"`
 }
 
-// Transport is an [http.RoundTripper] that asks the daemon before a request leaves, and lets a payment out only for
-// terms that it allowed. It refuses with [*Error]. It is safe for use by several goroutines.
+// Transport is an [http.RoundTripper] that asks the daemon before it sends a request, and sends a payment only for
+// terms that the daemon allowed. Otherwise it returns an [*Error]. It is safe for concurrent use.
 type Transport struct {
 	inner   http.RoundTripper
 	daemon  *daemon
@@ -61,9 +63,9 @@ type Transport struct {
 	waiting waiting
 }
 
-// New returns a guard above inner, which sends what may leave; nil stands for [http.DefaultTransport].
+// New returns a guard above inner, which sends the allowed requests. If inner is nil, it is [http.DefaultTransport].
 //
-// The error says why the configuration cannot be made safe.
+// It returns an error if the configuration is invalid or unsafe.
 func New(inner http.RoundTripper, config Config) (*Transport, error) {
 	if inner == nil {
 		inner = http.DefaultTransport
@@ -102,7 +104,7 @@ func (t *Transport) guarded(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// browse sends a request without a payment: the gate first, and of a 402 the terms.
+// browse sends a request without a payment: it asks the gate first, and submits the terms of a 402 response.
 func (t *Transport) browse(request *http.Request) (*http.Response, error) {
 	if err := t.daemon.gate(request.Context()); err != nil {
 		return nil, err
@@ -136,7 +138,7 @@ func (t *Transport) browse(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// pay sends a request with a payment: only for a decision that waits, and only once for it.
+// pay sends a request with a payment. It needs a pending decision, which it uses up.
 func (t *Transport) pay(request *http.Request, payment string) (*http.Response, error) {
 	refusal := &Error{Code: NoDecision}
 	questions := 0
@@ -162,8 +164,8 @@ func (t *Transport) pay(request *http.Request, payment string) (*http.Response, 
 	return nil, refusal
 }
 
-// leave sends a payment, and hands out what is to be kept of it: with the reply, or without one where none came, since
-// the seller may have the payment all the same.
+// leave sends a payment and passes its documents to the program, even if no response arrives: the seller may have
+// received the payment anyway.
 func (t *Transport) leave(request *http.Request, decision json.RawMessage, payment string) (*http.Response, error) {
 	response, err := t.inner.RoundTrip(request)
 	paid := Paid{URL: urlOf(request), Decision: decision, Payment: payment}
@@ -174,7 +176,7 @@ func (t *Transport) leave(request *http.Request, decision json.RawMessage, payme
 	return response, err
 }
 
-// hand gives it to the program. Whatever that does with it: a reply that was paid for is not lost.
+// hand passes the documents to the program, whose panic must not lose a paid response.
 func (t *Transport) hand(paid Paid) {
 	if t.onPaid == nil {
 		return
@@ -183,7 +185,7 @@ func (t *Transport) hand(paid Paid) {
 	t.onPaid(paid)
 }
 
-// settlementOf returns the header that names the settlement; the values of one that is there twice are joined.
+// settlementOf returns the header that describes the settlement. The values of a repeated header are joined.
 func settlementOf(header http.Header) string {
 	for _, name := range settlementHeaders {
 		if values := header.Values(name); len(values) > 0 {
@@ -193,7 +195,7 @@ func settlementOf(header http.Header) string {
 	return ""
 }
 
-// paymentsIn returns the values of all payment headers. A map of headers can hold a name in any spelling.
+// paymentsIn returns the values of all payment headers. An [http.Header] can contain a name in any capitalization.
 func paymentsIn(header http.Header) []string {
 	var found []string
 	for name, values := range header {
@@ -204,7 +206,7 @@ func paymentsIn(header http.Header) []string {
 	return found
 }
 
-// isRedirect says whether clients follow a status.
+// isRedirect reports whether clients follow responses with this status.
 func isRedirect(status int) bool {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -214,8 +216,8 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// afterPayment returns the reply to a payment, without the payment challenges of other protocols. A redirect leads nowhere,
-// else a client above the guard would buy again.
+// afterPayment returns the response to a payment without the payment challenges of other protocols. It also removes the
+// target of a redirect, because a client that follows it would pay again.
 func afterPayment(response *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
@@ -228,11 +230,11 @@ func afterPayment(response *http.Response, err error) (*http.Response, error) {
 	return response, nil
 }
 
-// gzipMagic begins each gzip member.
+// gzipMagic is the start of each gzip member.
 const gzipMagic = "\x1f\x8b"
 
-// bodyOf returns the body of a 402. A transport undoes one gzip, piece by piece as the body is read, and removes
-// Content-Encoding then.
+// bodyOf returns the body of a 402. A transport decodes one gzip coding while the body is read, and then removes
+// Content-Encoding.
 func bodyOf(response *http.Response) ([]byte, error) {
 	if codings := strings.Join(response.Header.Values("Content-Encoding"), ","); strings.Contains(codings, ",") {
 		return nil, errors.New("more than one content coding")
@@ -252,20 +254,20 @@ func bodyOf(response *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// urlOf returns the URL as it is asked: without what is not sent.
+// urlOf returns the URL without the parts that are not sent.
 func urlOf(request *http.Request) string {
 	url := *request.URL
 	url.Fragment, url.RawFragment, url.User = "", "", nil
 	return url.String()
 }
 
-// isElsewhere reports whether another URL answered, although no redirect was to be followed: response.Request is the last
-// one that was sent.
+// isElsewhere reports whether another URL responded although redirects are disabled: response.Request is the last
+// request that was sent.
 func isElsewhere(request *http.Request, response *http.Response) bool {
 	return response.Request != nil && urlOf(response.Request) != urlOf(request)
 }
 
-// reply is what a seller sent.
+// reply is a seller's 402 response.
 type reply struct {
 	Status  int         `json:"status"`
 	URL     string      `json:"url"`
@@ -283,13 +285,13 @@ func replyOf(request *http.Request, response *http.Response, body []byte) reply 
 	return reply{response.StatusCode, urlOf(request), headers, base64.StdEncoding.EncodeToString(body)}
 }
 
-// allowed is a reply with the entries of it that may be paid.
+// allowed is a 402 response with its allowed entries.
 type allowed struct {
 	reply   reply
 	entries []entry
 }
 
-// isInTime says whether one of the entries may still be paid.
+// isInTime reports whether one of the entries may still be paid.
 func (a *allowed) isInTime(now time.Time) bool {
 	for _, one := range a.entries {
 		if now.Before(one.until) {
@@ -299,7 +301,7 @@ func (a *allowed) isInTime(now time.Time) bool {
 	return false
 }
 
-// waiting holds the decisions that wait for their payment, the newest last.
+// waiting holds the pending decisions, the newest last.
 type waiting struct {
 	mutex sync.Mutex
 	list  []*allowed
@@ -315,7 +317,7 @@ func (w *waiting) add(one *allowed) {
 	}
 }
 
-// of returns those for a URL, the newest first.
+// of returns the pending decisions for a URL, the newest first.
 func (w *waiting) of(url string) []*allowed {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -328,7 +330,7 @@ func (w *waiting) of(url string) []*allowed {
 	return found
 }
 
-// take takes a decision out for an entry, once. It says whether it was still there, and the entry in time.
+// take uses up a decision for an entry. It returns false if it was already used or has expired.
 func (w *waiting) take(wanted *allowed, paid entry) bool {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()

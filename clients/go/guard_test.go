@@ -313,7 +313,7 @@ func TestAGateThatNeedsLongerThanItsDeadlineIsAskedAgain(t *testing.T) {
 
 func TestForeignTextDoesNotGetIntoAMessage(t *testing.T) {
 	_, _, err := get(guarded(t, configured("gate.foreign")), newPurchase("free").url, nil)
-	if err.Error() != "do not pay: clresolve denies it" {
+	if err.Error() != "not paying: clresolve denies this agent or its terms" {
 		t.Error(err)
 	}
 }

@@ -2,24 +2,24 @@
 /**
  * Payment challenges and credentials of protocols other than x402.
  *
- * A seller can demand a payment by x402 and by another protocol in one reply. The daemon judges the x402 terms alone, so
- * a client must never see the other demand.
+ * A seller can demand payment by x402 and by another protocol in one response. The daemon judges only the x402 terms,
+ * so the client must never see the other demand.
  */
 
-/** The auth schemes that demand a payment, in lower case. */
+/** The authentication schemes that demand a payment, in lower case. */
 const SCHEMES = ["payment", "l402", "lsat"];
 const SCHEME = `(?:${SCHEMES.join("|")})`;
 
 /** The headers that carry challenges. */
 const CHALLENGE_HEADERS = ["www-authenticate", "proxy-authenticate"];
 
-/** The headers in which the published clients send credentials. */
+/** The headers in which published clients send credentials. */
 const CREDENTIAL_HEADERS = ["authorization", "proxy-authorization", "payment-authorization"];
 
-/** The member of a body over MCP in which they send them. */
+/** The member of an MCP message in which published clients send credentials. */
 const CREDENTIAL_MEMBER = "org.paymentauth/credential";
 
-/** Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme. */
+/** Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme. */
 const MAX_CHALLENGES_BYTES = 16 * 1024;
 
 /** The grammar of RFC 9110, sections 11.2 and 11.3. */
@@ -29,15 +29,15 @@ const QUOTED = '"(?:[^"\\\\\\x00-\\x08\\x0a-\\x1f\\x7f]|\\\\[^\\x00-\\x08\\x0a-\
 const PARAM = `${TOKEN}[ \\t]*=[ \\t]*(?:${TOKEN}|${QUOTED})`;
 const TOKEN68 = "[0-9A-Za-z\\-._~+/]+=*";
 
-/** One element of the list: the beginning of a challenge (its scheme is captured), or a further parameter of it. */
+/** One element of the list: the start of a challenge (its scheme is captured), or another parameter of it. */
 const ELEMENT = new RegExp(`[ \\t,]*((${TOKEN})(?: +(?:${PARAM}|${TOKEN68}))?|${PARAM})[ \\t]*(?:,|$)`, "dy");
 
 const MENTION = new RegExp(SCHEME, "i");
 
-/** Text that a client which searches for a challenge takes for one, also within a quoted string. */
+/** Text that a client may mistake for a challenge if it searches for one, even inside a quoted string. */
 const LOOKALIKE = new RegExp(`${SCHEME}[^!-~]+(?:[!#-+\\--<>-~]+[^!-~]*)?=`, "i");
 
-/** A credential where one belongs, and one in any other header: a seller can name the header in its challenge. */
+/** A credential in a credential header, and in any other header: a seller's challenge can name the header. */
 const CREDENTIAL = new RegExp(`(?:^|,)[^!-~]*${SCHEME}(?:[^${TCHAR}]|$)`, "i");
 const CREDENTIAL_ELSEWHERE = new RegExp(`(?:^|,)[^!-~]*${SCHEME}[^!-~]+[!-~]{32}`, "i");
 
@@ -59,7 +59,7 @@ export function isCredential(name, value) {
 }
 
 /**
- * Whether the body of a request carries such a credential. It is read whole, from a copy.
+ * Whether the body of a request carries such a credential. Reads the whole body, from a copy.
  *
  * @param {Request} request
  */
@@ -72,7 +72,7 @@ export async function bodyCarriesCredential(request) {
 }
 
 /**
- * Removes the payment challenges of other protocols from the headers of a reply. Returns whether there were any.
+ * Removes the payment challenges of other protocols from the headers of a response. Returns whether there were any.
  *
  * @param {Headers} headers
  */
@@ -90,8 +90,8 @@ export function removeChallenges(headers) {
 }
 
 /**
- * A value without its payment challenges. A value that is ambiguous and mentions such a scheme is removed whole (`""`);
- * a value without such a challenge is returned unchanged.
+ * A header value without its payment challenges. An ambiguous value that mentions a payment scheme is removed entirely
+ * (`""`). A value without a payment challenge is returned unchanged.
  *
  * @param {string} value
  */
@@ -106,7 +106,7 @@ export function withoutPayments(value) {
 }
 
 /**
- * The challenges of a value, or `undefined` where it does not follow the grammar.
+ * The challenges of a value, or `undefined` if the value does not follow the grammar.
  *
  * @param {string} value
  */

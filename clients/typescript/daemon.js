@@ -1,9 +1,9 @@
 // @ts-check
 /**
- * The daemon as the guard sees it: three questions, and answers that are believed only where they are whole.
+ * Sends requests to the clresolve daemon and parses its responses.
  *
- * The guard has connections of its own to the daemon: no proxy of the environment, no redirect, a time limit for the
- * whole answer. Every other end than an answer is a refusal.
+ * It uses connections of its own, ignores proxies from the environment, follows no redirects, and limits the time of
+ * each request as a whole. Unless a response is complete and valid, the guard refuses.
  */
 
 import { createHash } from "node:crypto";
@@ -15,24 +15,24 @@ import { rootCertificates } from "node:tls";
 import { openJws, readDecision } from "./decision.js";
 import { GuardError } from "./error.js";
 
-/** How long an answer may take, in milliseconds, unless the options say otherwise. */
+/** Default timeout of a response, in milliseconds. */
 const TIMEOUT = 5_000;
 
-/** Longest answer, in bytes. A decision on 32 entries has some 10 KiB. */
+/** Maximum size of a response, in bytes. A decision on 32 entries has about 10 KiB. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/** The gate says this when it needs longer than its own deadline. The run goes on, and a later question is answered. */
+/** The gate's code when a resolution exceeds the gate's deadline. The resolution continues, and a retry may succeed. */
 const TOO_SLOW = "deadline-passed";
 
-/** Milliseconds between two such questions. */
+/** Pause before such a retry, in milliseconds. */
 const AGAIN_AFTER = 100;
 
 /**
- * @typedef {{ status: number, url: string, headers: [string, string][], body_base64: string }} Reply What a seller
- *   sent.
- * @typedef {{ index: number, until: number }} Entry The place of an entry that may be paid, and until when, in
- *   milliseconds since 1970.
- * @typedef {{ reply: Reply, entries: Entry[] }} Decision The entries of a reply that may be paid.
+ * @typedef {{ status: number, url: string, headers: [string, string][], body_base64: string }} Reply A seller's 402
+ *   response.
+ * @typedef {{ index: number, until: number }} Entry The index of an entry that may be paid, and the time until which it
+ *   may be paid, in milliseconds since 1970.
+ * @typedef {{ reply: Reply, entries: Entry[] }} Decision A 402 response and its allowed entries.
  */
 
 export class Daemon {
@@ -44,8 +44,8 @@ export class Daemon {
 
   /** @param {import("./guard.js").GuardOptions} options */
   constructor({ daemon, agent, verb, limits, timeout = TIMEOUT, ca, signer }) {
-    if (!agent || !verb) throw new TypeError("agent and verb must be named");
-    if (!(timeout > 0)) throw new TypeError("timeout is a number of milliseconds above 0");
+    if (!agent || !verb) throw new TypeError("agent and verb must not be empty");
+    if (!(timeout > 0)) throw new TypeError("timeout must be a positive number of milliseconds");
     this.#address = addressOf(new URL(daemon), ca, signer !== undefined);
     this.#gate = `/v1/gate/${encodeURIComponent(agent)}/${encodeURIComponent(verb)}`;
     this.#question = { name: agent, verb, limits };
@@ -54,7 +54,7 @@ export class Daemon {
   }
 
   /**
-   * Returns where the gate allows the agent.
+   * Returns if the gate allows the call, and throws otherwise.
    *
    * @param {AbortSignal} caller
    */
@@ -72,7 +72,7 @@ export class Daemon {
   }
 
   /**
-   * The decision about a 402, where at least one of its entries passes.
+   * The decision about a 402 response that allows at least one of its entries.
    *
    * @param {Reply} reply
    * @param {AbortSignal} caller
@@ -87,7 +87,7 @@ export class Daemon {
   }
 
   /**
-   * Whether what is signed is what was allowed for this entry, and the decision that says so.
+   * Whether a signed payment is what was allowed for this entry, and the decision about it.
    *
    * @param {Reply} reply
    * @param {string} header the value of the payment header
@@ -99,7 +99,7 @@ export class Daemon {
     const { abort, passing, codes, until, document } = await this.#ask("/v1/decisions/signed", question, caller);
     if (abort) return { allowed: false, codes, document };
     future(until);
-    // An allowance for another entry does not count for this one.
+    // The decision must be about this entry only.
     if (passing.length !== 1 || passing[0].index !== entry) throw new GuardError("unavailable");
     return { allowed: true, codes, document };
   }
@@ -121,7 +121,7 @@ export class Daemon {
   }
 
   /**
-   * The decision in an answer, of which the signature is checked where there are keys.
+   * The decision in a response. With `signer`, its signature is verified.
    *
    * @param {string} text
    * @param {string} asked
@@ -133,7 +133,7 @@ export class Daemon {
   }
 
   /**
-   * What `ask` gives before the time limit, and before the caller gives up. Whatever else it ends with is a refusal.
+   * The result of `ask`, bounded by the timeout and by the caller's signal. Any other error becomes a refusal.
    *
    * @template T
    * @param {AbortSignal} caller
@@ -178,7 +178,7 @@ export class Daemon {
 }
 
 /**
- * The end of what is allowed, which must be to come.
+ * Checks that a deadline lies in the future.
  *
  * @param {number | undefined} until
  */
@@ -201,14 +201,16 @@ async function whole(response) {
 }
 
 /**
- * How the daemon is reached. Over a network nobody may change its answers unseen: https, or signed decisions.
+ * The daemon's address. A remote daemon needs https or signed decisions, because the network can alter other responses.
  *
  * @param {URL} url
  * @param {string | undefined} ca
  * @param {boolean} isSigned
  */
 function addressOf(url, ca, isSigned) {
-  if (url.username || url.password || url.search || url.hash) throw new TypeError("daemon: origin and path alone");
+  if (url.username || url.password || url.search || url.hash) {
+    throw new TypeError("daemon: the URL may have only an origin and a path");
+  }
   if (url.protocol === "unix:" && url.host === "" && url.pathname.startsWith("/")) {
     const agent = new http.Agent();
     return { client: http, agent, socketPath: decodeURIComponent(url.pathname), prefix: "" };
@@ -216,15 +218,15 @@ function addressOf(url, ca, isSigned) {
   const to = { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port, prefix: url.pathname.replace(/\/$/, "") };
   const roots = ca && [...rootCertificates, ca];
   if (url.protocol === "https:") return { client: https, agent: new https.Agent({ ca: roots }), ...to };
-  if (url.protocol !== "http:") throw new TypeError("daemon: an http, https or unix URL");
+  if (url.protocol !== "http:") throw new TypeError("daemon: not an http, https or unix URL");
   if (!isLoopback(url.hostname) && !isSigned) {
-    throw new TypeError("daemon: not on this machine, so it takes https, or the signer of its decisions");
+    throw new TypeError("daemon: not on this machine, so use https, or pass the signer of its decisions");
   }
   return { client: http, agent: new http.Agent(), ...to };
 }
 
 /**
- * Whether a host of a parsed URL, which has one spelling for each address, is this machine.
+ * Whether a host is this machine. It comes from a parsed URL, where each address has a single spelling.
  *
  * @param {string} host
  */

@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Reads a decision, signed or not: every member that the guard relies on has the one form that it can have, or the
- * whole is refused.
+ * Parses decisions, signed or unsigned. Parsing is strict: if any member that the guard relies on is malformed, it
+ * throws.
  */
 
 import { createPublicKey, verify } from "node:crypto";
@@ -9,23 +9,23 @@ import { createPublicKey, verify } from "node:crypto";
 const SCHEMA = "clresolve.decision/1";
 const DECISIONS = ["allow", "deny", "undecided"];
 
-/** `typ` of a signed decision. */
+/** The `typ` header of a signed decision. */
 const TYPE = "clresolve-decision+jwt";
 
-/** Seconds by which the clocks of signer and guard may differ. */
+/** Maximum difference between the clocks of signer and guard, in seconds. */
 const SKEW = 30;
 
-/** Longest time from `iat` to `exp`, in seconds. */
+/** Maximum time from `iat` to `exp`, in seconds. */
 const MAX_LIFETIME = 3600;
 
-/** Most entries of a reply, as the daemon reads them. */
+/** Maximum number of entries of a 402 response that the daemon reads. */
 const MAX_ENTRIES = 32;
 
-/** A time as the daemon writes it. */
+/** The daemon's time format. */
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
 /**
- * The decision about this agent and verb in a parsed answer.
+ * Reads the decision about this agent and verb from parsed JSON.
  *
  * @param {any} decision
  * @param {{ name: string, verb: string }} about
@@ -41,7 +41,7 @@ export function readDecision(decision, about) {
   must(decision?.schema === SCHEMA, "schema");
   must(decision.name === about.name && decision.verb === about.verb, "question");
   must(DECISIONS.includes(decision.decision), "decision");
-  // What is not allowed aborts, and what does not abort is allowed.
+  // `abort` is false if and only if the decision is `allow`.
   must(decision.abort === (decision.decision !== "allow"), "abort");
   /** @type {{ entries: any[], codes: string[] }} */
   const { entries, codes } = decision;
@@ -58,7 +58,7 @@ export function readDecision(decision, about) {
 }
 
 /**
- * An entry that passes, with its own end, else that of the decision.
+ * An allowed entry, with its own deadline or else that of the decision.
  *
  * @param {{ index: number, valid_until?: unknown }} entry
  * @param {number | undefined} shared
@@ -79,11 +79,11 @@ function timeOf(text) {
 }
 
 /**
- * The decision in a JWS that the signer made for this question and that holds now.
+ * Returns the decision from a currently valid JWS that the signer issued for this question.
  *
  * @param {string} text
  * @param {import("./guard.js").Signer} signer
- * @param {string} asked the digest of the question, as it was sent
+ * @param {string} asked the digest of the request body
  * @param {number} now in seconds since 1970
  */
 export function openJws(text, { issuer, jwks }, asked, now) {
@@ -99,7 +99,7 @@ export function openJws(text, { issuer, jwks }, asked, now) {
 
   const { iss, iat, exp, request, decision } = JSON.parse(decoded(parts[1]).toString("utf8"));
   must(iss === issuer, "issuer");
-  // Without this an answer to another question, about other terms, would pass.
+  // Otherwise a decision about other terms would be accepted.
   must(request === asked, "question");
   must(Number.isInteger(iat) && Number.isInteger(exp), "time");
   must(iat < exp && exp - iat <= MAX_LIFETIME, "time");

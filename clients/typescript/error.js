@@ -1,32 +1,32 @@
 // @ts-check
-/** Why a request, or a payment, did not leave. */
+/** Why a request or a payment was not sent. */
 
 /** @type {Record<import("./guard.js").GuardErrorCode, string>} */
 const MESSAGES = {
-  denied: "clresolve denies it",
-  unavailable: "clresolve gave no answer that can be relied on",
-  redirected: "another URL answers, or the seller sends us to one",
-  unreadable: "the seller's 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded",
-  "no-decision": "a payment without a decision for this URL: none was made, it is over, or it was used",
-  "two-payments": "more than one payment in one request",
-  "payment-denied": "what is signed is not what was allowed",
-  "other-protocol": "a payment by another protocol than x402",
+  denied: "clresolve denies this agent or its terms",
+  unavailable: "no reliable answer from clresolve in time; is `clresolve serve` running?",
+  redirected: "the seller redirects to another URL",
+  unreadable: "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded",
+  "no-decision": "no decision allows a payment to this URL: none was made, it has expired, or it was used",
+  "two-payments": "the request contains more than one payment",
+  "payment-denied": "the signed payment differs from what was allowed",
+  "other-protocol": "the request contains a payment of another protocol than x402",
 };
 
-/** A code as the daemon writes it. Nothing else of an answer is put into a message. */
+/** The form of the daemon's codes. Messages contain no other part of a response. */
 const CODE = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 const MAX_CODE_LENGTH = 64;
 
-/** Why the guard refused. Nothing was paid. */
+/** The guard refused, and nothing was paid. */
 export class GuardError extends Error {
   /**
    * @param {import("./guard.js").GuardErrorCode} code
-   * @param {unknown[]} codes what the daemon gave as reasons
-   * @param {unknown} cause the local error behind it; its text is in no message
+   * @param {unknown[]} codes the reason codes of the decision
+   * @param {unknown} cause the local error that caused it, if any; the message does not contain its text
    */
   constructor(code, codes = [], cause = undefined) {
     const known = codes.filter((one) => typeof one === "string" && one.length <= MAX_CODE_LENGTH && CODE.test(one));
-    super(`do not pay: ${MESSAGES[code]}${known.length > 0 ? ` (${known.join(", ")})` : ""}`, cause ? { cause } : {});
+    super(`not paying: ${MESSAGES[code]}${known.length > 0 ? ` (${known.join(", ")})` : ""}`, cause ? { cause } : {});
     this.name = "GuardError";
     this.code = code;
     this.codes = /** @type {string[]} */ (known);

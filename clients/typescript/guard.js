@@ -2,9 +2,10 @@
 /**
  * A guard below an x402 payment wrapper: `wrapFetchWithPayment(guardFetch(fetch, {…}), client)`.
  *
- * Below the wrapper every request, every reply and the signed payment are seen as they go over the wire. The guard asks
- * clresolve about each of them and lets no payment out that was not allowed. It reads no payment terms itself: what the
- * seller sent goes to the daemon as it came, without the payment challenges of other protocols. `README.md` has the rules.
+ * The guard sees every request, every response and the signed payment exactly as they are sent and received. It asks
+ * the clresolve daemon about each of them, and sends no payment that the daemon did not allow. It does not parse
+ * payment terms itself: it forwards the seller's response to the daemon unchanged, except for the payment challenges
+ * of other protocols. `README.md` lists the rules.
  */
 
 import { bodyCarriesCredential, carriesCredentials, removeChallenges } from "./challenges.js";
@@ -13,40 +14,40 @@ import { GuardError } from "./error.js";
 
 export { GuardError };
 
-/** Longest 402 reply, in bytes: the daemon refuses a longer one. */
+/** Maximum size of a 402 body, in bytes. The daemon refuses a larger one. */
 const MAX_REPLY_BYTES = 64 * 1024;
 
-/** Longest time in which the body of a 402 is read, in milliseconds. */
+/** Maximum time for reading the body of a 402, in milliseconds. */
 const MAX_READ_MS = 10_000;
 
-/** Most decisions that wait for their payment, of some 100 KiB each at most. Beyond it the oldest are forgotten. */
+/** Maximum number of pending decisions, of at most about 100 KiB each. Beyond it, the oldest are dropped. */
 const MAX_WAITING = 256;
 
-/** Most questions about one payment header: a reply has at most 32 entries, and most have one or two. */
+/** Maximum number of requests to the daemon per payment header. A 402 has at most 32 entries, usually one or two. */
 const MAX_QUESTIONS = 32;
 
 /** The headers that carry a payment, in x402 versions 2 and 1. */
 const PAYMENT_HEADERS = ["payment-signature", "x-payment"];
 
-/** The headers of a reply that name the settlement, in versions 2 and 1. */
+/** The response headers that describe the settlement, in x402 versions 2 and 1. */
 const SETTLEMENT_HEADERS = ["payment-response", "x-payment-response"];
 
-/** The statuses that clients follow, and the headers that say where to. */
+/** The statuses of redirects that clients follow, and the headers that contain the target. */
 const REDIRECTS = [301, 302, 303, 307, 308];
 const ELSEWHERE = ["location", "refresh"];
 
 /**
- * A `fetch` that asks the daemon before a request leaves, and lets a payment out only for terms that it allowed.
+ * A `fetch` that asks the daemon before it sends a request, and sends a payment only for terms that the daemon allowed.
  *
- * @param {typeof globalThis.fetch} fetch sends what may leave; it must honour `redirect: "manual"`
- * @param {import("./guard.js").GuardOptions} options whom to ask, and about whom
+ * @param {typeof globalThis.fetch} fetch sends allowed requests; it must honour `redirect: "manual"`
+ * @param {import("./guard.js").GuardOptions} options
  * @returns {typeof globalThis.fetch}
  */
 export function guardFetch(fetch, options) {
   const guard = new Guard(fetch, options);
   return async (input, init) => {
     const request = new Request(input, { ...init, redirect: "manual" });
-    // A stream is not read ahead.
+    // Streamed bodies are not read in advance.
     const isStream = init?.body instanceof Object && Symbol.asyncIterator in init.body;
     if (request.body && !isStream && (await bodyCarriesCredential(request))) throw new GuardError("other-protocol");
     return await guard.send(request);
@@ -78,7 +79,7 @@ class Guard {
   }
 
   /**
-   * A request without a payment: the gate first, and of a 402 the terms.
+   * A request without a payment: asks the gate first, and submits the terms of a 402 response.
    *
    * @param {Request} request
    */
@@ -100,7 +101,7 @@ class Guard {
   }
 
   /**
-   * A request with a payment: only for a decision that waits, and only once for it.
+   * A request with a payment: needs a pending decision, which it uses up.
    *
    * @param {Request} request
    * @param {string} payment
@@ -112,15 +113,15 @@ class Guard {
       const answer = await this.#daemon.signed(decision.reply, payment, entry.index, request.signal);
       const { allowed, codes, document } = answer;
       if (!allowed) refusal = new GuardError("payment-denied", codes);
-      // Nothing else runs between these two conditions: of two payments one takes the decision.
+      // Nothing else runs between these two conditions, so only one of two payments gets the decision.
       else if (this.#waiting.take(decision, entry)) return cleaned(await this.#leave(request, document, payment), true);
     }
     throw refusal;
   }
 
   /**
-   * Sends a payment, and hands out what is to be kept of it: with the reply, or without one where none came, since the
-   * seller may have the payment all the same.
+   * Sends a payment and passes its documents to `onPaid`, even if no response arrives: the seller may have received the
+   * payment anyway.
    *
    * @param {Request} request
    * @param {object} decision
@@ -140,8 +141,8 @@ class Guard {
   }
 
   /**
-   * Whatever the program does with it: a reply that was paid for is not lost. Nobody waits for a function that is not
-   * done at once, and a rejection that nobody takes would end the program.
+   * Calls `onPaid` without waiting for it. Its failure must not lose a paid response, and an unhandled rejection would
+   * end the program.
    *
    * @param {import("./guard.js").Paid} paid
    */
@@ -149,7 +150,7 @@ class Guard {
     try {
       await this.#onPaid?.(paid);
     } catch {
-      // It is the program's own error, and it has no place here.
+      // An error of the program itself, which the guard cannot handle.
     }
   }
 }
@@ -160,12 +161,12 @@ class Guard {
  * @param {Headers} headers
  */
 function paymentsIn(headers) {
-  // The values of a header that is there twice are joined by a comma, which base64 does not have.
+  // `Headers` joins the values of a repeated header with commas, which base64 does not contain.
   return PAYMENT_HEADERS.flatMap((name) => headers.get(name)?.split(",") ?? []);
 }
 
 /**
- * The URL as it is asked, without the fragment, which is not sent.
+ * The URL without the fragment, which is not sent.
  *
  * @param {Request} request
  */
@@ -176,7 +177,7 @@ function urlOf(request) {
 }
 
 /**
- * Whether the seller sends us to another URL, or one answered although no redirect was to be followed.
+ * Whether the seller redirects to another URL, or another URL responded although redirects are disabled.
  *
  * @param {Response} response
  * @param {string} url
@@ -187,8 +188,8 @@ function isElsewhere(response, url) {
 }
 
 /**
- * A reply without the payment challenges of other protocols. The redirect of a paid request leads nowhere, else a client
- * above the guard would buy again. A reply that needs no change is returned as it came.
+ * A response without the payment challenges of other protocols. After a payment, the target of a redirect is removed
+ * too, because a client that follows it would pay again. Returns the same object if nothing changes.
  *
  * @param {Response} response
  * @param {boolean} isPaid
@@ -203,7 +204,7 @@ function cleaned(response, isPaid = false) {
 }
 
 /**
- * The body of a 402. `fetch` undoes its content coding piece by piece, as the body is read.
+ * The body of a 402. `fetch` decodes it piece by piece while it is read.
  *
  * @param {Response} response
  * @param {AbortSignal} caller
@@ -214,7 +215,7 @@ async function bodyOf(response, caller) {
   const limit = AbortSignal.timeout(MAX_READ_MS);
   limit.addEventListener("abort", cancel);
   try {
-    // `fetch` would undo several codings, and joins the values of a header that comes twice.
+    // `fetch` would decode several codings, and joins the values of a repeated header.
     if (response.headers.get("content-encoding")?.includes(",")) throw new Error("more than one content coding");
     const chunks = [];
     let bytes = 0;
@@ -223,11 +224,11 @@ async function bodyOf(response, caller) {
       if (bytes > MAX_REPLY_BYTES) throw new Error("too long");
       chunks.push(chunk.value);
     }
-    // A body that was cancelled reads as one that has ended.
+    // A cancelled body looks like a complete one.
     limit.throwIfAborted();
     return Buffer.concat(chunks);
   } catch (cause) {
-    // Nobody waits for the rest, and a body that broke off cannot be cancelled.
+    // The rest is not needed, and cancelling a truncated body fails.
     cancel();
     caller.throwIfAborted();
     throw new GuardError("unreadable", [], cause);
@@ -236,7 +237,7 @@ async function bodyOf(response, caller) {
   }
 }
 
-/** The decisions that wait for their payment. */
+/** Pending decisions. */
 class Waiting {
   /** @type {{ url: string, decision: import("./daemon.js").Decision }[]} The newest last. */
   #list = [];
@@ -252,7 +253,7 @@ class Waiting {
   }
 
   /**
-   * Those for a URL, the newest first, each with each of its entries that may still be paid.
+   * The pending decisions for a URL, the newest first, paired with each entry that may still be paid.
    *
    * @param {string} url
    */
@@ -262,7 +263,7 @@ class Waiting {
   }
 
   /**
-   * Takes a decision out for an entry, once. Whether it was still there, and the entry in time.
+   * Uses up a decision for an entry. `false` if it was already used or has expired.
    *
    * @param {import("./daemon.js").Decision} decision
    * @param {import("./daemon.js").Entry} entry

@@ -2,8 +2,8 @@
 
     x402AsyncTransport(client, transport=GuardTransport(httpx.AsyncHTTPTransport(), daemon=..., agent=..., verb=...))
 
-Below the client every request, every reply and the signed payment are seen as they go over the wire. The guard asks
-clresolve about each of them and lets no payment out that was not allowed. `README.md` has the rules.
+The guard sees every request, every response and the signed payment exactly as they are sent and received. It asks the
+clresolve daemon about each of them, and sends no payment that the daemon did not allow. `README.md` lists the rules.
 """
 
 from ._daemon import Signer

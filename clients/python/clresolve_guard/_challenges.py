@@ -1,7 +1,7 @@
 """Payment challenges and credentials of protocols other than x402.
 
-A seller can demand a payment by x402 and by another protocol in one reply. The daemon judges the x402 terms alone, so a
-client must never see the other demand.
+A seller can demand payment by x402 and by another protocol in one response. The daemon judges only the x402 terms, so
+the client must never see the other demand.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import re
 
 import httpx
 
-# The auth schemes that demand a payment, in lower case.
+# The authentication schemes that demand a payment, in lower case.
 _SCHEMES = ("payment", "l402", "lsat")
 _SCHEME = f"(?:{'|'.join(_SCHEMES)})"
 
 # The headers that carry challenges.
 _CHALLENGE_HEADERS = (b"www-authenticate", b"proxy-authenticate")
 
-# The headers in which the published clients send credentials.
+# The headers in which published clients send credentials.
 _CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "payment-authorization")
 
-# The member of a body over MCP in which they send them.
+# The member of an MCP message in which published clients send credentials.
 _CREDENTIAL_MEMBER = b"org.paymentauth/credential"
 
-# Longest value of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
+# Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
 _MAX_CHALLENGES_BYTES = 16 * 1024
 
 # The grammar of RFC 9110, sections 11.2 and 11.3.
@@ -33,16 +33,16 @@ _QUOTED = r'"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[^\x00-\x08\x0a-\x1f\x7f])*"'
 _PARAM = rf"{_TOKEN}[ \t]*=[ \t]*(?:{_TOKEN}|{_QUOTED})"
 _TOKEN68 = r"[0-9A-Za-z\-._~+/]+=*"
 
-# One element of the list: the beginning of a challenge (its scheme is captured), or a further parameter of it.
+# One element of the list: the start of a challenge (its scheme is captured), or another parameter of that challenge.
 _ELEMENT = re.compile(rf"[ \t,]*(({_TOKEN})(?: +(?:{_PARAM}|{_TOKEN68}))?|{_PARAM})[ \t]*(?:,|\Z)")
 _SEPARATORS = re.compile(r"[ \t,]*\Z")
 
 _MENTION = re.compile(_SCHEME, re.IGNORECASE)
 
-# Text that a client which searches for a challenge takes for one, also within a quoted string.
+# Text that a client may mistake for a challenge if it searches for one, even inside a quoted string.
 _LOOKALIKE = re.compile(rf"{_SCHEME}[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=", re.IGNORECASE)
 
-# A credential where one belongs, and one in any other header: a seller can name the header in its challenge.
+# A credential in a credential header, and in any other header: a seller's challenge can name the header.
 _CREDENTIAL = re.compile(rf"(?:\A|,)[^!-~]*{_SCHEME}(?:[^{_TCHAR}]|\Z)", re.IGNORECASE)
 _CREDENTIAL_ELSEWHERE = re.compile(rf"(?:\A|,)[^!-~]*{_SCHEME}[^!-~]+[!-~]{{32}}", re.IGNORECASE)
 
@@ -53,13 +53,13 @@ def carries_credentials(headers: httpx.Headers) -> bool:
 
 
 def is_credential(name: str, value: str) -> bool:
-    """Whether a header is such a credential."""
+    """Whether a header contains such a credential."""
     form = _CREDENTIAL if name.lower() in _CREDENTIAL_HEADERS else _CREDENTIAL_ELSEWHERE
     return form.search(value) is not None
 
 
 def body_carries_credential(request: httpx.Request) -> bool:
-    """Whether the body of a request carries such a credential. A stream is not read ahead."""
+    """Whether the body of a request carries such a credential. Streamed bodies are not read in advance."""
     try:
         return _CREDENTIAL_MEMBER in request.content
     except httpx.RequestNotRead:
@@ -67,7 +67,7 @@ def body_carries_credential(request: httpx.Request) -> bool:
 
 
 def without_challenges(headers: httpx.Headers) -> httpx.Headers:
-    """The headers of a reply without the payment challenges of other protocols."""
+    """The headers of a response without the payment challenges of other protocols."""
     kept = []
     for name, value in headers.raw:
         if name.lower() in _CHALLENGE_HEADERS:
@@ -80,10 +80,10 @@ def without_challenges(headers: httpx.Headers) -> httpx.Headers:
 
 
 def without_payments(value: str) -> str:
-    """A value without its payment challenges.
+    """A header value without its payment challenges.
 
-    A value that is ambiguous and mentions such a scheme is removed whole (the result is empty); a value without such a
-    challenge is returned unchanged.
+    An ambiguous value that mentions a payment scheme is removed entirely (the result is empty). A value without a
+    payment challenge is returned unchanged.
     """
     if _MENTION.search(value) is None:
         return value
@@ -96,7 +96,7 @@ def without_payments(value: str) -> str:
 
 
 def _parsed(value: str) -> list[tuple[str, int, int]] | None:
-    """Scheme, beginning and end of each challenge of a value, or `None` where it does not follow the grammar."""
+    """Scheme, start and end of each challenge of a value, or `None` if the value does not follow the grammar."""
     challenges: list[tuple[str, int, int]] = []
     at = 0
     while not _SEPARATORS.match(value, at):

@@ -1,7 +1,7 @@
-"""The daemon as the guard sees it: three questions, and answers that are believed only where they are whole.
+"""Builds requests to the clresolve daemon and parses its responses.
 
-A question is a request of httpx; who sends it, blocking or not, is the transport's affair. The guard has connections of
-its own to the daemon: no proxy of the environment, no redirect. Every other end than an answer is a refusal.
+The transport sends these requests, blocking or not, over connections of its own. It ignores proxies from the
+environment and follows no redirects. Unless a response is complete and valid, the guard refuses.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import httpx
 from ._decision import Decision, open_jws, read_decision
 from ._error import GuardError
 
-# The gate says this when it needs longer than its own deadline. The run goes on, and a later question is answered.
+# The gate's code when a resolution exceeds the gate's deadline. The resolution continues, and a retry may succeed.
 _TOO_SLOW = "deadline-passed"
 
 
 @dataclass(frozen=True)
 class Signer:
-    """Who signs decisions.
+    """The signer of decisions.
 
-    `issuer` is `sign.issuer` of the daemon's configuration, `jwks` the trusted keys as its `/.well-known/jwks.json` has
-    them: hand them over by a way that you trust.
+    `issuer` is `sign.issuer` of the daemon's configuration. `jwks` contains the trusted keys, in the form of the
+    daemon's `/.well-known/jwks.json`. Get them over a channel that you trust.
     """
 
     issuer: str
@@ -38,7 +38,7 @@ class Signer:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the daemon said."""
+    """A response of the daemon."""
 
     status: int
     headers: httpx.Headers
@@ -46,13 +46,13 @@ class Answer:
 
 
 class Daemon:
-    """Writes questions and reads answers."""
+    """Builds requests and parses responses."""
 
     def __init__(
         self, daemon: str, agent: str, verb: str, limits: dict[str, Any] | None, ca: str | None, signer: Signer | None
     ) -> None:
         if not agent or not verb:
-            raise ValueError("agent and verb must be named")
+            raise ValueError("agent and verb must not be empty")
         self.socket = daemon.removeprefix("unix:") if daemon.startswith("unix:/") else None
         self.ca = ca
         self._base = "http://localhost" if self.socket else _base(httpx.URL(daemon), signer is not None)
@@ -63,7 +63,7 @@ class Daemon:
         self._signer = signer
 
     def tls(self) -> ssl.SSLContext | bool:
-        """What the daemon's certificate is checked with; without https there is none."""
+        """How the daemon's certificate is verified. `False` without https."""
         if not self._base.startswith("https:"):
             return False
         context = httpx.create_ssl_context(trust_env=False)
@@ -72,11 +72,11 @@ class Daemon:
         return context
 
     def gate(self) -> httpx.Request:
-        """May the agent be called?"""
+        """Asks whether the agent may be called."""
         return httpx.Request("GET", self._base + self._gate)
 
     def is_open(self, answer: Answer) -> bool:
-        """Whether the gate allows it; `False` says: ask again."""
+        """Whether the gate allows the call. `False` means: retry."""
         if answer.status == 200:
             return True
         if answer.status != 403:
@@ -87,15 +87,15 @@ class Daemon:
         return False
 
     def decide(self, reply: dict[str, Any]) -> httpx.Request:
-        """Which entries of a reply may be paid?"""
+        """Asks which entries of a 402 response may be paid."""
         return self._post("/v1/decisions", {"response": reply})
 
     def signed(self, reply: dict[str, Any], header: str, entry: int) -> httpx.Request:
-        """Is what is signed what is allowed for this entry?"""
+        """Asks whether a signed payment is what was allowed for this entry."""
         return self._post("/v1/decisions/signed", {"response": reply, "selected": entry, "header": header})
 
     def decision(self, question: httpx.Request, answer: Answer) -> Decision:
-        """The decision in an answer; what it allows, it allows for a time that is not over."""
+        """The decision in a response. Whatever it allows has not expired."""
         if answer.status != 200:
             raise GuardError("unavailable")
         try:
@@ -122,13 +122,13 @@ class Daemon:
 
 
 def _base(url: httpx.URL, is_signed: bool) -> str:
-    """Over a network nobody may change the daemon's answers unseen: https, or signed decisions."""
+    """The base URL. A remote daemon needs https or signed decisions, because the network can alter other responses."""
     if url.userinfo or url.query or url.fragment or not url.host:
-        raise ValueError("daemon: origin and path alone")
+        raise ValueError("daemon: the URL may have only an origin and a path")
     if url.scheme not in ("http", "https"):
-        raise ValueError("daemon: an http, https or unix URL")
+        raise ValueError("daemon: not an http, https or unix URL")
     if url.scheme == "http" and not is_signed and not _is_loopback(url.host):
-        raise ValueError("daemon: not on this machine, so it takes https, or the signer of its decisions")
+        raise ValueError("daemon: not on this machine, so use https, or pass the signer of its decisions")
     return str(url).rstrip("/")
 
 

@@ -1,6 +1,6 @@
-"""Reads a decision, signed or not.
+"""Parses decisions, signed or unsigned.
 
-Every member that the guard relies on has the one form that it can have, or the whole is refused with `ValueError`.
+Parsing is strict: if any member that the guard relies on is malformed, it raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any
 _SCHEMA = "clresolve.decision/1"
 _DECISIONS = ("allow", "deny", "undecided")
 
-# `typ` of a signed decision.
+# The `typ` header of a signed decision.
 _TYPE = "clresolve-decision+jwt"
 
-# Seconds by which the clocks of signer and guard may differ.
+# Maximum difference between the clocks of signer and guard, in seconds.
 _SKEW = 30
 
-# Longest time from `iat` to `exp`, in seconds.
+# Maximum time from `iat` to `exp`, in seconds.
 _MAX_LIFETIME = 3600
 
-# Most entries of a reply, as the daemon reads them.
+# Maximum number of entries of a 402 response that the daemon reads.
 _MAX_ENTRIES = 32
 
-# A time as the daemon writes it. Parts of a second are left out: never later than it is.
+# The daemon's time format. Fractions of a second are dropped, so that a deadline is never too late.
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?Z", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The place of an entry that may be paid, and until when, in seconds since 1970."""
+    """The index of an entry that may be paid, and the time until which it may be paid, in seconds since 1970."""
 
     index: int
     until: float
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the daemon decided; `until` is in seconds since 1970, `document` the whole decision."""
+    """A decision of the daemon. `until` is in seconds since 1970; `document` is the whole decision."""
 
     abort: bool
     codes: list[str]
@@ -50,17 +50,17 @@ class Decision:
     document: dict[str, Any]
 
     def is_about(self, index: int) -> bool:
-        """Whether it lets this entry pass and no other."""
+        """Whether it allows this entry and no other."""
         return [entry.index for entry in self.passing] == [index]
 
 
 def read_decision(decision: Any, name: str, verb: str) -> Decision:
-    """The decision about this agent and verb in a parsed answer."""
+    """Reads the decision about this agent and verb from parsed JSON."""
     _must(isinstance(decision, dict) and decision.get("schema") == _SCHEMA, "schema")
     _must(decision.get("name") == name and decision.get("verb") == verb, "question")
     word, abort = decision.get("decision"), decision.get("abort")
     _must(word in _DECISIONS, "decision")
-    # What is not allowed aborts, and what does not abort is allowed.
+    # `abort` is false if and only if the decision is `allow`.
     _must(abort is (word != "allow"), "abort")
     codes, entries = decision.get("codes"), decision.get("entries")
     _must(isinstance(codes, list) and all(isinstance(code, str) for code in codes), "codes")
@@ -76,7 +76,7 @@ def read_decision(decision: Any, name: str, verb: str) -> Decision:
 
 
 def _passing(entry: dict[str, Any], shared: float | None) -> Entry:
-    """An entry that passes, with its own end, else that of the decision."""
+    """An allowed entry, with its own deadline or else that of the decision."""
     until = _time(entry["valid_until"]) if "valid_until" in entry else shared
     if until is None:
         raise ValueError("valid_until")
@@ -93,7 +93,7 @@ def _time(text: Any) -> float | None:
 
 
 def open_jws(text: str, issuer: str, jwks: dict[str, Any], asked: str, now: int) -> Any:
-    """The decision in a JWS that the signer made for this question (`asked` is its digest) and that holds now."""
+    """Returns the decision from a currently valid JWS of the signer for the question with the digest `asked`."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -113,7 +113,7 @@ def open_jws(text: str, issuer: str, jwks: dict[str, Any], asked: str, now: int)
 
     claims = json.loads(_decoded(parts[1]))
     _must(isinstance(claims, dict) and claims.get("iss") == issuer, "issuer")
-    # Without this an answer to another question, about other terms, would pass.
+    # Otherwise a decision about other terms would be accepted.
     _must(claims.get("request") == asked, "question")
     iat, exp = claims.get("iat"), claims.get("exp")
     _must(type(iat) is int and type(exp) is int and 0 < exp - iat <= _MAX_LIFETIME, "time")

@@ -1,4 +1,4 @@
-"""Why a request, or a payment, did not leave."""
+"""Why a request or a payment was not sent."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ Code = Literal[
 ]
 
 _MESSAGES: dict[Code, str] = {
-    "denied": "clresolve denies it",
-    "unavailable": "clresolve gave no answer that can be relied on",
-    "redirected": "another URL answers, or the seller sends us to one",
-    "unreadable": "the seller's 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded",
-    "no-decision": "a payment without a decision for this URL: none was made, it is over, or it was used",
-    "two-payments": "more than one payment in one request",
-    "payment-denied": "what is signed is not what was allowed",
-    "other-protocol": "a payment by another protocol than x402",
+    "denied": "clresolve denies this agent or its terms",
+    "unavailable": "no reliable answer from clresolve in time; is `clresolve serve` running?",
+    "redirected": "the seller redirects to another URL",
+    "unreadable": "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded",
+    "no-decision": "no decision allows a payment to this URL: none was made, it has expired, or it was used",
+    "two-payments": "the request contains more than one payment",
+    "payment-denied": "the signed payment differs from what was allowed",
+    "other-protocol": "the request contains a payment of another protocol than x402",
 }
 
-# A code as the daemon writes it. Nothing else of an answer is put into a message.
+# The form of the daemon's codes. Messages contain no other part of a response.
 _CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 _MAX_CODE_LENGTH = 64
 
 
 class GuardError(Exception):
-    """The guard refused: nothing was paid.
+    """The guard refused, and nothing was paid.
 
-    `code` says what it was, `codes` are the daemon's reasons (`clresolve explain CODE`). `__cause__` is the local error
-    behind `unreadable`; its text is in no message.
+    `code` is the kind of the refusal. `codes` are the reason codes of the decision, which `clresolve explain CODE`
+    explains. `__cause__` is the local error that caused it, if any; no message contains its text.
     """
 
     def __init__(self, code: Code, codes: list[Any] | None = None) -> None:
         self.code: Code = code
         self.codes: list[str] = [one for one in codes or [] if _is_code(one)]
         why = f" ({', '.join(self.codes)})" if self.codes else ""
-        super().__init__(f"do not pay: {_MESSAGES[code]}{why}")
+        super().__init__(f"not paying: {_MESSAGES[code]}{why}")
 
 
 def _is_code(one: Any) -> bool:

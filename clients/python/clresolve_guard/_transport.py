@@ -1,6 +1,7 @@
-"""The guard as a transport of httpx: `GuardTransport` stands between the payment client and the network.
+"""The guard as an httpx transport: `GuardTransport` sits between the payment client and the network.
 
-The rules are written once, as a generator of steps (`_flow`). Two drivers take the steps, one blocking and one not.
+The rules are implemented once, as a generator of steps (`_flow`). Two drivers perform the steps, one blocking and one
+asynchronous.
 """
 
 from __future__ import annotations
@@ -22,42 +23,44 @@ from ._daemon import Answer, Daemon, Signer
 from ._decision import Entry
 from ._error import Code, GuardError
 
-# Longest 402 reply, in bytes, on the wire and decoded: the daemon refuses a longer one.
+# Maximum size of a 402 body, in bytes, both encoded and decoded. The daemon refuses a larger one.
 _MAX_REPLY_BYTES = 64 * 1024
 
-# Longest time in which the body of a 402 is read, in seconds. A blocking client bounds each silence by its own timeout.
+# Maximum time for reading the body of a 402, in seconds. A blocking client checks it after each chunk, and its own
+# timeout bounds the wait for a chunk.
 _MAX_READ_SECONDS = 10.0
 
-# Bytes of a coded 402 that are decoded at a time. By gzip and deflate they become at most 1032 times as many, by zstd
-# half a MiB. Brotli bounds a piece at 16 MiB, whatever its length.
+# Number of encoded bytes that are decoded at a time. With gzip and deflate they expand at most 1032 times, with zstd to
+# half a MiB. Brotli bounds its output at 16 MiB regardless of the input's length.
 _MAX_CODED_BYTES = 16
 
-# Longest answer of the daemon, in bytes. A decision on 32 entries has some 10 KiB.
+# Maximum size of a response of the daemon, in bytes. A decision on 32 entries has about 10 KiB.
 _MAX_ANSWER_BYTES = 256 * 1024
 
-# Most decisions that wait for their payment, of some 100 KiB each at most. Beyond it the oldest are forgotten.
+# Maximum number of pending decisions, of at most about 100 KiB each. Beyond it, the oldest are dropped.
 _MAX_WAITING = 256
 
-# Most questions about one payment header: a reply has at most 32 entries, and most have one or two.
+# Maximum number of requests to the daemon per payment header. A 402 response has at most 32 entries, usually one or
+# two.
 _MAX_QUESTIONS = 32
 
-# Seconds between two questions to a gate that needs longer than its own deadline.
+# Pause before a retry if the gate exceeded its deadline, in seconds.
 _AGAIN_AFTER = 0.1
 
 # The headers that carry a payment, in x402 versions 2 and 1.
 _PAYMENT_HEADERS = (b"payment-signature", b"x-payment")
 
-# The headers of a reply that name the settlement, in versions 2 and 1.
+# The response headers that describe the settlement, in x402 versions 2 and 1.
 _SETTLEMENT_HEADERS = ("payment-response", "x-payment-response")
 
-# The statuses that clients follow, and the headers that say where to.
+# The statuses of redirects that clients follow, and the headers that contain the target.
 _REDIRECTS = (301, 302, 303, 307, 308)
 _ELSEWHERE = ("location", "refresh")
 
 
 @dataclass(frozen=True)
 class _Ask:
-    """A question to the daemon."""
+    """Send a request to the daemon."""
 
     request: httpx.Request
 
@@ -69,14 +72,14 @@ class _Pause:
 
 @dataclass(frozen=True)
 class _Send:
-    """A request to the seller."""
+    """Send a request to the seller."""
 
     request: httpx.Request
 
 
 @dataclass(frozen=True)
 class _Read:
-    """The body of a seller's reply as it came over the wire, or one byte more than is read of it."""
+    """Read the encoded body of a seller's response, up to one byte beyond the maximum."""
 
     response: httpx.Response
 
@@ -94,13 +97,13 @@ _Steps = Generator[_Step, Any, httpx.Response]
 
 @dataclass(frozen=True)
 class Paid:
-    """What is to be kept of a payment that left, for `clresolve receipt verify`.
+    """The documents of a payment that was sent, as input for `clresolve receipt verify`.
 
     url: the URL that was paid for.
-    decision: the decision that let the payment leave, as the daemon wrote it: `--decision`.
-    payment: the payment header: `--payment`.
-    settlement: the reply's `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE`: `--settlement`. `None`: there was none, or no
-        reply.
+    decision: the daemon's decision that allowed the payment, for `--decision`.
+    payment: the payment header, for `--payment`.
+    settlement: the `PAYMENT-RESPONSE` or `X-PAYMENT-RESPONSE` header of the response, for `--settlement`. `None` if
+        there was no such header, or no response.
     """
 
     url: str
@@ -110,20 +113,21 @@ class Paid:
 
 
 class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """Asks the daemon before a request leaves, and lets a payment out only for terms that it allowed.
+    """Asks the daemon before it sends a request, and sends a payment only for terms that the daemon allowed.
 
-    It refuses with `GuardError`.
+    Otherwise it raises `GuardError`.
 
-    inner: the transport that sends what may leave, for `httpx.Client` or for `httpx.AsyncClient`.
-    daemon: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another machine is
-        refused without `signer`.
-    agent, verb: the agent's ENS name in its normal form, and what is paid for.
-    limits: limits that are tighter than the daemon's, as `POST /v1/decisions` takes them.
-    timeout: seconds for each answer of the daemon. A blocking client bounds the wait for its head by each read.
-    ca: a certificate to trust for an https daemon beside those of the platform, as PEM.
-    signer: with it every decision must be signed by one of its keys; needs the extra `jws`.
-    on_paid: takes what is to be kept of each payment that left, before its reply is handed on. The exceptions of this
-        function are dropped, so that no paid reply is lost.
+    inner: the transport that sends allowed requests, for `httpx.Client` or `httpx.AsyncClient`.
+    daemon: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another machine requires
+        `signer`.
+    agent, verb: the agent's normalized ENS name, and the verb that is paid for.
+    limits: tighter limits than the daemon's, in the form of `POST /v1/decisions`.
+    timeout: seconds for each response of the daemon. In a blocking client it applies to each read of the response's
+    head.
+    ca: an additional trusted certificate for an https daemon, as PEM.
+    signer: if given, every decision must be signed by one of its keys. Needs the extra `jws`.
+    on_paid: receives the documents of each payment that was sent, before the response is returned. Exceptions of this
+        function are ignored, so that no paid response is lost.
     """
 
     def __init__(
@@ -140,7 +144,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         on_paid: Callable[[Paid], None] | None = None,
     ) -> None:
         if not timeout > 0:
-            raise ValueError("timeout is a number of seconds above 0")
+            raise ValueError("timeout must be a positive number of seconds")
         self._inner: Any = inner
         self._daemon = Daemon(daemon, agent, verb, limits, ca, signer)
         self._timeout = timeout
@@ -188,7 +192,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return (yield from self._browse(request))
 
     def _browse(self, request: httpx.Request) -> _Steps:
-        """A request without a payment: the gate first, and of a 402 the terms."""
+        """A request without a payment: asks the gate first, and submits the terms of a 402 response."""
         yield from self._pass_gate()
         response: httpx.Response = yield _Send(request)
         if response.status_code in _REDIRECTS:
@@ -223,7 +227,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             yield _Pause(_AGAIN_AFTER)
 
     def _pay(self, request: httpx.Request, payment: str) -> _Steps:
-        """A request with a payment: only for a decision that waits, and only once for it."""
+        """A request with a payment: needs a pending decision, which it uses up."""
         refusal = GuardError("no-decision")
         for allowed, entry in self._waiting.of(_url(request))[:_MAX_QUESTIONS]:
             question = self._daemon.signed(allowed.reply, payment, entry.index)
@@ -237,9 +241,9 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         raise refusal
 
     def _leave(self, request: httpx.Request, decision: dict[str, Any], payment: str) -> _Steps:
-        """Sends a payment, and hands out what is to be kept of it.
+        """Sends a payment and passes its documents to `on_paid`.
 
-        Where no reply comes the driver closes the flow here. The seller may have the payment all the same.
+        If no response arrives, the driver closes the generator here. The seller may have received the payment anyway.
         """
         paid = Paid(_url(request), decision, payment, None)
         try:
@@ -247,7 +251,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             paid = replace(paid, settlement=_settlement(response))
             return response
         finally:
-            # Whatever the program does with it: a reply that was paid for is not lost.
+            # A failing `on_paid` must not lose a paid response.
             with suppress(Exception):
                 if self._on_paid is not None:
                     self._on_paid(paid)
@@ -300,14 +304,14 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
 @dataclass(frozen=True, eq=False)
 class _Allowed:
-    """A reply, and its entries that may be paid."""
+    """A 402 response and its allowed entries."""
 
     reply: dict[str, Any]
     entries: list[Entry]
 
 
 class _Waiting:
-    """The decisions that wait for their payment, the newest last."""
+    """Pending decisions, the newest last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -318,13 +322,13 @@ class _Waiting:
             self._list = [*self._in_time(), allowed][-_MAX_WAITING:]
 
     def of(self, url: str) -> list[tuple[_Allowed, Entry]]:
-        """Those for a URL, the newest first, each with each of its entries that may still be paid."""
+        """The pending decisions for a URL, the newest first, paired with each entry that may still be paid."""
         with self._lock:
             asked = [one for one in reversed(self._in_time()) if one.reply["url"] == url]
             return [(one, entry) for one in asked for entry in one.entries if _is_in_time(entry)]
 
     def take(self, allowed: _Allowed, entry: Entry) -> bool:
-        """Takes a decision out for an entry, once. Whether it was still there, and the entry in time."""
+        """Uses up a decision for an entry. `False` if it was already used or has expired."""
         with self._lock:
             rest = self._in_time()
             if allowed not in rest or not _is_in_time(entry):
@@ -341,12 +345,12 @@ def _is_in_time(entry: Entry) -> bool:
 
 
 def _has_several_codings(response: httpx.Response) -> bool:
-    """Whether a body is coded more than once, in one header or in several."""
+    """Whether a body has more than one content coding, in one header or several."""
     return len(response.headers.get_list("content-encoding", split_commas=True)) > 1
 
 
 class _Pieces(httpx.SyncByteStream):
-    """A body in pieces so short that each of them decodes to little."""
+    """A body in pieces that are short enough to bound the size of each decoded piece."""
 
     def __init__(self, wire: bytes) -> None:
         self._wire = wire
@@ -357,7 +361,7 @@ class _Pieces(httpx.SyncByteStream):
 
 
 def _readable(response: httpx.Response, wire: bytes) -> tuple[httpx.Response, bytes]:
-    """The reply to hand on, to be read again, and its decoded body, as the client above the guard decodes it."""
+    """A response that the client can read again, and its body, decoded as the client will decode it."""
 
     def copy(stream: httpx.SyncByteStream) -> httpx.Response:
         return httpx.Response(402, headers=response.headers, stream=stream, extensions=response.extensions)
@@ -376,9 +380,9 @@ def _readable(response: httpx.Response, wire: bytes) -> tuple[httpx.Response, by
 
 
 def _after_payment(response: httpx.Response) -> httpx.Response:
-    """The reply to a payment, without the payment challenges of other protocols.
+    """The response to a payment, without the payment challenges of other protocols.
 
-    A redirect leads nowhere, else a client above the guard would buy again.
+    The target of a redirect is removed, because a client that follows it would pay again.
     """
     response.headers = without_challenges(response.headers)
     if response.status_code in _REDIRECTS:
@@ -393,7 +397,7 @@ def _settlement(response: httpx.Response) -> str | None:
 
 
 def _url(request: httpx.Request) -> str:
-    """The URL as it is asked: without what is not sent."""
+    """The URL without the parts that are not sent."""
     return str(request.url.copy_with(fragment=None, username=None, password=None))
 
 
@@ -408,7 +412,7 @@ def _answer(response: httpx.Response, content: bytes) -> Answer:
 
 
 def _bytes_of(response: httpx.Response, most: int, until: float) -> bytes:
-    """The body as it came over the wire; where it is longer than `most`, one byte more than that. Closes the reply."""
+    """The encoded body, truncated to `most` + 1 bytes. Closes the response."""
     whole = bytearray()
     with closing(response):
         for chunk in response.iter_raw():
@@ -422,7 +426,7 @@ def _bytes_of(response: httpx.Response, most: int, until: float) -> bytes:
 
 async def _async_bytes_of(response: httpx.Response, most: int) -> bytes:
     whole = bytearray()
-    # Left open, the generator would be closed by whoever ends the event loop.
+    # Otherwise the event loop would close the generator only when it ends.
     generator = cast("AsyncGenerator[bytes]", response.aiter_raw())
     async with aclosing(response), aclosing(generator) as chunks:
         async for chunk in chunks:
@@ -434,7 +438,7 @@ async def _async_bytes_of(response: httpx.Response, most: int) -> bytes:
 
 @contextmanager
 def _refusing(code: Code) -> Iterator[None]:
-    """No answer of the daemon, or a reply that breaks off or is late, is a refusal. The error behind it is its cause."""
+    """Turns errors of the network, of decoding and of time into a refusal with the error as its cause."""
     try:
         yield
     except (httpx.HTTPError, httpx.StreamError, OSError, TimeoutError) as error:

@@ -176,7 +176,7 @@ class Rules:
     def test_foreign_text_does_not_get_into_a_message(self) -> None:
         with self.case.assertRaises(GuardError) as caught:
             self.get(self.guard("gate.foreign"), world.purchase("free").url)
-        self.case.assertEqual(str(caught.exception), "do not pay: clresolve denies it")
+        self.case.assertEqual(str(caught.exception), "not paying: clresolve denies this agent or its terms")
 
     def test_redirects_are_not_followed(self) -> None:
         for status in (301, 302, 303, 307, 308):

@@ -86,7 +86,7 @@ fn is_code(text: &str) -> bool {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "do not pay: {}", self.why)?;
+        write!(f, "not paying: {}", self.why)?;
         if self.codes.is_empty() {
             return Ok(());
         }
@@ -97,14 +97,18 @@ impl fmt::Display for Refusal {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Denied => "clresolve denies it",
-            Self::Unavailable => "clresolve gave no answer that can be relied on",
-            Self::Redirected => "the seller sends us to another URL",
-            Self::Unreadable => "the seller's 402 is longer than 64 KiB or 10 s, breaks off, or cannot be decoded",
-            Self::NoDecision => "a payment without a decision for this URL: none was made, it is over, or it was used",
-            Self::TwoPayments => "more than one payment in one request",
-            Self::PaymentDenied => "what is signed is not what was allowed",
-            Self::OtherProtocol => "a payment by another protocol than x402",
+            Self::Denied => "clresolve denies this agent or its terms",
+            Self::Unavailable => "no reliable answer from clresolve in time; is `clresolve serve` running?",
+            Self::Redirected => "the seller redirects to another URL",
+            Self::Unreadable => {
+                "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded"
+            }
+            Self::NoDecision => {
+                "no decision allows a payment to this URL: none was made, it has expired, or it was used"
+            }
+            Self::TwoPayments => "the request contains more than one payment",
+            Self::PaymentDenied => "the signed payment differs from what was allowed",
+            Self::OtherProtocol => "the request contains a payment of another protocol than x402",
         })
     }
 }

@@ -165,7 +165,7 @@ test("a gate that needs longer than its deadline is asked again", async () => {
 test("foreign text does not get into a message", async () => {
   const { url } = world.purchase("free");
   await assert.rejects(world.guard("gate.foreign")(url), (error) => {
-    assert.equal(error.message, "do not pay: clresolve denies it");
+    assert.equal(error.message, "not paying: clresolve denies this agent or its terms");
     return refused("denied")(error);
   });
 });

@@ -155,7 +155,7 @@ async fn nothing_leaves_that_the_gate_does_not_allow() {
     assert_eq!(purchase.arrived().await.requests, 0);
     // Foreign text does not get into a message.
     let refusal = get(&client(world.config("gate.foreign")), &purchase.url, &[]).await.expect_err("a refusal");
-    assert_eq!(refusal.to_string(), "do not pay: clresolve denies it");
+    assert_eq!(refusal.to_string(), "not paying: clresolve denies this agent or its terms");
 }
 
 #[tokio::test]
