@@ -123,9 +123,7 @@ fn hands_on(variant: &syn::Variant) -> bool {
 
 fn words(attribute: &syn::Attribute) -> Vec<String> {
     let syn::Meta::List(list) = &attribute.meta else { return Vec::new() };
-    let mut tokens = Tokens::default();
-    tokens.read(TokenBuffer::new2(list.tokens.clone()).begin());
-    tokens.paths.into_iter().flatten().collect()
+    Tokens::of_attribute(list).paths.into_iter().flatten().collect()
 }
 
 /// What the tests of the package in `folder` name.

@@ -14,7 +14,14 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     /// What a macro is given.
-    pub(crate) fn of(found: &syn::Macro) -> Self {
+    pub(crate) fn of_macro(found: &syn::Macro) -> Self {
+        let mut tokens = Self::default();
+        tokens.read(TokenBuffer::new2(found.tokens.clone()).begin());
+        tokens
+    }
+
+    /// What an attribute is given.
+    pub(crate) fn of_attribute(found: &syn::MetaList) -> Self {
         let mut tokens = Self::default();
         tokens.read(TokenBuffer::new2(found.tokens.clone()).begin());
         tokens
@@ -31,6 +38,7 @@ impl Tokens {
             } else if let Some((literal, rest)) = cursor.literal() {
                 if let syn::Lit::Str(text) = syn::Lit::new(literal) {
                     self.add_text(&text.value());
+                    self.paths.extend(path_in(&text.value()));
                 }
                 cursor = rest;
             } else {
@@ -43,6 +51,12 @@ impl Tokens {
         let is_of_slug = |c: char| c.is_ascii_lowercase() || c == '-';
         self.words.extend(text.split(|c| !is_of_slug(c)).filter(|word| !word.is_empty()).map(str::to_owned));
     }
+}
+
+/// The path that a text is, such as the `"crate::forms::read_whole"` of an attribute.
+fn path_in(text: &str) -> Option<Vec<String>> {
+    let path = text.strip_prefix("crate::").and_then(|_| syn::parse_str::<syn::Path>(text).ok())?;
+    Some(path.segments.iter().map(|segment| segment.ident.to_string()).collect())
 }
 
 /// The path that begins at a token, and what is behind it.

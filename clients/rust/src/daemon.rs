@@ -17,8 +17,9 @@ use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
 use crate::decision::{Decision, MAX_ANSWER_BYTES, Written};
-use crate::guard::{Allowed, Decides, Payable, Reply};
+use crate::guard::Decides;
 use crate::refusal::{Refusal, Why};
+use crate::reply::{Allowed, Payable, Reply};
 
 /// Default time limit of a response.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::guard::Payable;
+use crate::reply::Payable;
 
 /// Maximum size of a response, in bytes. A decision on 32 entries has about 10 KiB.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;

@@ -1,6 +1,6 @@
 //! The guard's rules.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use http::Extensions;
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::challenges::{body_carries_credential, carries_credentials, remove_challenges};
 use crate::paid::{Hook, Leaving, Paid, latin1};
 use crate::refusal::{Refusal, Why};
+use crate::reply::{Allowed, Reply};
 use crate::waiting::{Decision, Waiting};
 
 /// Maximum size of a 402 response, in bytes. The daemon rejects larger ones.
@@ -49,48 +50,6 @@ pub trait Decides: Send + Sync + 'static {
     /// # Errors
     /// [`Why::PaymentDenied`] or [`Why::Unavailable`].
     async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal>;
-}
-
-/// A seller's 402 response, without the payment challenges of other protocols.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// The URL that answered.
-    pub url: Url,
-    /// The headers in their original order, including duplicates. Each byte is one character.
-    pub headers: Vec<(String, String)>,
-    /// The body, of at most 64 KiB.
-    pub body: Vec<u8>,
-}
-
-/// An entry that may be paid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Payable {
-    /// The position in the 402 response, counted from 0.
-    pub entry: usize,
-    /// When the permission expires.
-    pub until: SystemTime,
-}
-
-impl Payable {
-    pub(crate) fn is_in_time(&self, now: SystemTime) -> bool {
-        now < self.until
-    }
-}
-
-/// The entries of a 402 response that may be paid; at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowed(Vec<Payable>);
-
-impl Allowed {
-    /// Returns `None` for an empty list.
-    pub fn new(entries: Vec<Payable>) -> Option<Self> {
-        (!entries.is_empty()).then_some(Self(entries))
-    }
-
-    /// The entries.
-    pub fn entries(&self) -> &[Payable] {
-        &self.0
-    }
 }
 
 /// Asks before a request is sent, and only sends payments for terms that were allowed.

@@ -9,8 +9,9 @@ use clresolve::payment::request::DecisionRequest;
 use clresolve::payment::terms;
 use serde_json::Value;
 
-use crate::guard::{Allowed, Decides, Payable, Reply};
+use crate::guard::Decides;
 use crate::refusal::{Refusal, Why};
+use crate::reply::{Allowed, Payable, Reply};
 
 /// A resolver in this process, and the agent and verb in question. The resolver's configuration determines gate and
 /// limits.

@@ -24,12 +24,14 @@ mod guard;
 mod in_process;
 mod paid;
 mod refusal;
+mod reply;
 mod waiting;
 
 pub use clresolve_jose::TrustedKeys;
 pub use daemon::{Config, ConfigError, Daemon, Signer};
-pub use guard::{Allowed, Decides, Guard, Payable, Reply};
+pub use guard::{Decides, Guard};
 #[cfg(feature = "resolver")]
 pub use in_process::InProcess;
 pub use paid::Paid;
 pub use refusal::{Refusal, Why};
+pub use reply::{Allowed, Payable, Reply};

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use reqwest::Url;
 
-use crate::guard::{Allowed, Payable, Reply};
+use crate::reply::{Allowed, Payable, Reply};
 
 /// Maximum number of pending decisions, each of at most about 100 KiB. Beyond it, the oldest are dropped.
 const MAX_WAITING: usize = 256;

@@ -197,6 +197,10 @@ impl CallerAssets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Atomic(pub U256);
 
+// Some numbers with 78 digits are above 2^256.
+#[cfg(feature = "schema")]
+crate::schema::texts!(Atomic: "^(0|[1-9][0-9]{0,76})$");
+
 /// The text is not a number of atomic units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a whole number of atomic units, in decimal digits without leading zeros, below 2^256")]

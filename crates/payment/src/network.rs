@@ -11,6 +11,9 @@ use clresolve_verdict::check::card::is_caip2;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network(String);
 
+#[cfg(feature = "schema")]
+crate::schema::texts!(Network: "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$");
+
 /// The text is not a CAIP-2 identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a network as CAIP-2 names it, such as eip155:8453")]

@@ -250,7 +250,7 @@ struct Response {
     /// The URL that answered.
     url: String,
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(with = "crate::schema::Headers"))]
+    #[cfg_attr(feature = "schema", schemars(with = "HeadersForm"))]
     headers: Headers,
     /// The body, where it is text.
     body: Option<String>,
@@ -308,6 +308,16 @@ impl<'de> Visitor<'de> for HeadersVisitor {
         }
         Ok(headers)
     }
+}
+
+/// The JSON form of [`Headers`]: by name or in pairs.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged, rename = "Headers")]
+#[expect(dead_code, reason = "a visitor reads headers; this type only describes them")]
+enum HeadersForm {
+    ByName(std::collections::BTreeMap<String, Values>),
+    Pairs(Vec<[String; 2]>),
 }
 
 /// One value of a header, or several.

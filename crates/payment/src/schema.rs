@@ -1,30 +1,14 @@
 //! Parts of the JSON Schema of a decision request that the types cannot express: text patterns, alternative spellings,
 //! and mutually exclusive members.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, json_schema};
 use serde_json::{Value, json};
-
-use crate::limits::Atomic;
-use crate::network::Network;
-use crate::request::Values;
 
 /// Base64 with padding (RFC 4648, section 4) whose trailing bits are zero.
 pub(crate) const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 /// The address of a contract, as text.
 pub(crate) struct Contract;
-
-/// The headers of a reply, by name or in pairs.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it is read by a visitor; this is its form alone")]
-pub(crate) enum Headers {
-    ByName(BTreeMap<String, Values>),
-    Pairs(Vec<[String; 2]>),
-}
 
 /// A request contains either a reply, which has its URL, or only terms.
 pub(crate) fn one_demand(question: &mut Schema) {
@@ -73,27 +57,23 @@ pub(crate) fn two_spellings(limits: &mut Schema) {
     limits.insert("not".to_owned(), json!({"type": "object", "anyOf": both}));
 }
 
-/// Implements the schema of texts with a pattern.
+/// Implements `JsonSchema` for types that are texts with a pattern.
 macro_rules! texts {
     ($($text:ty: $pattern:literal)*) => {
-        $(impl JsonSchema for $text {
-            fn schema_name() -> Cow<'static, str> {
+        $(impl schemars::JsonSchema for $text {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($text).into()
             }
 
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({"type": "string", "pattern": $pattern})
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string", "pattern": $pattern})
             }
         })*
     };
 }
+pub(crate) use texts;
 
-texts! {
-    // Some numbers with 78 digits are above 2^256.
-    Atomic: "^(0|[1-9][0-9]{0,76})$"
-    Contract: "^0x[0-9a-fA-F]{40}$"
-    Network: "^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$"
-}
+texts!(Contract: "^0x[0-9a-fA-F]{40}$");
 
 #[cfg(test)]
 mod tests {
