@@ -220,3 +220,31 @@ impl EndpointPool {
         RpcClient::new(QuorumTransport::new(members, spares, self.agree(), self.hedge_after), false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clresolve_sandbox::chain::{CHAIN_ID, ChainBuilder, RpcServer};
+
+    use super::*;
+    use crate::testing::{OpenDoor, config};
+
+    async fn recent(server: &RpcServer, chain_id: u64, genesis: Option<B256>, floor: u64) -> usize {
+        let config = ChainConfig { chain_id, genesis, ..config(std::slice::from_ref(server)) };
+        let http: Arc<dyn HttpPost> = Arc::new(OpenDoor::new());
+        let pool = EndpointPool::new(config, &http);
+        pool.recent(pool.in_order(), floor).await.len()
+    }
+
+    #[tokio::test]
+    async fn recent_endpoints_serve_this_chain_and_are_not_behind() {
+        let mut builder = ChainBuilder::new().unwrap();
+        builder.seal("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
+        let chain = Arc::new(builder.build().unwrap());
+        let newest = chain.latest().number;
+        let server = RpcServer::bind(chain).await.unwrap();
+        assert_eq!(recent(&server, CHAIN_ID, None, newest).await, 1);
+        assert_eq!(recent(&server, CHAIN_ID, None, newest + 1).await, 0);
+        assert_eq!(recent(&server, CHAIN_ID + 1, None, newest).await, 0);
+        assert_eq!(recent(&server, CHAIN_ID, Some(B256::repeat_byte(1)), newest).await, 0);
+    }
+}

@@ -1,4 +1,5 @@
-//! Test helpers: a configuration whose endpoints serve the sandbox chain, and an HTTP client that sends nothing.
+//! Test helpers: a configuration whose endpoints serve the sandbox chain, an HTTP client that sends nothing, and one that
+//! sends everything.
 
 use std::time::Duration;
 
@@ -23,6 +24,23 @@ pub(crate) struct NoDoor;
 impl HttpPost for NoDoor {
     async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
         Err(PostError::Connection("there is no door".to_owned()))
+    }
+}
+
+/// An HTTP client that sends every request.
+pub(crate) struct OpenDoor(reqwest::Client);
+
+impl OpenDoor {
+    pub(crate) fn new() -> Self {
+        Self(reqwest::Client::builder().no_proxy().build().unwrap())
+    }
+}
+
+#[async_trait]
+impl HttpPost for OpenDoor {
+    async fn post(&self, url: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+        let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
+        self.0.post(url.clone()).body(body).send().await.map_err(broken)?.bytes().await.map_err(broken)
     }
 }
 
