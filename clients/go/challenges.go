@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -46,6 +47,9 @@ var (
 	// lookalike matches text in which a client that searches for challenges would find one, even in a quoted string.
 	lookalike = regexp.MustCompile(`(?i)` + scheme + `[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=`)
 
+	// escape matches an escape in JSON: the code of an ASCII character, or an escaped character.
+	escape = regexp.MustCompile(`\\(?:u00[0-9a-fA-F]{2}|(?s:.))`)
+
 	// credential matches in the usual headers, and credentialElsewhere in any other header: a challenge can name the
 	// header to use.
 	credential          = regexp.MustCompile(`(?i)(?:^|,)[^!-~]*` + scheme + `(?:[^` + tchar + `]|$)`)
@@ -83,7 +87,15 @@ func bodyCarriesCredential(request *http.Request) (bool, error) {
 	}
 	defer body.Close()
 	whole, err := io.ReadAll(body)
-	return bytes.Contains(whole, []byte(credentialMember)), err
+	return bytes.Contains(escape.ReplaceAllFunc(whole, unescaped), []byte(credentialMember)), err
+}
+
+// unescaped returns the ASCII character that an escape in JSON stands for.
+func unescaped(escape []byte) []byte {
+	if code, err := strconv.ParseUint(string(escape[2:]), 16, 8); err == nil && escape[1] == 'u' {
+		return []byte{byte(code)}
+	}
+	return escape[1:]
 }
 
 // removeChallenges removes the payment challenges of other protocols from the headers of a response.

@@ -19,6 +19,9 @@ const CREDENTIAL_HEADERS = ["authorization", "proxy-authorization", "payment-aut
 /** The member of an MCP message in which published clients send credentials. */
 const CREDENTIAL_MEMBER = "org.paymentauth/credential";
 
+/** An escape in JSON. The code of an ASCII character, or the escaped character, is captured. */
+const ESCAPE = /\\(?:u00([0-9a-f]{2})|(.))/gis;
+
 /** Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme. */
 const MAX_CHALLENGES_BYTES = 16 * 1024;
 
@@ -68,7 +71,9 @@ export async function bodyCarriesCredential(request) {
   const chunks = [];
   const copy = new WritableStream({ write: (chunk) => void chunks.push(chunk) });
   await request.clone().body?.pipeTo(copy, { signal: request.signal });
-  return Buffer.concat(chunks).includes(CREDENTIAL_MEMBER);
+  const text = Buffer.concat(chunks).toString("latin1");
+  const plain = text.replace(ESCAPE, (_, code, other) => other ?? String.fromCharCode(Number.parseInt(code, 16)));
+  return plain.includes(CREDENTIAL_MEMBER);
 }
 
 /**

@@ -23,6 +23,9 @@ _CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "payment-authoriz
 # The member of an MCP message in which published clients send credentials.
 _CREDENTIAL_MEMBER = b"org.paymentauth/credential"
 
+# An escape in JSON. The code of an ASCII character, or the escaped character, is captured.
+_ESCAPE = re.compile(rb"\\(?:u00([0-9a-fA-F]{2})|(.))", re.DOTALL)
+
 # Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
 _MAX_CHALLENGES_BYTES = 16 * 1024
 
@@ -61,9 +64,13 @@ def is_credential(name: str, value: str) -> bool:
 def body_carries_credential(request: httpx.Request) -> bool:
     """Whether the body of a request carries such a credential. Streamed bodies are not read in advance."""
     try:
-        return _CREDENTIAL_MEMBER in request.content
+        return _CREDENTIAL_MEMBER in _ESCAPE.sub(_unescaped, request.content)
     except httpx.RequestNotRead:
         return False
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    return escape[2] if escape[1] is None else bytes.fromhex(escape[1].decode())
 
 
 def without_challenges(headers: httpx.Headers) -> httpx.Headers:

@@ -301,10 +301,11 @@ class Rules:
         purchase, guard = world.purchase("honest"), self.guard()
         self.get(guard, purchase.url)
         for headers in ({}, {"PAYMENT-SIGNATURE": world.payment()}):
-            [end] = self.send(guard, [httpx.Request("POST", purchase.url, headers=headers, content=CASES["body"])])
-            self.case.assertEqual(getattr(end, "code", end), "other-protocol")
+            for body in CASES["bodies"]:
+                [end] = self.send(guard, [httpx.Request("POST", purchase.url, headers=headers, content=body)])
+                self.case.assertEqual(getattr(end, "code", end), "other-protocol", body)
         self.case.assertEqual(purchase.arrived()["requests"], 1)
-        other = CASES["body"].replace("credential", "receipt")
+        other = CASES["bodies"][0].replace("credential", "receipt")
         [answer] = self.send(guard, [httpx.Request("POST", purchase.url, content=other)])
         self.case.assertEqual(answer.status_code, 402)
 

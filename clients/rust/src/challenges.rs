@@ -36,8 +36,32 @@ pub(crate) fn carries_credentials(headers: &HeaderMap) -> bool {
 
 /// Whether the body of a request carries such a credential. A streamed body is not inspected.
 pub(crate) fn body_carries_credential(request: &Request) -> bool {
-    let body = request.body().and_then(Body::as_bytes).unwrap_or_default();
+    let body = unescaped(request.body().and_then(Body::as_bytes).unwrap_or_default());
     body.windows(CREDENTIAL_MEMBER.len()).any(|text| text == CREDENTIAL_MEMBER)
+}
+
+/// A JSON text without escapes of ASCII characters: a member's name has many spellings.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let (mut plain, mut left) = (Vec::with_capacity(text.len()), text);
+    while let Some((first, rest)) = left.split_first() {
+        let escaped = match rest {
+            [b'u', b'0', b'0', code @ ..] => {
+                code.split_at_checked(2).and_then(|(code, rest)| Some((byte_of(code)?, rest)))
+            }
+            _ => None,
+        };
+        let (byte, rest) = match (first, rest.split_first()) {
+            (b'\\', Some((&other, after))) => escaped.unwrap_or((other, after)),
+            _ => (*first, rest),
+        };
+        plain.push(byte);
+        left = rest;
+    }
+    plain
+}
+
+fn byte_of(code: &[u8]) -> Option<u8> {
+    u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok()
 }
 
 fn is_credential(name: &HeaderName, value: &[u8]) -> bool {
