@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use axum::http::header::{
     ACCEPT, ACCESS_CONTROL_REQUEST_METHOD, AGE, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, IF_NONE_MATCH, ORIGIN,
     RETRY_AFTER,
 };
+use axum::http::uri::Authority;
 use axum::http::{HeaderName, HeaderValue, Method, Request};
 use axum::response::Response;
 use futures_util::FutureExt as _;
@@ -44,6 +46,8 @@ const TOOLS: &str = "/mcp";
 pub(super) struct PagePermissions {
     report: Option<Permission>,
     tools: Option<Permission>,
+    /// The hosts of permitted pages and of the MCP endpoint, in lower case.
+    hosts: Arc<[String]>,
 }
 
 /// What pages of some origins may do.
@@ -56,13 +60,21 @@ struct Permission {
 
 impl Permission {
     fn includes(&self, origin: &HeaderValue) -> bool {
-        self.origins.iter().any(|permitted| permitted == ANY_ORIGIN || permitted.as_bytes() == origin.as_bytes())
+        self.includes_all() || self.origins.iter().any(|permitted| permitted.as_bytes() == origin.as_bytes())
+    }
+
+    fn includes_all(&self) -> bool {
+        self.origins.iter().any(|permitted| permitted == ANY_ORIGIN)
     }
 }
 
 impl PagePermissions {
     pub(super) fn new(report: &CorsConfig, tools: &McpConfig) -> Self {
-        Self { report: of_report(report), tools: of_tools(tools) }
+        let pages = report.origins.iter().chain(&tools.origins).filter_map(|origin| Url::parse(origin).ok());
+        let pages = pages.filter_map(|page| page.host_str().map(str::to_owned));
+        let tools_hosts = tools.hosts.iter().filter_map(|host| host.parse::<Authority>().ok());
+        let hosts = pages.chain(tools_hosts.map(|host| host.host().to_ascii_lowercase())).collect();
+        Self { report: of_report(report), tools: of_tools(tools), hosts }
     }
 
     /// Calls `answer` and lets permitted pages read the response, including an error. Preflights are answered here,
@@ -92,7 +104,7 @@ impl PagePermissions {
     /// The client that a request is attributed to: `connected`, unless a browser sent the request for a page of another
     /// site.
     pub(super) fn client(&self, face: Face, connected: Client, request: &Request<Body>) -> Client {
-        match self.is_of_another_site(request) {
+        match self.is_of_another_site(request) || self.is_rebound(connected, request) {
             false => connected,
             true if is_gate(face) => Client::PagesAtGate,
             true => Client::Pages,
@@ -114,6 +126,22 @@ impl PagePermissions {
         is_marked || !origins().all(|origin| is_permitted(origin) || is_own(origin, request))
     }
 
+    /// Whether a page may have pointed its own name at this machine (DNS rebinding). For the browser such a request is
+    /// the page's own, so that it adds neither `Origin` nor, to plain HTTP, `Sec-Fetch-Site`. The names of such pages
+    /// have a dot. Names without one, IP addresses and configured hosts are not theirs.
+    fn is_rebound(&self, connected: Client, request: &Request<Body>) -> bool {
+        let is_local = connected == Client::from(IpAddr::from(Ipv4Addr::LOCALHOST));
+        let is_of_browser = request.headers().contains_key(SEC_FETCH_SITE);
+        let permits_all = self.of(request.uri().path()).is_some_and(Permission::includes_all);
+        if !is_local || is_of_browser || permits_all {
+            return false;
+        }
+        let Some(host) = addressed(request).and_then(|host| host.parse::<Authority>().ok()) else { return false };
+        let host = host.host().trim_end_matches('.').to_ascii_lowercase();
+        let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
+        host.contains('.') && !is_address && !host.ends_with(".localhost") && !self.hosts.contains(&host)
+    }
+
     fn of(&self, path: &str) -> Option<&Permission> {
         if path.strip_suffix('/').unwrap_or(path) == TOOLS { self.tools.as_ref() } else { self.report.as_ref() }
     }
@@ -123,11 +151,16 @@ const fn is_gate(face: Face) -> bool {
     matches!(face, Face::Gate | Face::DisguisedGate)
 }
 
+/// The host that the request addresses, with its port.
+fn addressed(request: &Request<Body>) -> Option<&str> {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    request.uri().authority().map(|authority| authority.as_str()).or(host)
+}
+
 /// Whether the origin is the host that the request addresses.
 fn is_own(origin: &HeaderValue, request: &Request<Body>) -> bool {
-    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    let host = request.uri().authority().map(|authority| authority.as_str()).or(host);
-    let (Some(host), Some((scheme, own))) = (host, origin.to_str().ok().and_then(|origin| origin.split_once("://")))
+    let (Some(host), Some((scheme, own))) =
+        (addressed(request), origin.to_str().ok().and_then(|origin| origin.split_once("://")))
     else {
         return false;
     };
@@ -187,8 +220,6 @@ fn list(origins: &[String]) -> AllowOrigin {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
 
     const CONNECTED: Client = Client::Address(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -199,9 +230,12 @@ mod tests {
         let mut config = crate::config::Config::default();
         config.cors.origins = vec!["https://app.example".to_owned()];
         config.mcp.origins = vec!["https://tools.example:443".to_owned()];
+        config.mcp.hosts = vec!["agents.example".to_owned()];
         let pages = PagePermissions::new(&config.cors, &config.mcp);
         let mut request = Request::get(path);
-        for (name, value) in [("host", "127.0.0.1:8402")].iter().chain(headers) {
+        let host = ("host", "127.0.0.1:8402");
+        let host = (!headers.iter().any(|(name, _)| *name == "host")).then_some(&host);
+        for (name, value) in host.into_iter().chain(headers) {
             request = request.header(*name, *value);
         }
         pages.client(Face::of(path), CONNECTED, &request.body(Body::empty()).expect("a request"))
@@ -232,6 +266,38 @@ mod tests {
         }
         assert_eq!(client_of("/mcp", &[("origin", "https://app.example")]), Client::Pages);
         assert_eq!(client_of("/", &[("origin", "https://tools.example")]), Client::Pages);
+    }
+
+    #[test]
+    fn pages_that_point_their_name_here_are_pages_of_other_sites() {
+        for host in
+            ["evil.example", "evil.example:8402", "EVIL.example.", "127.0.0.1.evil.example", "localhost.evil.example"]
+        {
+            let headers = [("host", host)];
+            assert_eq!(client_of("/v1/verdicts/a.eth", &headers), Client::Pages, "{host}");
+            assert_eq!(client_of("/mcp", &headers), Client::Pages, "{host}");
+            assert_eq!(client_of("/v1/gate/a.eth", &headers), Client::PagesAtGate, "{host}");
+            let with_origin = [("host", host), ("origin", &format!("http://{host}"))];
+            assert_eq!(client_of("/v1/verdicts/a.eth", &with_origin), Client::Pages, "{host}");
+        }
+        let own = [
+            "localhost:8402",
+            "sub.localhost",
+            "127.0.0.1",
+            "[::1]:8402",
+            "clresolve",
+            "app.example",
+            "agents.example:443",
+        ];
+        for host in own {
+            assert_eq!(client_of("/v1/verdicts/a.eth", &[("host", host)]), CONNECTED, "{host}");
+        }
+        let behind_tls = [("host", "clresolve.example"), ("sec-fetch-site", "same-origin")];
+        assert_eq!(client_of("/v1/verdicts/a.eth", &behind_tls), CONNECTED);
+        let elsewhere = Client::Address(IpAddr::from([192, 0, 2, 1]));
+        let pages = PagePermissions::new(&CorsConfig::default(), &McpConfig::default());
+        let request = Request::get("/").header(HOST, "clresolve.example").body(Body::empty()).expect("a request");
+        assert_eq!(pages.client(Face::of("/"), elsewhere, &request), elsewhere);
     }
 
     #[test]
