@@ -38,9 +38,14 @@ impl OpenDoor {
 
 #[async_trait]
 impl HttpPost for OpenDoor {
-    async fn post(&self, url: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, PostError> {
         let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
-        self.0.post(url.clone()).body(body).send().await.map_err(broken)?.bytes().await.map_err(broken)
+        let response = self.0.post(url.clone()).body(body).send().await.map_err(broken)?;
+        if !response.status().is_success() {
+            return Err(PostError::Status(response.status().as_u16()));
+        }
+        let body = response.bytes().await.map_err(broken)?;
+        if body.len() > cap { Err(PostError::TooLarge(cap)) } else { Ok(body) }
     }
 }
 

@@ -193,6 +193,20 @@ fn changes(byte: u8) -> impl Iterator<Item = u8> {
     kinds.into_iter().filter(move |changed| *changed != byte)
 }
 
+/// The judgement without a request, a purchase and a schema.
+fn judged_at(receipt: &[u8], agent: &ReceiptAgent, signer: &ReceiptSigner, now: Timestamp) -> ReceiptJudgement {
+    let known = ReceiptKnowledge {
+        agent: Some(agent),
+        signer: Ok(signer),
+        request: None,
+        bought: None,
+        earliest: None,
+        schema: None,
+        now,
+    };
+    judge(receipt, &known)
+}
+
 /// Whether no object has a duplicate member.
 fn is_readable(found: &ReceiptJudgement) -> bool {
     !codes(found).contains(&Code::ReceiptDuplicateKey)
@@ -230,18 +244,7 @@ impl Seller {
 
     fn judged_bytes(&self, receipt: &[u8]) -> ReceiptJudgement {
         let now = Timestamp::from_second(1_795_296_121).expect("a time");
-        judge(
-            receipt,
-            &ReceiptKnowledge {
-                agent: Some(&self.agent),
-                signer: Ok(&self.signer),
-                request: None,
-                bought: None,
-                earliest: None,
-                schema: None,
-                now,
-            },
-        )
+        judged_at(receipt, &self.agent, &self.signer, now)
     }
 }
 
@@ -330,18 +333,7 @@ impl Vector {
 
     fn judged(&self, receipt: &[u8]) -> ReceiptJudgement {
         let now = "2026-01-02T00:00:00Z".parse::<Timestamp>().expect("a time");
-        judge(
-            receipt,
-            &ReceiptKnowledge {
-                agent: Some(&self.agent),
-                signer: Ok(&self.signer),
-                request: None,
-                bought: None,
-                earliest: None,
-                schema: None,
-                now,
-            },
-        )
+        judged_at(receipt, &self.agent, &self.signer, now)
     }
 }
 

@@ -12,12 +12,12 @@ use serde_json::Value;
 use url::Url;
 
 use super::*;
-use crate::testing::config;
+use crate::testing::{OpenDoor, config};
 use crate::transport::PostError;
 
 /// An HTTP client for the endpoint that records the requests sent.
 struct Door {
-    http: reqwest::Client,
+    open: OpenDoor,
     sent: Mutex<Vec<String>>,
     /// A request that contains one of these texts is refused, as if its logs were too long for a reply.
     flooded: Mutex<Vec<String>>,
@@ -41,21 +41,15 @@ impl Door {
 
 #[async_trait::async_trait]
 impl HttpPost for Door {
-    async fn post(&self, url: &Url, body: Bytes, cap: usize, _: Duration) -> Result<Bytes, PostError> {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, PostError> {
         let request = String::from_utf8(body.to_vec()).unwrap();
         let (is_flooded, is_about_logs) = (self.is_flooded(&request), request.contains("eth_getLogs"));
         self.sent.lock().unwrap().push(request);
         if is_flooded {
             return Err(PostError::TooLarge(cap));
         }
-        let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
-        let response = self.http.post(url.clone()).body(body).send().await.map_err(broken)?;
-        if !response.status().is_success() {
-            return Err(PostError::Status(response.status().as_u16()));
-        }
-        let body = response.bytes().await.map_err(broken)?;
-        let body = if is_about_logs { self.bend(body) } else { body };
-        if body.len() > cap { Err(PostError::TooLarge(cap)) } else { Ok(body) }
+        let reply = self.open.post(url, body, cap, limit).await?;
+        Ok(if is_about_logs { self.bend(reply) } else { reply })
     }
 }
 
@@ -86,8 +80,8 @@ impl Stage {
         let time: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         builder.seal(time).unwrap();
         let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let door = Arc::new(Door { http, sent: Mutex::default(), flooded: Mutex::default(), bent: Mutex::default() });
+        let open = OpenDoor::new();
+        let door = Arc::new(Door { open, sent: Mutex::default(), flooded: Mutex::default(), bent: Mutex::default() });
         let config = config(std::slice::from_ref(&server));
         let follower = Follower::all(&config, &(Arc::clone(&door) as Arc<dyn HttpPost>)).remove(0);
         let resolvers = BTreeSet::from([builder.public_resolver()]);

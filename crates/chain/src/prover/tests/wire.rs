@@ -21,6 +21,7 @@ use super::ledger::{ALICE, CHAIN};
 use crate::failure::Failure;
 use crate::prover::*;
 use crate::request::eth_call;
+use crate::testing::OpenDoor;
 use crate::transport::{EndpointTransport, HttpPost, PostError};
 
 /// Falsifies the reply to a method.
@@ -28,19 +29,24 @@ type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
 
 /// An HTTP client for the sandbox that counts requests and may falsify replies.
 struct Door {
-    http: reqwest::Client,
+    open: OpenDoor,
     posts: AtomicUsize,
     change: Change,
 }
 
 #[async_trait]
 impl HttpPost for Door {
-    async fn post(&self, url: &Url, body: bytes::Bytes, _: usize, _: Duration) -> Result<bytes::Bytes, PostError> {
+    async fn post(
+        &self,
+        url: &Url,
+        body: bytes::Bytes,
+        cap: usize,
+        limit: Duration,
+    ) -> Result<bytes::Bytes, PostError> {
         self.posts.fetch_add(1, Ordering::Relaxed);
         let questions: Value = serde_json::from_slice(&body).unwrap();
-        let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
-        let reply = self.http.post(url.clone()).body(body).send().await.map_err(broken)?;
-        let mut reply: Value = serde_json::from_slice(&reply.bytes().await.map_err(broken)?).unwrap();
+        let reply = self.open.post(url, body, cap, limit).await?;
+        let mut reply: Value = serde_json::from_slice(&reply).unwrap();
         for question in questions.as_array().cloned().unwrap_or_else(|| vec![questions.clone()]) {
             let method = question["method"].as_str().unwrap();
             match &mut reply {
@@ -71,8 +77,8 @@ impl World {
         }
         builder.seal("2026-11-20T12:00:00Z".parse().unwrap()).unwrap();
         let server = RpcServer::bind(Arc::new(builder.build().unwrap())).await.unwrap();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let door = Arc::new(Door { http, posts: AtomicUsize::new(0), change: Box::new(change) });
+        let open = OpenDoor::new();
+        let door = Arc::new(Door { open, posts: AtomicUsize::new(0), change: Box::new(change) });
         let http: Arc<dyn HttpPost> = Arc::clone(&door) as _;
         let transport =
             EndpointTransport::new(http, server.url().parse().unwrap(), "sandbox".to_owned(), Duration::from_secs(20));
