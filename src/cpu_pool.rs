@@ -350,10 +350,8 @@ pub(crate) struct Occupied {
     /// Each message ends one of the blocking jobs.
     release: Sender<()>,
     /// Number of blocking jobs that were ended one by one.
-    #[cfg(feature = "mcp")]
     released: usize,
     /// Number of jobs that had started when the last of them was ended.
-    #[cfg(feature = "mcp")]
     released_after: usize,
 }
 
@@ -387,28 +385,20 @@ impl Occupied {
             })
         };
         let jobs = (0..jobs).map(job).collect();
-        Self {
-            jobs,
-            begun,
-            release,
-            #[cfg(feature = "mcp")]
-            released: 0,
-            #[cfg(feature = "mcp")]
-            released_after: 0,
-        }
+        Self { jobs, begun, release, released: 0, released_after: 0 }
     }
 
     /// Ends one of the blocking jobs if they occupy every thread while another job is queued.
     ///
     /// # Panics
-    /// If the thread that it freed the last time began with a blocking job, although another one was queued.
+    /// If the thread that was freed last started a blocking job before the other one.
     #[cfg(feature = "mcp")]
     pub(crate) fn release_one_if_waited_for(&mut self, pool: &CpuPool) {
         let begun = self.begun.load(Ordering::Acquire);
         if begun != self.released + pool.threads() || pool.queued() == self.jobs.len() - begun {
             return;
         }
-        assert!(pool.begun() > self.released_after + 1, "the other job does not come first");
+        assert!(pool.begun() > self.released_after + 1, "a blocking job started before the other one");
         self.released += 1;
         self.released_after = pool.begun();
         self.release.send(()).expect("a job goes on");

@@ -65,8 +65,8 @@ const fn next_step(refusal: Refusal) -> Option<&'static str> {
         Refusal::VerbNotImplemented => "Ask for a verb of the card: `clresolve card NAME` shows it.",
         Refusal::NetworkNotListed => "Only a network of the card passes, by its CAIP-2 id such as eip155:1.",
         Refusal::HostUnexpected => {
-            "Pages of other sites start nothing. Add the origin of the page, or that of this daemon's own host name, to \
-             cors.origins. For /mcp there are mcp.origins and mcp.hosts."
+            "Pages of other sites cannot start resolutions. Add the origin of the page, or of the host name under which \
+             programs on this machine reach the daemon, to cors.origins. For /mcp there are mcp.origins and mcp.hosts."
         }
         Refusal::DeadlinePassed => "Ask again: the run goes on, and its answer is kept.",
         Refusal::ProofTooWeak => "Configure endpoints of further operators, or your own (own = true).",

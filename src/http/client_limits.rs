@@ -24,6 +24,9 @@ pub(super) enum Client {
     Pages,
     /// Web pages whose requests a proxy checks at the gate. These can start resolutions.
     PagesAtGate,
+    /// Requests at the gate from this machine to a public host name: of a proxy that passes on its client's `Host`, or of
+    /// a web page that uses DNS rebinding. These can start resolutions.
+    OtherHostAtGate,
 }
 
 impl Client {
@@ -50,6 +53,7 @@ impl fmt::Display for Client {
             Self::User(user) => write!(f, "user {user}"),
             Self::Pages => f.write_str("pages of other sites"),
             Self::PagesAtGate => f.write_str("pages of other sites at the gate"),
+            Self::OtherHostAtGate => f.write_str("local requests to other hosts at the gate"),
         }
     }
 }

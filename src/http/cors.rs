@@ -46,7 +46,7 @@ const TOOLS: &str = "/mcp";
 pub(super) struct PagePermissions {
     report: Option<Permission>,
     tools: Option<Permission>,
-    /// The hosts of permitted pages and of the MCP endpoint, in lower case.
+    /// Configured host names, in lower case: those of permitted pages and of the MCP endpoint.
     hosts: Arc<[String]>,
 }
 
@@ -101,13 +101,14 @@ impl PagePermissions {
         cors.layer(service_fn(once)).call(request).await.unwrap_or_else(|never| match never {})
     }
 
-    /// The client that a request is attributed to: `connected`, unless a browser sent the request for a page of another
-    /// site.
+    /// The client that a request is attributed to: `connected`, unless a browser may have sent the request for a page of
+    /// another site.
     pub(super) fn client(&self, face: Face, connected: Client, request: &Request<Body>) -> Client {
-        match self.is_of_another_site(request) || self.is_rebound(connected, request) {
-            false => connected,
-            true if is_gate(face) => Client::PagesAtGate,
-            true => Client::Pages,
+        match (self.is_of_another_site(request), self.may_be_rebound(connected, request)) {
+            (false, false) => connected,
+            _ if !is_gate(face) => Client::Pages,
+            (true, _) => Client::PagesAtGate,
+            (false, true) => Client::OtherHostAtGate,
         }
     }
 
@@ -126,10 +127,10 @@ impl PagePermissions {
         is_marked || !origins().all(|origin| is_permitted(origin) || is_own(origin, request))
     }
 
-    /// Whether a page may have pointed its own name at this machine (DNS rebinding). For the browser such a request is
-    /// the page's own, so that it adds neither `Origin` nor, to plain HTTP, `Sec-Fetch-Site`. The names of such pages
-    /// have a dot. Names without one, IP addresses and configured hosts are not theirs.
-    fn is_rebound(&self, connected: Client, request: &Request<Body>) -> bool {
+    /// Whether a page may have pointed its own host name at this machine (DNS rebinding). The browser treats such a
+    /// request as same-origin: it sends no `Origin`, and over plain HTTP no `Sec-Fetch-Site`. A public host name contains
+    /// a dot.
+    fn may_be_rebound(&self, connected: Client, request: &Request<Body>) -> bool {
         let is_local = connected == Client::from(IpAddr::from(Ipv4Addr::LOCALHOST));
         let is_of_browser = request.headers().contains_key(SEC_FETCH_SITE);
         let permits_all = self.of(request.uri().path()).is_some_and(Permission::includes_all);
@@ -269,14 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_point_their_name_here_are_pages_of_other_sites() {
+    fn rebound_host_counts_as_page_of_another_site() {
         for host in
             ["evil.example", "evil.example:8402", "EVIL.example.", "127.0.0.1.evil.example", "localhost.evil.example"]
         {
             let headers = [("host", host)];
             assert_eq!(client_of("/v1/verdicts/a.eth", &headers), Client::Pages, "{host}");
             assert_eq!(client_of("/mcp", &headers), Client::Pages, "{host}");
-            assert_eq!(client_of("/v1/gate/a.eth", &headers), Client::PagesAtGate, "{host}");
+            assert_eq!(client_of("/v1/gate/a.eth", &headers), Client::OtherHostAtGate, "{host}");
             let with_origin = [("host", host), ("origin", &format!("http://{host}"))];
             assert_eq!(client_of("/v1/verdicts/a.eth", &with_origin), Client::Pages, "{host}");
         }

@@ -15,15 +15,17 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// What a macro is given.
     pub(crate) fn of_macro(found: &syn::Macro) -> Self {
-        let mut tokens = Self::default();
-        tokens.read(TokenBuffer::new2(found.tokens.clone()).begin());
-        tokens
+        Self::of(&TokenBuffer::new2(found.tokens.clone()))
     }
 
     /// What an attribute is given.
     pub(crate) fn of_attribute(found: &syn::MetaList) -> Self {
+        Self::of(&TokenBuffer::new2(found.tokens.clone()))
+    }
+
+    fn of(given: &TokenBuffer) -> Self {
         let mut tokens = Self::default();
-        tokens.read(TokenBuffer::new2(found.tokens.clone()).begin());
+        tokens.read(given.begin());
         tokens
     }
 
