@@ -296,6 +296,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
     // `RawValue` validates the JSON grammar, except for surrogates and the range of numbers.
     let raw: &RawValue =
         serde_json::from_str(text).map_err(|error| Unreadable::NotJson(excerpt(&error.to_string())))?;
+    if commas(text) >= LIMITS.values {
+        return Err(Unreadable::TooMuch { what: "values", limit: LIMITS.values });
+    }
     let mut reader = Reader { values: 0, levels: 0, path_bytes: 0, paths: 0, fault: None };
     match reader.value(raw.get()) {
         Ok(node) if node.is_object() => Ok(node),
@@ -306,6 +309,21 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Node, Unreadable> {
             None => Unreadable::NotJson(excerpt(&error.to_string())),
         }),
     }
+}
+
+/// Number of commas outside of strings in a valid JSON text. It has more values than that, and each enclosing container
+/// is one more pass over all of them.
+fn commas(text: &str) -> usize {
+    let (mut commas, mut is_in_string, mut bytes) = (0, false, text.bytes());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_in_string = !is_in_string,
+            b'\\' => _ = bytes.next(),
+            b',' if !is_in_string => commas += 1,
+            _ => {}
+        }
+    }
+    commas
 }
 
 struct Reader {
@@ -470,6 +488,11 @@ mod tests {
         assert_eq!(limit(" ".repeat(MAX_BYTES + 1)), MAX_BYTES);
         assert_eq!(limit(format!("{}{}", r#"{"a":"#.repeat(5000), "1}".to_owned() + &"}".repeat(4999))), LIMITS.levels);
         assert_eq!(limit(format!(r#"{{"a":[0{}]}}"#, ",0".repeat(LIMITS.values))), LIMITS.values);
+        let most = format!(r#"{{"a":[0{}]}}"#, ",0".repeat(LIMITS.values - 3));
+        let commas = ",\\\"".repeat(LIMITS.values);
+        for text in [most, format!(r#"{{"a":"{commas}","b":"{commas}"}}"#)] {
+            assert!(parse(text.as_bytes()).is_ok());
+        }
         for unit in ["n", "\u{ff61}", r"\ud800"] {
             let named = |units: usize| format!(r#"{{"{}":0}}"#, unit.repeat(units));
             assert!(parse(named(LIMITS.name).as_bytes()).is_ok(), "{unit}");

@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Members,
     /// The maximum depth around a long text, which is parsed once more per level.
     Levels,
+    /// The maximum depth around more values than are allowed. The receipt is refused.
+    Nested,
     /// Characters that the canonical form escapes.
     Escapes,
     /// Three-byte characters.
@@ -51,10 +53,11 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Values,
         Self::Members,
         Self::Levels,
+        Self::Nested,
         Self::Escapes,
         Self::Wide,
         Self::Numbers,
@@ -82,6 +85,7 @@ impl Kind {
                 format!("{{{}}}", members.join(","))
             }
             Self::Levels => format!("{}\"{}\"{}", "[".repeat(13), "x".repeat(room), "]".repeat(13)),
+            Self::Nested => format!("{}{}{}", "[".repeat(13), list("1", room), "]".repeat(13)),
             Self::Escapes => format!("\"{}\"", r"\u0001".repeat(room / 6)),
             Self::Wide => format!("\"{}\"", "\u{ffff}".repeat(room / 3)),
             Self::Numbers | Self::Shapes => format!("[{}]", list(&format!("1.3{}", "0".repeat(27)), 8000)),
@@ -146,6 +150,8 @@ impl Kind {
     pub(crate) fn request(self) -> Vec<u8> {
         let input = self.input();
         match self {
+            // With as many values it would be refused before the receipt is read.
+            Self::Nested => b"{}".into(),
             Self::Layered => format!(r#"{{"payload":{{"content":{input}}}}}"#).into(),
             _ => format!(r#"{{"input":{input}}}"#).into(),
         }
