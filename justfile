@@ -36,7 +36,7 @@ verifiers *OPTIONS:
 lint:
     .ci/format --check
     cargo clippy --workspace --all-targets -- -D warnings
-    cargo clippy -p clresolve --lib --bins -- -D warnings
+    cargo clippy -p clresolve-resolver -- -D warnings
 
 # fuzz one target (fuzz/run lists them) for SECONDS
 fuzz TARGET SECONDS="60":

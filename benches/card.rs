@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clresolve::{State, Verdict};
 use clresolve_core::digest::Digest;
+use clresolve_resolver::{State, Verdict};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{self, Policy};
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};

@@ -13,8 +13,8 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::spec::Spec;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -61,7 +61,7 @@ fn main() {
     let mut config = world.config();
     config.admin.socket = Some(socket.display().to_string().parse().expect("a path"));
     (config.cache.untrusted, config.cache.verdict_bytes) = (HELD, HELD * ROOM);
-    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     config.save(&file).expect("the folder can be written");
     let (mut daemon, address) = start(&file.display().to_string());

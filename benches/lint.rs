@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clresolve::State;
 use clresolve_cards::lint::lint;
 use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_resolver::State;
 use clresolve_verdict::profile::{DEFAULT, Profile};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
 use support::delay::{DELAY, far_away, one_after_another, taken};
@@ -37,7 +37,7 @@ fn main() {
     let runtime = Runtime::new().expect("threads can be had");
     let sandbox = runtime.block_on(Sandbox::start()).expect("ports can be had");
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let save = |config: &clresolve::Config, name: &str| {
+    let save = |config: &clresolve_resolver::Config, name: &str| {
         let path = folder.path().join(name);
         config.save(&path).expect("the folder can be written");
         path.display().to_string()

@@ -8,14 +8,14 @@ use std::hint::black_box;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve::State;
-use clresolve::sandbox::Sandbox;
-use clresolve::sign::PublicKey;
 use clresolve_core::digest::Digest;
 use clresolve_core::json::{Limits, parse};
 use clresolve_messages::receipt::ReceiptQuestion;
 use clresolve_messages::receipt::question::Request;
 use clresolve_payment::settlement::Purchase;
+use clresolve_resolver::State;
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sign::PublicKey;
 use clresolve_verdict::card::Side;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed, timed_in, undisturbed};

@@ -4,7 +4,7 @@ mod support;
 
 use std::hint::black_box;
 
-use clresolve::{Question, Resolution, State};
+use clresolve_resolver::{Question, Resolution, State};
 use clresolve_verdict::verdict::Served;
 use moka::future::Cache;
 

@@ -4,8 +4,8 @@
 //! cargo run --example embed -- summarizeagent.eth
 //! ```
 
-use clresolve::sandbox::Sandbox;
-use clresolve::{Resolver, State};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::{Resolver, State};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

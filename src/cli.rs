@@ -35,7 +35,6 @@ mod lint;
 mod log_filter;
 mod log_queue;
 mod man;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod memory;
 mod name;
@@ -158,7 +157,6 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Memory(args) => memory::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Ctl(args) => ctl::run(args),
-        #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::run(args),
         Command::Sandbox(args) => sandbox::run(args),
         Command::Verdict(args) => verdict::run(args),

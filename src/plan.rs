@@ -24,6 +24,7 @@ use clresolve_core::state::State;
 use clresolve_ipfs::build::{Blocks, Built, Dag, Entries, ImportProfile};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, PathError, Walk};
 use clresolve_payment::network::Network;
+use clresolve_resolver::config::parse_address;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{self, Policy};
 use clresolve_verdict::evidence::continuity::Continuity;
@@ -33,13 +34,11 @@ use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::config::parse_address;
-
 /// `schema` of a [`CardPlan`] in JSON.
-pub const SCHEMA: &str = "clresolve.plan/1";
+pub(crate) const SCHEMA: &str = "clresolve.plan/1";
 
 /// The assumptions of a plan, which only the publication can confirm.
-pub const ASSUMED: [&str; 4] = [
+pub(crate) const ASSUMED: [&str; 4] = [
     "the name exists, has a resolver of its own, and is held by its owner",
     "the records are set as planned",
     "the card's URL serves these bytes",
@@ -47,21 +46,21 @@ pub const ASSUMED: [&str; 4] = [
 ];
 
 /// A further assumption of a plan at depth `schemas`.
-pub const ASSUMED_OF_SCHEMAS: &str = "the locations of the schemas serve the bytes that the manifests pin";
+pub(crate) const ASSUMED_OF_SCHEMAS: &str = "the locations of the schemas serve the bytes that the manifests pin";
 
 /// Maximum bytes of a directory's entries in its block. Common importers shard larger directories, each at a different
 /// threshold, so that the CID cannot be predicted.
-pub const MAX_DIRECTORY_BYTES: usize = 256 << 10;
+pub(crate) const MAX_DIRECTORY_BYTES: usize = 256 << 10;
 
 /// Bytes of a directory link besides its name: a CID of 36 bytes, a size, and their tags.
 const LINK_BYTES: usize = 50;
 
 /// Common importers chunk larger files in different ways.
-pub const AGREED_CHUNK: usize = 256 << 10;
+pub(crate) const AGREED_CHUNK: usize = 256 << 10;
 
 /// A file or folder to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Node {
+pub(crate) enum Node {
     /// A file.
     File(Bytes),
     /// A folder.
@@ -70,7 +69,7 @@ pub enum Node {
 
 /// A publication: its root and all blocks below it.
 #[derive(Clone, Debug)]
-pub struct Publication {
+pub(crate) struct Publication {
     root: ContentId,
     /// The root CID under each import profile.
     roots: BTreeMap<&'static str, ContentId>,
@@ -81,7 +80,7 @@ pub struct Publication {
 /// Why the CID cannot be predicted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PlanError {
+pub(crate) enum PlanError {
     /// A folder is so large that importers shard it.
     #[error("the folder {0:?} has more entries than one block holds; importers differ in what they make of it")]
     FolderTooLarge(String),
@@ -103,7 +102,7 @@ impl Publication {
     ///
     /// # Errors
     /// [`PlanError`] if no reader could find a file, or if importers differ.
-    pub fn build(root: &Node, profile: ImportProfile) -> Result<Self, PlanError> {
+    pub(crate) fn build(root: &Node, profile: ImportProfile) -> Result<Self, PlanError> {
         let mut builder = Builder::of(profile);
         let built = builder.node(root, "")?;
         let mut roots = BTreeMap::new();
@@ -114,18 +113,18 @@ impl Publication {
     }
 
     /// Files that importers may split into different blocks, so that their CID and the root's may differ.
-    pub fn ambiguous(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn ambiguous(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|(_, bytes)| bytes.len() > AGREED_CHUNK).map(|(path, _)| path.as_str())
     }
 
     /// The paths of the cards: the single file, or every `.json` file with the members that identify a card.
-    pub fn cards(&self) -> Vec<&str> {
+    pub(crate) fn cards(&self) -> Vec<&str> {
         let is_card = |path: &str, bytes: &[u8]| path.is_empty() || is_json(path) && is_card(bytes);
         self.files.iter().filter(|(path, bytes)| is_card(path, bytes)).map(|(path, _)| path.as_str()).collect()
     }
 
     /// `.json` files that cannot be parsed, with the cause. They may or may not be cards.
-    pub fn unreadable(&self) -> Vec<(&str, JsonError)> {
+    pub(crate) fn unreadable(&self) -> Vec<(&str, JsonError)> {
         let json = self.files.iter().filter(|(path, _)| is_json(path));
         json.filter_map(|(path, bytes)| Some((path.as_str(), Card::parse(bytes).err()?))).collect()
     }
@@ -178,67 +177,67 @@ impl Builder {
 
 /// What to publish for one card, and the predicted judgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CardPlan {
+pub(crate) struct CardPlan {
     /// Always [`SCHEMA`].
-    pub schema: &'static str,
+    pub(crate) schema: &'static str,
     /// The name, in normal form; `None` if the card has no usable one.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// The CID to publish, which the records name: of the folder, or of the card itself.
-    pub cid: String,
+    pub(crate) cid: String,
     /// The CID of the same content under each import profile. The records only match `cid`.
-    pub cids: BTreeMap<&'static str, String>,
+    pub(crate) cids: BTreeMap<&'static str, String>,
     /// The card's path below the CID.
-    pub path: Option<String>,
+    pub(crate) path: Option<String>,
     /// SHA-256 of the card.
-    pub sha256: Digest,
+    pub(crate) sha256: Digest,
     /// Length of the card.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// The records to set. A record whose value is unknown is omitted.
-    pub records: BTreeMap<&'static str, String>,
+    pub(crate) records: BTreeMap<&'static str, String>,
     /// The transaction that sets the records; `None` if the card has no usable name.
-    pub transaction: Option<Transaction>,
+    pub(crate) transaction: Option<Transaction>,
     /// Records that make the agent payable. The publisher chooses their values.
-    pub payment_records: Vec<PaymentRecord>,
+    pub(crate) payment_records: Vec<PaymentRecord>,
     /// The predicted state of a verdict after publication.
-    pub would_be: State,
+    pub(crate) would_be: State,
     /// The predicted state at each depth.
-    pub would_be_at: BTreeMap<&'static str, State>,
+    pub(crate) would_be_at: BTreeMap<&'static str, State>,
     /// The profile of the prediction.
-    pub profile: String,
+    pub(crate) profile: String,
     /// The depth of the prediction.
-    pub depth: Depth,
+    pub(crate) depth: Depth,
     /// The predicted reasons.
-    pub reasons: Vec<Reason>,
+    pub(crate) reasons: Vec<Reason>,
     /// Other profiles under which the state would be `trusted`.
-    pub near_misses: Vec<String>,
+    pub(crate) near_misses: Vec<String>,
     /// The assumptions: [`ASSUMED`], and at depth `schemas` also [`ASSUMED_OF_SCHEMAS`].
-    pub assumed: Vec<&'static str>,
+    pub(crate) assumed: Vec<&'static str>,
 }
 
 /// The call of the name's resolver that sets all records at once. The holder of the name sends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Transaction {
+pub(crate) struct Transaction {
     /// Call data of `multicall(bytes[])` over `setText(bytes32,string,string)` and, for known payees,
     /// `setAddr(bytes32,uint256,bytes)`, as in ENS's PublicResolver.
-    pub data: alloy_primitives::Bytes,
+    pub(crate) data: alloy_primitives::Bytes,
     /// The page where the holder of a mainnet name can set the records by hand.
-    pub manager: String,
+    pub(crate) manager: String,
 }
 
 /// A record from which a runtime learns whom to pay or where to call (`docs/pay.md`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PaymentRecord {
+pub(crate) struct PaymentRecord {
     /// The record: `addr(COIN)`, or the key of a text record.
-    pub record: String,
+    pub(crate) record: String,
     /// The meaning of the value.
-    pub says: String,
+    pub(crate) says: String,
     /// The value, if it is known.
-    pub value: Option<String>,
+    pub(crate) value: Option<String>,
 }
 
 /// The account to pay on a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Payee {
+pub(crate) struct Payee {
     coin: CoinType,
     address: Address,
 }
@@ -246,7 +245,7 @@ pub struct Payee {
 /// The text is not an account of an EVM chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an account such as eip155:8453:0x…; eip155:0:0x… is for every other EVM chain")]
-pub struct NotAPayee;
+pub(crate) struct NotAPayee;
 
 impl FromStr for Payee {
     type Err = NotAPayee;
@@ -262,32 +261,36 @@ impl FromStr for Payee {
 
 /// What the publisher declares in addition to the files.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Declared<'a> {
+pub(crate) struct Declared<'a> {
     /// The URL where the card will be served. If it ends with a slash, the card's path is appended. Defaults to the
     /// card's `$id`.
-    pub url: Option<&'a str>,
+    pub(crate) url: Option<&'a str>,
     /// The accounts to pay. For each chain, the last one counts.
-    pub payees: &'a [Payee],
+    pub(crate) payees: &'a [Payee],
 }
 
 /// The rules and the time of the prediction.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules<'a> {
+pub(crate) struct Rules<'a> {
     /// The profile in force.
-    pub profile: &'a Profile,
+    pub(crate) profile: &'a Profile,
     /// All profiles, to find near misses.
-    pub profiles: &'a Profiles,
+    pub(crate) profiles: &'a Profiles,
     /// The operator's policy on top of the profile.
-    pub policy: &'a Policy,
+    pub(crate) policy: &'a Policy,
     /// The current time.
-    pub now: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 /// The plan for each card of a publication.
 ///
 /// # Errors
 /// [`PlanError::OneUrl`].
-pub fn plan(publication: &Publication, declared: Declared<'_>, rules: Rules<'_>) -> Result<Vec<CardPlan>, PlanError> {
+pub(crate) fn plan(
+    publication: &Publication,
+    declared: Declared<'_>,
+    rules: Rules<'_>,
+) -> Result<Vec<CardPlan>, PlanError> {
     let cards = publication.cards();
     if cards.len() > 1 && declared.url.is_some_and(|url| !url.ends_with('/')) {
         return Err(PlanError::OneUrl(cards.len()));

@@ -23,10 +23,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use bytes::{Bytes, BytesMut};
-use clresolve::sandbox::chain::{
-    CHAIN_ID, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
-};
-use clresolve::telemetry::Exposition;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve_chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve_chain::{Chain, ChainConfig, Endpoint, ProvenChain, RpcChain};
@@ -37,6 +33,10 @@ use clresolve_core::reading::{
     Reading, ResolverFault,
 };
 use clresolve_core::records::{Key, Record};
+use clresolve_resolver::sandbox::chain::{
+    CHAIN_ID, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+};
+use clresolve_resolver::telemetry::Exposition;
 use clresolve_state::{Contracts, MAX_LOOK_UPS};
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::verdict::{Depth, Verdict};
 
 const LIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conclusions.txt");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use clresolve::config::{Config, ConfigError, Layer};
+use clresolve_resolver::config::{Config, ConfigError, Layer};
 use serde_json::Value;
 
 #[path = "support/documented_keys.rs"]

@@ -12,15 +12,15 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use clresolve::config::{Config, Dns};
-use clresolve::discover::{
-    Discovery, DiscoveryOutcome, Question, SystemName, Target, TargetError, UrlOutcome, discover,
-};
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::Sandbox;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
+use clresolve_discover::{
+    Discovery, DiscoveryOutcome, Question, SystemName, Target, TargetError, UrlOutcome, discover,
+};
+use clresolve_resolver::config::{Config, Dns};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::profile::DEFAULT;
 use clresolve_verdict::verdict::Depth;
 use futures_util::{StreamExt as _, stream};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use clresolve::config::Config;
-use clresolve::sandbox::Sandbox;
 use clresolve_core::reason::Code;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -22,10 +22,12 @@ use std::time::Duration;
 use alloy_primitives::address;
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve::fetch::ccip::GuardedGateway;
-use clresolve::fetch::https::{self, Body, CARD_LIMIT, Limits};
-use clresolve::fetch::{Cause, Egress, EgressConfig, EgressError, EgressViolation, FetchError, Forbidden, Lookup};
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
+use clresolve_resolver::fetch::ccip::GuardedGateway;
+use clresolve_resolver::fetch::https::{self, Body, CARD_LIMIT, Limits};
+use clresolve_resolver::fetch::{
+    Cause, Egress, EgressConfig, EgressError, EgressViolation, FetchError, Forbidden, Lookup,
+};
 use clresolve_state::MAX_LOOK_UP_BYTES;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -1,6 +1,6 @@
 //! The whole resolver in hostile worlds: no lie is believed, no question hangs, no forbidden address is reached.
 //!
-//! Each case asks a real question through [`Resolver`](clresolve::resolve::Resolver) or the program, and states the
+//! Each case asks a real question through [`Resolver`](clresolve_resolver::resolve::Resolver) or the program, and states the
 //! exact verdict. Tests of the single parts are elsewhere (`tests/fetch`, `tests/chain.rs`, unit tests).
 
 #[path = "hostile/chain.rs"]
@@ -51,11 +51,11 @@ mod worst_requests;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use clresolve::config::Config;
-use clresolve::resolve::{Resolution, Resolver};
-use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
 use clresolve_core::state::State;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::{Resolution, Resolver};
+use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::spec::Spec;
 use serde_json::Value;
 
 /// Pause of servers that drip: see [`faults`].

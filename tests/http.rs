@@ -47,13 +47,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use clresolve::clock::Clock;
-use clresolve::config::{Config, Gateway, Grade};
-use clresolve::fetch::{Cause, FetchError};
-use clresolve::http::{ServeError, Server};
-use clresolve::resolve::{ChainError, Content, Reading, Resolver, Retrieved};
-use clresolve::sandbox::Sandbox;
-use clresolve::sign::{ExpectedVerdict, SigningKey, TrustedKeys, verify};
 use clresolve_chain::Chain;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
@@ -62,6 +55,13 @@ use clresolve_core::reason::Refusal;
 use clresolve_core::records::Key;
 use clresolve_core::state::State;
 use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_resolver::clock::Clock;
+use clresolve_resolver::config::{Config, Gateway, Grade};
+use clresolve_resolver::fetch::{Cause, FetchError};
+use clresolve_resolver::resolve::{ChainError, Content, Reading, Resolver, Retrieved};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sign::{ExpectedVerdict, SigningKey, TrustedKeys, verify};
+use clresolve_server::http::{ServeError, Server};
 use clresolve_verdict::evidence::{Source, Walked};
 use clresolve_verdict::gate::GateVerbs;
 use clresolve_verdict::profile::Profiles;
@@ -141,7 +141,7 @@ impl Daemon {
 fn patient(sandbox: &Sandbox) -> Config {
     let mut config = sandbox.config();
     config.timeout = PATIENCE;
-    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = 100_000;
     config.gate.deadline = PATIENCE;
     config
@@ -315,12 +315,12 @@ async fn the_gates_own_listener_serves_the_gate_and_health_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readiness_tells_which_upstream_is_down() {
     let daemon = Daemon::start(|config| {
-        let mut spare: clresolve::config::Endpoint = "http://127.0.0.1:1".parse().expect("an endpoint");
+        let mut spare: clresolve_resolver::config::Endpoint = "http://127.0.0.1:1".parse().expect("an endpoint");
         spare.label = "gone-node".to_owned();
         config.chain.endpoints.insert(0, spare);
         let url = "http://127.0.0.1:1".parse().expect("a URL");
         config.gateways.insert(0, Gateway { label: "gone-gateway".to_owned(), url, own: false });
-        config.chain.proof = Some(clresolve::config::ProofDemand::SingleRpc);
+        config.chain.proof = Some(clresolve_resolver::config::ProofDemand::SingleRpc);
     })
     .await;
     daemon.get(&format!("/v1/verdicts/{GOOD}")).await;
@@ -1147,7 +1147,7 @@ async fn requests_in_work_are_answered_before_the_end() {
 async fn no_name_leads_the_resolver_back_to_the_daemon() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
     let daemon = Daemon::start(|config| {
-        config.http.listen = clresolve::config::ListenAt::loopback(port);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(port);
         for rule in config.network.connect_to.iter_mut().filter(|rule| rule.to_string().starts_with("cards.")) {
             let from: String = rule.to_string().split_inclusive(':').take(2).collect();
             *rule = format!("{from}127.0.0.1:{port}").parse().expect("a rule");
@@ -1306,7 +1306,7 @@ async fn a_daemon_with_a_key_signs_for_whoever_asks_and_publishes_its_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, old) = (folder.path().join("k.pem"), folder.path().join("old.json"));
     let (key, before) = (SigningKey::generate().expect("a key"), SigningKey::generate().expect("a key"));
-    clresolve::sign::save_signing_key(&key, &path).expect("written");
+    clresolve_resolver::sign::save_signing_key(&key, &path).expect("written");
     std::fs::write(&old, TrustedKeys::from(before.public()).to_jwks().to_string()).expect("written");
     let sign = |config: &mut Config| {
         // Any network but the sandbox, for which nothing is signed.

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use clresolve::memory::Memory;
-use clresolve::resolve::{Resolver, SetupError};
-use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
+use clresolve_resolver::memory::Memory;
+use clresolve_resolver::resolve::{Resolver, SetupError};
+use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::spec::Spec;
 use clresolve_verdict::verdict::Verdict;
 
 const NAME: &str = "agent.eth";
@@ -28,7 +28,7 @@ async fn ask(world: &World, folder: &Path) -> Verdict {
     Verdict::clone(resolver.resolve(NAME).await.verdict())
 }
 
-fn config(world: &World, folder: &Path) -> clresolve::Config {
+fn config(world: &World, folder: &Path) -> clresolve_resolver::Config {
     let mut config = world.config();
     config.memory.path = Some(folder.join("memory"));
     config.timeout = std::time::Duration::from_secs(120);

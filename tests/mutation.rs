@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use clresolve::fetch::Cause;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
@@ -19,6 +18,7 @@ use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::State;
 use clresolve_ipfs::build::{self, Blocks, Dag, Fanout, Layout};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
+use clresolve_resolver::fetch::Cause;
 use clresolve_verdict::check::{self, Policy};
 use clresolve_verdict::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};

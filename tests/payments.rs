@@ -25,13 +25,13 @@ use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{Sandbox, World};
 use clresolve_core::reason::{Code, Step};
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_payment::request::Demand;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{Sandbox, World};
 use serde_json::{Value, json};
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.
@@ -215,7 +215,7 @@ async fn a_numbered_block_pays_nobody() {
     let mut config = sandbox.config();
     let live = Resolver::new(&config).await.expect("its configuration is good");
     let request = asked(&live, "summarizeagent.eth", URL).await;
-    config.chain.block = clresolve::config::BlockSelector::Number(3);
+    config.chain.block = clresolve_resolver::config::BlockSelector::Number(3);
     let past = Resolver::new(&config).await.expect("its configuration is good");
     let decision = past.decide(&request).await;
     assert_eq!(decision.codes, ["chain-behind"], "{decision:#?}");

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::Sandbox;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::Answer;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::evidence::Targets;
 use clresolve_verdict::verdict::Depth;
 use serde_json::Value;

@@ -15,8 +15,6 @@ use std::time::Duration;
 use alloy_primitives::{Address, address};
 use async_trait::async_trait;
 use bytes::Bytes;
-use clresolve::sandbox::chain::{CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain};
-use clresolve::telemetry::Exposition;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve_chain::transport::{HttpPost, PostError};
 use clresolve_chain::{Chain, ChainConfig, Clock, Endpoint, Head, HeaderSource, ProvenChain, QuorumHeaders, RpcChain};
@@ -25,6 +23,10 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Holding, Reading};
 use clresolve_core::records::Key;
+use clresolve_resolver::sandbox::chain::{
+    CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain,
+};
+use clresolve_resolver::telemetry::Exposition;
 use clresolve_state::Contracts;
 use serde_json::Value;
 use url::Url;

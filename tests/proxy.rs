@@ -13,8 +13,8 @@ mod serve;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use clresolve::config::Config;
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::sandbox::Sandbox;
 
 use programs::{
     Impostor, JUDGED, OpenGate, PATIENCE, Proxy, Runtime, Then, Waits, daemon, headers, status_of, status_with,

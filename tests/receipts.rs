@@ -12,16 +12,16 @@ mod settlement;
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use clresolve::config::{BlockSelector, Config, Grade};
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{Sandbox, World};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Step};
 use clresolve_core::state::State;
 use clresolve_messages::receipt::question::Request;
 use clresolve_messages::receipt::{Family, ReceiptQuestion, Verification};
 use clresolve_payment::settlement::Purchase;
+use clresolve_resolver::config::{BlockSelector, Config, Grade};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{Sandbox, World};
 use serde_json::{Value, json};
 
 /// Codes that no receipt gets by itself, with tests of their own.

@@ -6,14 +6,15 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use clresolve::config::ProofDemand;
-use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::Sandbox;
 use clresolve_bundle::Bundle;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
+use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
+
 use support::judge;
 use support::scenario::{Ask, Case, Decision, Setting};
 use support::stage::{self, DaemonResponse, Printed, on_stage, table};

@@ -12,13 +12,6 @@ use std::process::{Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::config::{Config, Layer, SignConfig};
-use clresolve::sandbox::Sandbox;
-use clresolve::sign::{
-    DECISION_TYPE, ExpectedVerdict, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
-    SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, save_signing_key,
-    sign_decision, verify,
-};
 use clresolve_bundle::{Bundle, BundleError, Signature};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
@@ -27,6 +20,13 @@ use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_payment::decision::{Decision, Outcome};
+use clresolve_resolver::config::{Config, Layer, SignConfig};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sign::{
+    DECISION_TYPE, ExpectedVerdict, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
+    SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, save_signing_key,
+    sign_decision, verify,
+};
 use clresolve_verdict::sample::live;
 use clresolve_verdict::trust::Origin;
 use clresolve_verdict::verdict::{Depth, Verdict, canonical_digest};
@@ -357,8 +357,8 @@ fn no_changed_character_passes() {
         assert_eq!(refused(&bad), VerifyError::Jws(expected), "{bad}");
     }
     assert_eq!(
-        refused(&"a".repeat(clresolve::sign::MAX_JWS_BYTES + 1)),
-        VerifyError::Jws(JwsError::TooLong { most: clresolve::sign::MAX_JWS_BYTES })
+        refused(&"a".repeat(clresolve_resolver::sign::MAX_JWS_BYTES + 1)),
+        VerifyError::Jws(JwsError::TooLong { most: clresolve_resolver::sign::MAX_JWS_BYTES })
     );
 }
 
@@ -487,9 +487,8 @@ fn a_key_file_is_neither_overwritten_nor_taken_for_what_it_is_not() {
     assert!(matches!(read_trusted_keys(&path), Err(KeyFileError::NoKey { .. })), "it is no key set");
     fs::write(&path, "no key").expect("own file");
     assert!(matches!(read_signing_key(&path), Err(KeyFileError::NoKey { error: KeyError::NotPkcs8, .. })));
-    let mut nobody = SignConfig::default();
-    nobody.key = Some(path);
-    assert!(matches!(clresolve::sign::open(&nobody), Err(KeyFileError::IssuerMissing)));
+    let nobody = SignConfig { key: Some(path), ..SignConfig::default() };
+    assert!(matches!(clresolve_resolver::sign::open(&nobody), Err(KeyFileError::IssuerMissing)));
 }
 
 fn clresolve(arguments: &[&str], input: &str) -> Output {

@@ -16,18 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
-
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::config::Config;
-use clresolve::fetch::{Cause, EgressViolation, FetchError, Forbidden};
-use clresolve::http::Server;
-use clresolve::resolve::{Content, Resolver, Retrieved, RootSource};
-use clresolve::sandbox::Sandbox;
-use clresolve::sign::KeyError;
 use clresolve_cards::signature::{
     CardKey, CardSignError, CardSigner as _, CardVerification, DidWeb, Form, MAX_HEADER_BYTES, MAX_ROOTS,
     MAX_SIGNATURE_BYTES, MAX_SIGNATURES, Root, RootError, SignatureOutcome, SignatureState, TrustRoots, payload, sign,
@@ -42,7 +35,14 @@ use clresolve_core::reading::{
 };
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::{Key, Record};
+use clresolve_discover::{RootSource, trust_root};
 use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_resolver::config::Config;
+use clresolve_resolver::fetch::{Cause, EgressViolation, FetchError, Forbidden};
+use clresolve_resolver::resolve::{Content, Resolver, Retrieved};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sign::KeyError;
+use clresolve_server::http::Server;
 use clresolve_verdict::evidence::{Source, Walked};
 use clresolve_verdict::profile::Profiles;
 use ed25519_dalek::Signer as _;
@@ -759,7 +759,7 @@ async fn a_record_counts_if_it_is_settled_and_not_one_strangers_word() {
     let good = records(&[(Key::SigPub, &record), (Key::SigKid, "k")]);
     let asked = async |chain: OneName| {
         let source = RootSource::Ens(EnsName::parse("signer.eth").expect("a name"));
-        resolver(chain, Pages(BTreeMap::new())).trust_root(&source).await
+        trust_root(&resolver(chain, Pages(BTreeMap::new())), &source).await
     };
     let settled = OneName { answer: good.clone(), latest: Some(good.clone()), proof: QUORUM };
     let root = asked(settled).await;
@@ -814,7 +814,7 @@ async fn roots_on_the_web_are_pages_that_were_got() {
     let url = |path: &str| RootSource::Url(format!("https://example.com/{path}"));
     let did = |did: &str| RootSource::Did(did.parse().expect("a DID"));
     for source in [url("jwks"), did("did:web:example.com")] {
-        verified(&verify(&header(json!({})), &resolver.trust_root(&source).await.into()));
+        verified(&verify(&header(json!({})), &trust_root(&resolver, &source).await.into()));
     }
     for (source, code) in [
         (url("no-jwks"), Code::SignatureRootUnusable),
@@ -823,7 +823,7 @@ async fn roots_on_the_web_are_pages_that_were_got() {
         (url("gone"), Code::SignatureRootUnavailable),
         (did("did:web:other.example"), Code::SignatureRootUnavailable),
     ] {
-        let root = resolver.trust_root(&source).await;
+        let root = trust_root(&resolver, &source).await;
         assert_eq!(root.failure().map(|reason| reason.code), Some(code), "{source:?}");
     }
 }
@@ -838,7 +838,7 @@ async fn roots_are_got_through_the_foreign_door() {
         RootSource::Did("did:web:2130706433".parse().expect("a DID")),
         RootSource::Did("did:web:example.com%3A22".parse().expect("a DID")),
     ] {
-        let root = resolver.trust_root(&source).await;
+        let root = trust_root(&resolver, &source).await;
         assert_eq!(root.failure().map(|reason| reason.code), Some(Code::SignatureRootUnusable), "{source:?}");
     }
 }
@@ -868,7 +868,7 @@ async fn no_redirect_lets_another_origin_answer_for_a_root() {
     let resolver = Resolver::new(&config).await.expect("a resolver");
     let url = |path: &str| RootSource::Url(format!("https://moved.example{path}"));
 
-    let near = resolver.trust_root(&url("/near.json")).await;
+    let near = trust_root(&resolver, &url("/near.json")).await;
     verified(&verify(&header(json!({})), &near.into()));
     let did = RootSource::Did("did:web:moved.example".parse().expect("a DID"));
     for (source, origin) in [
@@ -876,7 +876,7 @@ async fn no_redirect_lets_another_origin_answer_for_a_root() {
         (url("/port.json"), "https://moved.example:8443"),
         (did, "https://evil.example"),
     ] {
-        let root = resolver.trust_root(&source).await;
+        let root = trust_root(&resolver, &source).await;
         let reason = root.failure().expect("no keys");
         assert_eq!(reason.code, Code::SignatureRootUnusable, "{source:?}");
         let why = format!("redirect hop 1: {origin}: a redirect may not lead to another origin here");
@@ -1107,7 +1107,7 @@ impl Daemon {
         let desk = Desk::new();
         let mut config = sandbox.config();
         config.chain.world = "devnet".to_owned();
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.sign.key = Some(desk.path("k.pem").into());
         config.sign.issuer = Some("https://clresolve.example".to_owned());
         ends(&clresolve(&["signature", "key", "new", &desk.path("k.pem")], ""), 0);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clresolve::Config;
-use clresolve::config::ConnectTo;
+use clresolve_resolver::Config;
+use clresolve_resolver::config::ConnectTo;
 
 /// What one way to the world takes longer.
 pub(crate) const DELAY: Duration = Duration::from_millis(50);

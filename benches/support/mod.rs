@@ -8,8 +8,8 @@ pub(crate) mod http;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use clresolve::Resolver;
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::Resolver;
+use clresolve_resolver::sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
 /// A good agent of the sandbox.

@@ -11,7 +11,6 @@ use super::{hint, user_config};
 mod ask;
 mod cards;
 mod ctl;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod output;
 mod pay;
@@ -32,7 +31,6 @@ pub(super) use cards::{
     Projection, WeightArgs,
 };
 pub(super) use ctl::{AdminArgs, CtlArgs, CtlCommand, FlushArgs};
-#[cfg(feature = "mcp")]
 pub(super) use mcp::McpArgs;
 pub(super) use output::{CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, VerdictFormat};
 pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs};
@@ -179,7 +177,6 @@ Examples:
     /// Ask a running daemon for its state, and change it, through its admin socket
     Ctl(CtlArgs),
     /// Answer an agent's client over the Model Context Protocol, on standard input and output
-    #[cfg(feature = "mcp")]
     Mcp(McpArgs),
     /// Run the embedded world, so that any client can be pointed at it
     Sandbox(SandboxArgs),

@@ -20,6 +20,7 @@ use std::pin::pin;
 use anyhow::{Context as _, bail};
 use clresolve_audit::{AuditCounts, Demands, Ending, ListOfNames, Scope};
 use clresolve_core::reading::GradeDemand;
+use clresolve_resolver::config::Config;
 use clresolve_verdict::verdict::{Depth, Pinned, canonical_digest};
 use serde_json::json;
 
@@ -39,7 +40,6 @@ use super::output::{Output, Unwritable, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
 use super::world::{Reader, World, WorldFiles};
-use crate::config::Config;
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {

@@ -10,6 +10,10 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_resolver::config::Layer;
+use clresolve_resolver::resolve::{ExportError, Question, local_profiles};
+use clresolve_resolver::sandbox::{Sandbox, WORLD};
+use clresolve_resolver::sign::{self, ExpectedVerdict, Signer, TrustedKeys, read_trusted_keys};
 use clresolve_verdict::profile::Profiles;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -23,10 +27,6 @@ use super::verdict::{expected, name_of_flag};
 use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::{Reader, World, configuration};
 use super::{receipt, render};
-use crate::config::Layer;
-use crate::resolve::{ExportError, Question, local_profiles};
-use crate::sandbox::{Sandbox, WORLD};
-use crate::sign::{self, ExpectedVerdict, Signer, TrustedKeys, read_trusted_keys};
 
 /// How far the clocks of two honest machines may be apart.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clresolve_core::text::{Foreign, without_secrets};
+use clresolve_resolver::config::{Config, GradeDemand, Layer, ProofDemand};
+use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -15,8 +17,6 @@ use super::notice;
 use super::output::{Output, Results, Unwritable};
 use super::user_config;
 use super::world::{self, Reader, Source};
-use crate::config::{Config, GradeDemand, Layer, ProofDemand};
-use crate::resolve::local_profiles;
 
 /// What `config init` writes.
 const STARTER: &str = include_str!("config/starter.toml");

@@ -6,6 +6,8 @@ use anyhow::{Context as _, bail};
 use clresolve_core::reason::Effect;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_discover::{DiscoveredCard, Discovery, DiscoveryOutcome, Question, Target, UrlOutcome, UrlResult};
+use clresolve_resolver::config::OriginSpec;
 
 use super::args::{DiscoverArgs, Format};
 use super::exit::Exit;
@@ -13,8 +15,6 @@ use super::notice;
 use super::output::{Output, Results};
 use super::render::Palette;
 use super::world::World;
-use crate::config::OriginSpec;
-use crate::discover::{self, DiscoveredCard, Discovery, DiscoveryOutcome, Question, Target, UrlOutcome, UrlResult};
 
 /// Findings of one card that are shown; `lint` shows all of them.
 const SHOWN_FINDINGS: usize = 20;
@@ -31,7 +31,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         named(&question.target, &world.config.network.allow_hosts)?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
         let profile = profile.context("the profile in force is not there")?;
-        let discovery = discover::discover(&world.resolver, &question, &profile).await;
+        let discovery = clresolve_discover::discover(&world.resolver, &question, &profile).await;
         if question.target.is_plain() {
             notice::note(format_args!("Plain http: nothing authenticated {}.", Foreign::new(&discovery.origin)));
         }

@@ -4,6 +4,10 @@ use std::fmt::Write as _;
 
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_resolver::clock::SystemClock;
+use clresolve_resolver::resolve::doctor::{
+    BlockSeen, ChainHealth, EndpointHealth, Examination, GatewayHealth, GatewayState, examine,
+};
 use clresolve_verdict::verdict::Depth;
 
 use super::args::{DoctorArgs, Format};
@@ -12,10 +16,6 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::render::Palette;
 use super::world::{self, Reader};
-use crate::clock::SystemClock;
-use crate::resolve::doctor::{
-    BlockSeen, ChainHealth, EndpointHealth, Examination, GatewayHealth, GatewayState, examine,
-};
 
 pub(super) fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(async move {

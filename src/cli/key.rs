@@ -2,13 +2,13 @@
 
 use anyhow::Context as _;
 use clresolve_cards::signature::CardKey;
+use clresolve_resolver::sign::{SigningKey, private_text, save_signing_key};
 use serde_json::json;
 
 use super::args::{KeyArgs, KeyCommand};
 use super::exit::Exit;
 use super::notice;
 use super::output::{self, Output};
-use crate::sign::{SigningKey, private_text, save_signing_key};
 
 pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
     let (key, args) = match args.command {

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clresolve_cards::ledger::{Ledger, LedgerError, MAX_LINE_BYTES, MAX_RECORDS, Projection};
+use clresolve_resolver::clock::{Clock as _, SystemClock};
 
 use super::args::WeightArgs;
 use super::input::shown;
-use crate::clock::{Clock as _, SystemClock};
 
 /// The figures of a ledger in a file or on standard input. The outer error is that of reading, the inner one that of
 /// what was read.

@@ -10,6 +10,7 @@ use clresolve_cards::system::{CardSystem, Rules};
 use clresolve_core::reason::{Code, Effect};
 use clresolve_core::state::State;
 use clresolve_core::text::{self, Foreign};
+use clresolve_resolver::clock::{Clock as _, SystemClock};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::Profiles;
 use serde::Serialize;
@@ -24,7 +25,6 @@ use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::uri;
 use super::world::World;
-use crate::clock::{Clock as _, SystemClock};
 
 /// What `-o json` gives of a card.
 #[derive(Debug, Serialize)]

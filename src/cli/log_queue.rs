@@ -7,13 +7,13 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use clresolve_resolver::telemetry::{self, DECISIONS, INCIDENTS};
 use jiff::Timestamp;
 use serde_json::json;
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::args::LogFormat;
-use crate::telemetry::{self, DECISIONS, INCIDENTS};
 
 /// Most bytes of a class that wait to be written: some thousand lines, and little memory.
 const MAX_BYTES: usize = 1 << 20;

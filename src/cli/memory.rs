@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use anyhow::{Context as _, bail};
 use clresolve_core::name::EnsName;
 use clresolve_core::text::Foreign;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::memory::{HistoryKey, Store};
 use clresolve_verdict::evidence::continuity::History;
 use clresolve_verdict::verdict::Depth;
 use serde::Serialize;
@@ -14,8 +16,6 @@ use super::exit::Exit;
 use super::notice;
 use super::output::{Output, Results};
 use super::world::{self, Reader};
-use crate::config::Config;
-use crate::memory::{HistoryKey, Store};
 
 /// What is remembered of one name, for programs.
 #[derive(Serialize)]

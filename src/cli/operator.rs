@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use anyhow::{bail, ensure};
 use clresolve_core::digest::Digest;
+use clresolve_resolver::config::{Config, GradeDemand, MAX_FILE_BYTES};
+use clresolve_server::http::{Reloader, Reread};
 use clresolve_verdict::verdict::Depth;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
@@ -14,8 +16,6 @@ use super::input;
 use super::service_manager;
 use super::stop::ReloadAsks;
 use super::world::{self, Reader};
-use crate::config::{Config, GradeDemand, MAX_FILE_BYTES};
-use crate::http::{Reloader, Reread};
 
 /// Time between the two readings of a file that is read again: one that is being written differs.
 const SETTLED: Duration = Duration::from_millis(100);
@@ -86,13 +86,13 @@ impl Program {
 
 #[cfg(unix)]
 #[async_trait::async_trait]
-impl crate::http::Operator for Program {
+impl clresolve_server::http::Operator for Program {
     async fn reload(&self) -> Result<Reread, String> {
         Self::reload(self).await.map_err(|error| format!("{error:#}"))
     }
 
     async fn settings(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
-        let layer = crate::config::Layer::of(self.current.lock().await.reloader.config());
+        let layer = clresolve_resolver::config::Layer::of(self.current.lock().await.reloader.config());
         super::config::flat(&layer).unwrap_or_default()
     }
 

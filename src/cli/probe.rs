@@ -5,6 +5,7 @@ use clresolve_payment::Decision;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::limits::Limits;
 use clresolve_payment::terms::Terms;
+use clresolve_resolver::resolve::{EMPTY, Probe, ProbeAnswer, Sellers};
 
 use super::args::{Format, ProbeArgs, ProbeMethod};
 use super::decide::{conclusion, exit, further, short};
@@ -14,7 +15,6 @@ use super::progress::Progress;
 use super::render;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::resolve::{EMPTY, Probe, ProbeAnswer, Sellers};
 
 pub(super) fn run(args: ProbeArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(probe(args))

@@ -4,6 +4,7 @@ use clresolve_cards::lint;
 use clresolve_cards::project::signed_a2a_card;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::state::State;
+use clresolve_resolver::sign::{self, Signer};
 
 use super::args::{ProjectArgs, Projection};
 use super::exit::Exit;
@@ -12,7 +13,6 @@ use super::progress::Progress;
 use super::render::{self, Objections};
 use super::verify::waiting_for;
 use super::world::World;
-use crate::sign::{self, Signer};
 
 pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(write_card(args))

@@ -14,6 +14,13 @@ use clresolve_messages::receipt::{MAX_BYTES, Verification};
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::settlement::{MAX_DECISION_BYTES, Purchase};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
+use clresolve_resolver::clock::{Clock as _, SystemClock};
+use clresolve_resolver::config::Layer;
+use clresolve_resolver::resolve::{ExportError, Question as AgentQuestion};
+use clresolve_resolver::sign::{
+    ExpectedReceipt, ExpectedVerdict, MAX_JWS_BYTES, SettlementDemand, VerifiedReceipt, read_trusted_keys,
+    sign_receipt, verify_receipt,
+};
 
 use super::args::{
     Format, OutArgs, PurchaseArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs, VerdictFormat, WorldArgs,
@@ -27,13 +34,6 @@ use super::render::{Palette, write_reason};
 use super::verdict::expected;
 use super::verify::{signer_and_form, waiting_for};
 use super::world::{self, Reader, World};
-use crate::clock::{Clock as _, SystemClock};
-use crate::config::Layer;
-use crate::resolve::{ExportError, Question as AgentQuestion};
-use crate::sign::{
-    ExpectedReceipt, ExpectedVerdict, MAX_JWS_BYTES, SettlementDemand, VerifiedReceipt, read_trusted_keys,
-    sign_receipt, verify_receipt,
-};
 
 pub(super) fn run(command: ReceiptCommand) -> anyhow::Result<Exit> {
     match command {

@@ -8,6 +8,7 @@ use clresolve_core::payment::{AddressRecord, EndpointRecord, PaymentRecords};
 use clresolve_core::reason::Code;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::Foreign;
+use clresolve_resolver::resolve::{Answer, ChainError, Reading};
 use serde_json::{Map, Value, json};
 
 use super::args::{Format, RecordsArgs};
@@ -17,7 +18,6 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::resolve::{Answer, ChainError, Reading};
 
 /// What every answer says of itself.
 const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing proven about the agent.";

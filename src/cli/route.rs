@@ -4,6 +4,7 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_payment::route::Route;
+use clresolve_resolver::resolve::RouteAnswer;
 use clresolve_verdict::verdict::Verdict;
 
 use super::args::{Format, RouteArgs};
@@ -14,7 +15,6 @@ use super::progress::Progress;
 use super::render::denial;
 use super::verify::waiting_for;
 use super::world::World;
-use crate::resolve::RouteAnswer;
 
 pub(super) fn run(args: RouteArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(show(args))

@@ -9,13 +9,13 @@ use anyhow::Context as _;
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
 use super::args::{Format, SandboxArgs};
 use super::exit::Exit;
 use super::output::{Output, Results, Unwritable, json, json_line};
 use super::stop::asked_to_stop;
-use crate::sandbox::Sandbox;
 
 pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     if args.list {

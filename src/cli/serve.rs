@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use clresolve_resolver::config::ListenAt;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_server::http::{self, Server};
 use clresolve_verdict::verdict::Depth;
 use tokio::sync::oneshot;
 use tracing::Level;
@@ -13,9 +16,6 @@ use super::operator::{self, Program, log_settings};
 use super::stop::{ReloadAsks, StopAsks};
 use super::world::{self, Reader};
 use super::{log_queue, notice, service_manager};
-use crate::config::ListenAt;
-use crate::http::{self, Server};
-use crate::resolve::Resolver;
 
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
@@ -47,7 +47,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     }
     let program = Arc::new(Program::new(args, server.reloader(), digest));
     #[cfg(unix)]
-    if let Some(path) = server.administer(Arc::clone(&program) as Arc<dyn crate::http::Operator>).await? {
+    if let Some(path) = server.administer(Arc::clone(&program) as Arc<dyn clresolve_server::http::Operator>).await? {
         log_queue::say(Level::INFO, &format!("the admin socket is {path}"));
     }
     log_settings(&config, "started");

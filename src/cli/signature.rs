@@ -13,6 +13,8 @@ use clresolve_cards::system::{CardSystem, Detection, detect};
 use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_discover::{RootSource, trust_root};
+use clresolve_resolver::sign;
 use clresolve_verdict::card::Card;
 use serde::Serialize;
 
@@ -24,8 +26,6 @@ use super::notice;
 use super::output::{Output, Results};
 use super::render::{Palette, write_reason};
 use super::world::World;
-use crate::resolve::RootSource;
-use crate::sign;
 
 /// Longest file of keys, in bytes: far from what 64 keys need.
 const MAX_KEYS_BYTES: usize = 256 * 1024;
@@ -122,7 +122,7 @@ async fn roots(args: &SignatureVerifyArgs) -> anyhow::Result<TrustRoots> {
     if !sources.is_empty() {
         let world = World::open(&args.world).await?;
         for source in &sources {
-            roots.push(world.resolver.trust_root(source).await);
+            roots.push(trust_root(&world.resolver, source).await);
         }
     }
     Ok(TrustRoots::new(roots)?)

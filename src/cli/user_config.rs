@@ -6,21 +6,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-
-use crate::config::Layer;
+use clresolve_resolver::config::Layer;
 
 /// The commands that take a configuration and never read this file: programs run them, or everybody must get the same
 /// answer from them.
-pub(super) const NOT_READ_BY: &[&str] = &[
-    "serve",
-    "gate",
-    "decide",
-    #[cfg(feature = "mcp")]
-    "mcp",
-    "bundle verify",
-    "receipt check",
-    "verdict verify",
-];
+pub(super) const NOT_READ_BY: &[&str] =
+    &["serve", "gate", "decide", "mcp", "bundle verify", "receipt check", "verdict verify"];
 
 /// Where the file is, or would be; `None` where the environment names neither folder.
 pub(super) fn path() -> Option<PathBuf> {
@@ -74,7 +65,7 @@ fn open_checked(path: &Path) -> anyhow::Result<Option<File>> {
 fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
 
-    use crate::exposed_path::WRITABLE_BY_OTHERS;
+    use clresolve_server::exposed_path::WRITABLE_BY_OTHERS;
 
     let found = opened.metadata()?;
     let place = place.display();

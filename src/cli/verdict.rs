@@ -1,8 +1,10 @@
 //! `verdict verify`: a signed verdict, checked without a network.
 
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::Grade;
 use clresolve_core::text::Foreign;
+use clresolve_resolver::clock::{Clock as _, SystemClock};
+use clresolve_resolver::config::{Config, Layer, ProofDemand};
+use clresolve_resolver::sign::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, read_trusted_keys, verify};
 
 use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;
@@ -12,9 +14,6 @@ use super::output::{Output, Results};
 use super::render::{self, Objections};
 use super::verify::{exit_of, report_unmet};
 use super::world::{self, Reader};
-use crate::clock::{Clock as _, SystemClock};
-use crate::config::{Config, Layer, ProofDemand};
-use crate::sign::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, read_trusted_keys, verify};
 
 /// Longest end of a line behind a JWS, in bytes.
 const LINE_END: usize = 2;
@@ -55,11 +54,7 @@ pub(super) fn expected(
         chain: format!("eip155:{chain}"),
         world,
         issuer,
-        proof: config.chain.proof.map(|proof| match proof {
-            ProofDemand::SingleRpc => Grade::SingleRpc,
-            ProofDemand::Quorum => Grade::Quorum,
-            ProofDemand::StateProof => Grade::StateProof,
-        }),
+        proof: config.chain.proof.map(ProofDemand::grade),
     })
 }
 

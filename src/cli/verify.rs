@@ -2,6 +2,8 @@
 
 use anyhow::{Context as _, bail};
 use clresolve_core::text::Foreign;
+use clresolve_resolver::config::{Layer, SignLayer};
+use clresolve_resolver::sign::{self, SANDBOX, SignError, Signer};
 use clresolve_verdict::verdict::Verdict;
 use futures_util::{StreamExt as _, stream};
 
@@ -12,8 +14,6 @@ use super::output::{Output, Results};
 use super::progress::Progress;
 use super::render::{self, Objections, Palette};
 use super::world::World;
-use crate::config::{Layer, SignLayer};
-use crate::sign::{self, SANDBOX, SignError, Signer};
 
 /// Names judged at the same time: enough to hide the round trips, few enough for public endpoints.
 const AT_ONCE: usize = 8;

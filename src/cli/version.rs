@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
+use clresolve_resolver::telemetry::COMMIT;
 use clresolve_verdict::profile::Profiles;
 
 use super::args::OutArgs;
 use super::exit::Exit;
 use super::output::Output;
-use crate::telemetry::COMMIT;
 
 /// Whether `-v` stands beside `--version`. The parser stops at the first of the two.
 pub(super) fn is_whole_asked_for(arguments: &[OsString]) -> bool {

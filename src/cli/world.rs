@@ -7,15 +7,15 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use anyhow::bail;
 use clresolve_core::text::{self, Foreign};
+use clresolve_resolver::config::{Config, Layer, ManifestSource, RedisConfig};
+use clresolve_resolver::resolve::{Resolver, local_profiles, policy};
+use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::profile::{Profile, Profiles};
 use clresolve_verdict::verdict::Depth;
 
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
 use super::{notice, user_config};
-use crate::config::{Config, Layer, ManifestSource, RedisConfig};
-use crate::resolve::{Resolver, local_profiles, policy};
-use crate::sandbox::Sandbox;
 
 /// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
 /// hold the whole card.
@@ -171,7 +171,8 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     if let Some(path) = named_file(args) {
         // Looked at before it is read: what others cannot write from then on is what is read.
         #[cfg(unix)]
-        let exposed = if reader == Reader::Daemon { crate::exposed_path::written_by_others(&path) } else { Ok(None) };
+        let exposed =
+            if reader == Reader::Daemon { clresolve_server::exposed_path::written_by_others(&path) } else { Ok(None) };
         let layer = Layer::from_file(&path)?;
         #[cfg(unix)]
         if layer.says_who_is_paid()

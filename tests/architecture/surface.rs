@@ -1,10 +1,12 @@
 //! What the library offers, read from the sources: each name that a public module exports, followed through `pub use`
-//! into the other crates of the workspace. What only `unstable` opens is left out.
+//! into the other crates of the workspace. What is hidden from its documentation, or only `unstable` opens, is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use quote::ToTokens as _;
 use syn::buffer::{Cursor, TokenBuffer};
+
+use super::LIBRARY;
 
 /// The modules of the workspace, by crate (the root's name is empty) and path.
 pub(crate) type Modules = BTreeMap<(String, Vec<String>), Vec<syn::Item>>;
@@ -32,7 +34,7 @@ pub(crate) fn add(modules: &mut Modules, krate: &str, path: &[String], items: &[
 /// The names of the whole library, one a line, those of a module behind its path.
 pub(crate) fn lines(modules: &Modules) -> Vec<String> {
     let mut lines = BTreeSet::new();
-    walk(modules, &(String::new(), Vec::new()), "", &mut lines);
+    walk(modules, &(LIBRARY.to_owned(), Vec::new()), "", &mut lines);
     lines.into_iter().collect()
 }
 
@@ -40,7 +42,7 @@ pub(crate) fn lines(modules: &Modules) -> Vec<String> {
 /// is written.
 pub(crate) fn origin(modules: &Modules, path: &str) -> (String, Vec<String>) {
     let path: Vec<String> = path.split("::").map(str::to_owned).collect();
-    defined(modules, (String::new(), Vec::new()), &path)
+    defined(modules, (LIBRARY.to_owned(), Vec::new()), &path)
 }
 
 fn defined(modules: &Modules, place: (String, Vec<String>), path: &[String]) -> (String, Vec<String>) {
@@ -108,7 +110,7 @@ fn walk(modules: &Modules, place: &(String, Vec<String>), prefix: &str, lines: &
 fn offered(modules: &Modules, place: &(String, Vec<String>)) -> BTreeSet<(String, Offer)> {
     let items = modules.get(place).unwrap_or_else(|| panic!("the module {place:?} was not found"));
     let mut names = BTreeSet::new();
-    for item in items.iter().filter(|item| !is_unstable(attributes(item))) {
+    for item in items.iter().filter(|item| !is_hidden(attributes(item))) {
         match item {
             syn::Item::Mod(item) if is_public(&item.vis) => {
                 let inner = (place.0.clone(), [&place.1[..], &[item.ident.to_string()]].concat());
@@ -222,9 +224,10 @@ const fn is_public(visibility: &syn::Visibility) -> bool {
     matches!(visibility, syn::Visibility::Public(_))
 }
 
-/// Whether an item is there under the feature `unstable` alone.
-fn is_unstable(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| attribute.to_token_stream().to_string().contains("\"unstable\""))
+/// Whether an item is hidden, or there under the feature `unstable` alone.
+fn is_hidden(attributes: &[syn::Attribute]) -> bool {
+    let is_off = |attribute: String| attribute.contains("doc (hidden)") || attribute.contains("\"unstable\"");
+    attributes.iter().any(|attribute| is_off(attribute.to_token_stream().to_string()))
 }
 
 fn attributes(item: &syn::Item) -> &[syn::Attribute] {

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use clresolve::clock::Clock;
-use clresolve::config::{Config, Layer};
-use clresolve::http::{self, ServeError, Server, SystemsError};
-use clresolve::resolve::Resolver;
 use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, Source, SourceLine};
 use clresolve_cards::system::{CardSystem, Detection, Rules, detect};
 use clresolve_core::reason::{Code, Effect};
+use clresolve_resolver::clock::Clock;
+use clresolve_resolver::config::{Config, Layer};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_server::http::{self, ServeError, Server, SystemsError};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::{DEFAULT, Profiles};
 use jiff::{SignedDuration, Timestamp};
@@ -485,7 +485,7 @@ impl Daemon {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), resources).expect("written");
         let mut config = Config::default();
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.orloj.resources = vec![file.path().to_owned()];
         let clock = Arc::new(Stopped::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
@@ -623,7 +623,7 @@ async fn or_15_cards_follow_their_resources_and_are_not_served_past_their_freshn
 #[tokio::test(flavor = "multi_thread")]
 async fn without_resources_there_are_no_such_routes() {
     let mut config = Config::default();
-    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     let server = Server::bind(&config).await.expect("the daemon starts");
     let root = format!("http://{}", server.address());
     tokio::spawn(server.run(std::future::pending()));

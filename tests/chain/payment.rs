@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, Bytes, hex};
 use async_trait::async_trait;
-use clresolve::sandbox::chain::{ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain};
 use clresolve_chain::ChainConfig;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve_chain::transport::{HttpPost, PostError};
 use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Reading, ResolverFault};
 use clresolve_core::records::{Key, Record};
+use clresolve_resolver::sandbox::chain::{
+    ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain,
+};
 use serde_json::Value;
 use url::Url;
 

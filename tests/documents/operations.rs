@@ -1,8 +1,8 @@
 //! What is shipped for operators against the daemon: alert rules, dashboard and `docs/run.md` name metrics and codes that
 //! exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
 
-use clresolve::telemetry::{FAMILIES, Kind};
 use clresolve_core::reason::{Code, Refusal};
+use clresolve_resolver::telemetry::{FAMILIES, Kind};
 
 use super::*;
 
@@ -88,7 +88,8 @@ fn rules_and_dashboard_name_labels_that_the_daemon_gives() {
     let values = matchers.filter_map(|matcher| matcher.split('"').nth(1)).flat_map(|values| values.split('|'));
     let values: BTreeSet<&str> = values.filter(|value| Refusal::ALL.iter().all(|code| code.slug() != *value)).collect();
     assert!(values.len() > 8, "{values:?}");
-    let folders = ["src", "crates/egress/src"].map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
+    let folders = ["crates/resolver/src", "crates/server/src", "crates/egress/src"]
+        .map(|folder| Path::new(env!("CARGO_MANIFEST_DIR")).join(folder));
     let source: String = folders.iter().flat_map(|folder| sources(folder)).collect();
     let unknown: Vec<&str> = values.into_iter().filter(|value| !source.contains(&format!("\"{value}\""))).collect();
     assert!(unknown.is_empty(), "{unknown:?}");

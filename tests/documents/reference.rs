@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use clresolve::telemetry::{FAMILIES, Kind};
 use clresolve_core::reason::{Code, Effect, Fixer, Refusal};
+use clresolve_resolver::telemetry::{FAMILIES, Kind};
 
 use super::documented_keys::{Documented, documented};
 use super::operations::MEMORY;

@@ -4,12 +4,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, Want};
-use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Forbidden};
 use clresolve_ipfs::build::car;
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Refutation, WalkError};
+use clresolve_resolver::fetch::ipfs::{BAN, Gateway, GatewayFault, Hedging, IpfsClient, Retrieval, Want};
+use clresolve_resolver::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Forbidden};
 use jiff::Timestamp;
-
 use tokio::net::TcpListener;
 
 use super::faults::{Content, Ends, FAULTS, GatewayQuery, as_car, as_raw, is_car};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use alloy_primitives::address;
 use async_trait::async_trait;
-use clresolve::fetch::ccip::GuardedGateway;
-use clresolve::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Lookup};
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
 use clresolve_core::address::SPECIAL;
+use clresolve_resolver::fetch::ccip::GuardedGateway;
+use clresolve_resolver::fetch::{Cause, Egress, EgressConfig, EgressViolation, FetchError, Lookup};
 
 use super::disguise::{Everywhere, PORT, disguises, masks, own_loopback};
 use super::server::{Answer, Server, answer};

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use clresolve::cache::CacheStatus;
-use clresolve::config::ProofDemand;
-use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::{ChainState, chain::RpcFault};
 use clresolve_core::reason::Step;
 use clresolve_core::state::State;
+use clresolve_resolver::cache::CacheStatus;
+use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::sandbox::{ChainState, chain::RpcFault};
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Served;
 use jiff::Timestamp;

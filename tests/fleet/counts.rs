@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve::cache::CacheKey;
-use clresolve::resolve::{Question, Resolver};
-use clresolve::shared::VERSION;
-use clresolve::shared::mac::MacKeys;
-use clresolve::shared::value::{Binding, Value};
-use clresolve::telemetry::Exposition;
+use clresolve_resolver::cache::CacheKey;
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::shared::VERSION;
+use clresolve_resolver::shared::mac::MacKeys;
+use clresolve_resolver::shared::value::{Binding, Value};
+use clresolve_resolver::telemetry::Exposition;
 use jiff::Timestamp;
 use redis::Commands as _;
 use tokio::sync::{Mutex, mpsc};

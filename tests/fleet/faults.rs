@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use clresolve::cache::CacheStatus;
-use clresolve::config::Config;
-use clresolve::resolve::{Question, Resolver};
-use clresolve::telemetry::Exposition;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
+use clresolve_resolver::cache::CacheStatus;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::telemetry::Exposition;
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
@@ -118,7 +118,7 @@ const SLOW_MILLIS: u64 = 40;
 const SLOW_WRITE: Duration = Duration::from_secs(5);
 
 /// A proxy in front of Redis. It delays each message by `millis` milliseconds.
-async fn slow_way(stage: &Stage, millis: &Arc<AtomicU64>) -> clresolve::config::RedisUrl {
+async fn slow_way(stage: &Stage, millis: &Arc<AtomicU64>) -> clresolve_resolver::config::RedisUrl {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("redis://{}", listener.local_addr().expect("it is bound"));
     let (socket, millis) = (stage.redis.socket(), Arc::clone(millis));

@@ -1,7 +1,7 @@
 //! Endpoints behind proxies that alter one thing, and the verdict of each proof grade.
 
-use clresolve::config::{BlockSelector, Config, Endpoint, ProofDemand};
-use clresolve::sandbox::World;
+use clresolve_resolver::config::{BlockSelector, Config, Endpoint, ProofDemand};
+use clresolve_resolver::sandbox::World;
 use serde_json::Value;
 
 use crate::proxy::{Altered, Proxy};

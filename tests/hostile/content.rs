@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::World;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::World;
 use futures_util::{StreamExt as _, stream};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;

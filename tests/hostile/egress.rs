@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use clresolve::config::{Config, ConnectTo};
-use clresolve::fetch::EgressViolation;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::World;
+use clresolve_resolver::config::{Config, ConnectTo};
+use clresolve_resolver::fetch::EgressViolation;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::World;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use url::Url;

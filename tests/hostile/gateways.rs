@@ -5,13 +5,13 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
 use bytes::Bytes;
-use clresolve::config::{Config, Gateway, Hedging, ListenAt};
-use clresolve::http;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::GatewayManners;
-use clresolve::sandbox::World;
 use clresolve_ipfs::ContentId;
 use clresolve_ipfs::build::{Layout, car, tree};
+use clresolve_resolver::config::{Config, Gateway, Hedging, ListenAt};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::GatewayManners;
+use clresolve_resolver::sandbox::World;
+use clresolve_server::http;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::process::Command;

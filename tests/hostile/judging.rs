@@ -1,8 +1,8 @@
 //! The daemon as a process of its own, given the documents that cost most to judge: what it answers, the memory that it
 //! uses above idle, and whether the gate still answers.
 
-use clresolve::sandbox::World;
 use clresolve_core::json::Limits;
+use clresolve_resolver::sandbox::World;
 use futures_util::future::{join, join_all};
 use reqwest::{Client, StatusCode};
 use serde_json::Value;

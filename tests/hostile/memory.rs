@@ -4,11 +4,11 @@ use std::process::Child;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve::config::{Config, Endpoint, Hedging, ProofDemand};
-use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::{ChainState, World};
 use clresolve_ipfs::ContentId;
 use clresolve_ipfs::build::car;
+use clresolve_resolver::config::{Config, Endpoint, Hedging, ProofDemand};
+use clresolve_resolver::sandbox::chain::RpcFault;
+use clresolve_resolver::sandbox::{ChainState, World};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ impl Daemon {
     /// Every proxy that an environment can name is `proxy`.
     pub(crate) fn start(mut config: Config, proxy: &Server) -> Self {
         config.timeout = LIMIT;
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
         let Started { child, address, mut log, folder } =

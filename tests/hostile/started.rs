@@ -3,7 +3,7 @@
 use std::io::BufReader;
 use std::process::{Child, ChildStderr};
 
-use clresolve::config::Config;
+use clresolve_resolver::config::Config;
 
 use crate::serve::{Served, serve};
 

@@ -8,8 +8,8 @@ use std::process::{Child, Output};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use clresolve::config::Config;
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::sandbox::Sandbox;
 use reqwest::Client;
 use serde_json::Value;
 use tokio::net::UnixStream;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, address};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::config::{AssetConfig, Config, Networks};
+use clresolve_resolver::config::{AssetConfig, Config, Networks};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -111,7 +111,7 @@ async fn a_payment_is_allowed_where_everything_fits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_gate_denies_is_never_paid() {
     let daemon = Daemon::start(payable).await;
-    let names = clresolve::sandbox::Sandbox::expected();
+    let names = clresolve_resolver::sandbox::Sandbox::expected();
     let mut denied = 0;
     for expected in names.iter().filter(|expected| expected.state != clresolve_core::state::State::Indeterminate) {
         let gate = daemon.get(&format!("/v1/gate/{}/pay", expected.name)).await;
@@ -246,8 +246,11 @@ async fn a_daemon_with_a_key_signs_its_decisions() {
     const ISSUER: &str = "https://clresolve.example";
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("k.pem");
-    clresolve::sign::save_signing_key(&clresolve::sign::SigningKey::generate().expect("a key"), &path)
-        .expect("written");
+    clresolve_resolver::sign::save_signing_key(
+        &clresolve_resolver::sign::SigningKey::generate().expect("a key"),
+        &path,
+    )
+    .expect("written");
     let daemon = Daemon::start(|config| {
         payable(config);
         // Another world than the sandbox's, which is never signed for.

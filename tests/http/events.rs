@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use clresolve::config::Config;
-use clresolve::http::Server;
-use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{Sandbox, World};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_server::http::Server;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use reqwest::header::HeaderValue;
@@ -134,7 +134,7 @@ async fn of_world(change: impl FnOnce(&mut Config)) -> (Daemon, Resolver, World)
     let spec = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"A good agent.\"\n").expect("it is a world");
     let world = World::start(&spec).await.expect("it starts");
     let mut config = world.config();
-    (config.timeout, config.http.listen) = (PATIENCE, clresolve::config::ListenAt::loopback(0));
+    (config.timeout, config.http.listen) = (PATIENCE, clresolve_resolver::config::ListenAt::loopback(0));
     change(&mut config);
     let resolver = Resolver::new(&config).await.expect("a resolver");
     (Daemon::run(server(&config, &resolver).await, ()), resolver, world)

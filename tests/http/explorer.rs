@@ -1,10 +1,10 @@
 //! The explorer: the page of a name, its policy, and what it makes of text that others chose.
 
-use clresolve::config::{Config, Grade, ProofDemand};
-use clresolve::http::Server;
-use clresolve::sandbox::Sandbox;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::reason::Code;
+use clresolve_resolver::config::{Config, Grade, ProofDemand};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_server::http::Server;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -205,7 +205,7 @@ async fn a_page_is_a_run_within_the_limits() {
 async fn the_gates_own_listener_has_no_page() {
     let sandbox = Sandbox::start().await.expect("the sandbox starts");
     let mut config = super::patient(&sandbox);
-    config.gate.listen = Some(clresolve::config::ListenAt::loopback(0));
+    config.gate.listen = Some(clresolve_resolver::config::ListenAt::loopback(0));
     let server = Server::bind(&config).await.expect("the daemon starts");
     let gate = server.gate_address().expect("it is configured").to_string();
     let daemon = Daemon::run(server, sandbox);

@@ -7,14 +7,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use clresolve::clock::Clock;
-use clresolve::config::{Config, Endpoint};
-use clresolve::http::Server;
-use clresolve::resolve::{CacheStatus, Question, Resolver};
-use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
+use clresolve_resolver::clock::Clock;
+use clresolve_resolver::config::{Config, Endpoint};
+use clresolve_resolver::resolve::{CacheStatus, Question, Resolver};
+use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_server::http::Server;
 use clresolve_verdict::verdict::Served;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ impl Scene {
         let mut config = world.config();
         config.timeout = PATIENCE;
         config.gate.deadline = PATIENCE;
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = 100_000;
         // The requests of runs are counted.
         config.follow.enabled = false;
@@ -179,7 +179,7 @@ async fn a_refresh_reads_the_chain_alone_and_the_host_hourly() {
 /// It is judged each time, and takes nobody's place.
 #[tokio::test]
 async fn an_answer_about_no_name_is_not_kept_and_counted() {
-    let counts = clresolve::telemetry::Exposition::default();
+    let counts = clresolve_resolver::telemetry::Exposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let scene = Scene::new(|_| {}).await;
     for _ in 0..2 {

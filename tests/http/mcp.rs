@@ -1,9 +1,9 @@
 //! The face for agents over HTTP: the tools and their answers, who may ask, and what the answers keep apart.
 
-use clresolve::config::Config;
-use clresolve::http::Server;
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{Sandbox, World};
+use clresolve_resolver::config::Config;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_server::http::Server;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -257,7 +257,7 @@ async fn what_a_card_says_never_gets_into_content() {
     let world = World::start(&spec).await.expect("it starts");
     let mut config = world.config();
     config.timeout = PATIENCE;
-    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     on(&mut config);
     let daemon = Daemon::run(Server::bind(&config).await.expect("the daemon starts"), world);
     for tool in ["verify_agent", "find_route"] {
@@ -292,7 +292,7 @@ async fn a_tool_of_the_agents_own_endpoint_may_be_paid() {
         let world = World::start(&Spec::parse(&spec).expect("a world")).await.expect("it starts");
         let mut config = world.config();
         config.timeout = PATIENCE;
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.routes = route.map(|route| ("tool.eth".to_owned(), route.to_owned())).into_iter().collect();
         on(&mut config);
         let daemon = Daemon::run(Server::bind(&config).await.expect("the daemon starts"), world);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use clresolve::config::Config;
-use clresolve::sign::SigningKey;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::sign::SigningKey;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -35,7 +35,7 @@ fn references(value: &Value) -> Vec<String> {
 /// Switches on all that adds a route.
 fn with_every_route(config: &mut Config, folder: &Path) {
     let (key, resources) = (folder.join("k.pem"), folder.join("orloj.yaml"));
-    clresolve::sign::save_signing_key(&SigningKey::generate().expect("a key"), &key).expect("written");
+    clresolve_resolver::sign::save_signing_key(&SigningKey::generate().expect("a key"), &key).expect("written");
     std::fs::write(&resources, SYSTEM).expect("written");
     config.http.discover = true;
     config.explorer.probe = true;

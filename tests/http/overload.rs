@@ -97,7 +97,7 @@ async fn a_known_name_is_served_while_every_place_is_taken() {
 async fn pages_may_ask_and_read_refusals_while_every_place_is_taken() {
     const PAGE: &str = "https://app.example";
     const PERMITTED: &str = "access-control-allow-origin";
-    let limits = |config: &mut clresolve::config::Config| {
+    let limits = |config: &mut clresolve_resolver::config::Config| {
         (config.http.requests, config.cors.origins) = (1, vec![PAGE.to_owned()]);
     };
     let (daemon, _clock, manner, mut asked) = Scene::new(limits).await.daemon().await;
@@ -129,7 +129,7 @@ async fn pages_may_ask_and_read_refusals_while_every_place_is_taken() {
 /// Four batches are in work, and may run two names at once. No further one waits for them anywhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn cold_batches_wait_for_runs_within_their_places_and_others_are_refused() {
-    let limits = |config: &mut clresolve::config::Config| {
+    let limits = |config: &mut clresolve_resolver::config::Config| {
         // A client has a quarter of the places.
         (config.http.requests, config.http.cold_runs, config.http.cold_runs_per_client) = (16, 2, 2);
     };

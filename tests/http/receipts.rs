@@ -1,9 +1,11 @@
 //! Receipts over HTTP: the same as the library's, judged by the bytes that stand in the body.
 
-use clresolve::sandbox::Sandbox;
-use clresolve::sign::{ExpectedReceipt, SettlementDemand, SigningKey, TrustedKeys, save_signing_key, verify_receipt};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sign::{
+    ExpectedReceipt, SettlementDemand, SigningKey, TrustedKeys, save_signing_key, verify_receipt,
+};
 use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command};
 use std::time::{Duration, Instant};
 
-use clresolve::config::{Config, Endpoint};
-use clresolve::http::Server;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::Sandbox;
 use clresolve_core::reason::Code;
+use clresolve_resolver::config::{Config, Endpoint};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_server::http::Server;
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
@@ -184,7 +184,7 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     std::fs::remove_file(&daemon.file).expect("the file was there");
     assert!(daemon.reload().contains("stays as it was"));
 
-    config.http.listen = clresolve::config::ListenAt::loopback(1);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(1);
     config.cache.trusted = 7;
     config.gate.deny.clear();
     let said = daemon.reload_with(&config);

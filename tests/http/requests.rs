@@ -1,6 +1,6 @@
 //! Requests over HTTP: the same as the library's, judged by the bytes that stand in the body.
 
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::sandbox::Sandbox;
 use reqwest::Method;
 use serde_json::{Value, json};
 

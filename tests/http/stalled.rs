@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use clresolve::clock::Clock;
-use clresolve::config::{Config, Endpoint, ListenAt, ProofDemand};
-use clresolve::http::Server;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
+use clresolve_resolver::clock::Clock;
+use clresolve_resolver::config::{Config, Endpoint, ListenAt, ProofDemand};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_server::http::Server;
 use tokio::sync::watch;
 
 use super::freshness::{Manner, node};

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use clresolve::config::{Config, ListenAt};
-use clresolve::http::{ServeError, Server};
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::config::{Config, ListenAt};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_server::http::{ServeError, Server};
 use reqwest::Client;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;

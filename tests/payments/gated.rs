@@ -1,13 +1,13 @@
 //! The check `identity` is the gate's own decision: for every name of the sandbox, whatever the verb and the policy.
 
-use clresolve::config::Config;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::Sandbox;
 use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Effect, Step};
 use clresolve_core::state::State;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::{Check, Decision};
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::gate::GateVerbs;
 use futures_util::{StreamExt as _, stream};
 

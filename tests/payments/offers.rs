@@ -2,13 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::config::Config;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::World;
 use clresolve_core::reason::Code;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::Outcome;
 use clresolve_payment::terms::Reply;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::World;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ async fn the_key_of_offers_is_read_once_beside_a_verdict() {
     let other_spelling = DecisionRequest { name: NAME.to_uppercase(), ..asked(OWN) };
     assert!(!resolver.decide(&other_spelling).await.abort);
     assert_eq!(world.counts(), cold, "a warm decision makes no request");
-    resolver.ask_anew(&clresolve::Question::new(NAME)).await.expect("a verdict");
+    resolver.ask_anew(&clresolve_resolver::Question::new(NAME)).await.expect("a verdict");
     let anew = world.counts();
     assert!(!resolver.decide(&asked(OWN)).await.abort);
     assert!(world.counts().rpc > anew.rpc, "a new verdict has its own key");

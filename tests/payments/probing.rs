@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use clresolve::config::Config;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::World;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::World;
 use serde_json::{Value, json};
 
 use super::disguise::{Everywhere, PORT, own_loopback};

@@ -1,12 +1,12 @@
 //! What a name publishes of payments decides: each kind of route and of address record, and no changed byte of one.
 
 use alloy_primitives::Address;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{Sandbox, World};
 use clresolve_core::state::State;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::{Decision, Outcome};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{Sandbox, World};
 use serde_json::json;
 
 use super::{NAME, URL, asked, offers, run, world_with_seller};

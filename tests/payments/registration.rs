@@ -1,11 +1,11 @@
 //! Payees by ERC-8004: a wallet counts where the name vouches for the agent, the registry of that chain says so by the
 //! word of enough operators, and the agent's registration names the name back.
 
-use clresolve::config::{BlockSelector, ChainId, Config, Endpoint, ProofDemand, RegistryChain};
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::{ChainState, GatewayManners, World};
 use clresolve_payment::decision::{Decision, Outcome};
+use clresolve_resolver::config::{BlockSelector, ChainId, Config, Endpoint, ProofDemand, RegistryChain};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::chain::RpcFault;
+use clresolve_resolver::sandbox::{ChainState, GatewayManners, World};
 
 use super::{NAME, URL, asked, neighbours, with_entry, world_with_seller};
 

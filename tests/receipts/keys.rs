@@ -1,11 +1,11 @@
 //! The signer's key under each grade of proof, and endpoints that lie about it.
 
-use clresolve::config::{Endpoint, Grade, ProofDemand};
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::{ChainState, World};
 use clresolve_core::state::State;
 use clresolve_messages::receipt::Verification;
+use clresolve_resolver::config::{Endpoint, Grade, ProofDemand};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::chain::RpcFault;
+use clresolve_resolver::sandbox::{ChainState, World};
 
 use super::{as_strings, question, sample, world_with_its_signer};
 

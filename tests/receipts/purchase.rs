@@ -2,11 +2,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve::ExportError;
-use clresolve::config::{Grade, ProofDemand};
-use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{Sandbox, SandboxPurchase, World};
 use clresolve_bundle::BundleError;
 use clresolve_bundle::purchase::{Papers, PurchaseBundle, VerifiedPurchase};
 use clresolve_core::digest::Digest;
@@ -14,6 +9,11 @@ use clresolve_core::state::State;
 use clresolve_messages::receipt::Verification;
 use clresolve_payment::request::DecisionRequest;
 use clresolve_payment::settlement::ShownBy;
+use clresolve_resolver::ExportError;
+use clresolve_resolver::config::{Grade, ProofDemand};
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{Sandbox, SandboxPurchase, World};
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::{SignedDuration, Timestamp};

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::process::Command;
 
-use clresolve::Config;
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::Sandbox;
 use clresolve_core::state::State;
 use clresolve_messages::receipt::judge::{ReceiptCheck, Status};
 use clresolve_messages::receipt::question::Request;
 use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_payment::settlement::{Decided, Purchase};
+use clresolve_resolver::Config;
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::verdict::canonical_digest;
 use serde_json::{Value, json};
 

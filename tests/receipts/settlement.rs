@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use clresolve::config::{ChainId, Config, Endpoint, Grade, ProofDemand, RegistryChain};
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::chain::{CHAIN_ID, RpcFault};
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{ChainState, Sandbox, SandboxPurchase, World};
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use clresolve_messages::receipt::judge::{ReceiptCheck, Row, Status};
 use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_payment::settlement::{Purchase, ShownBy};
+use clresolve_resolver::config::{ChainId, Config, Endpoint, Grade, ProofDemand, RegistryChain};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::chain::{CHAIN_ID, RpcFault};
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{ChainState, Sandbox, SandboxPurchase, World};
 use serde_json::Value;
 
 use super::{question, run, sample, schema};
@@ -68,8 +68,7 @@ async fn every_reply_gets_its_state() {
         let errors: Vec<_> = schema().iter_errors(&document).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{}: {errors:?}", reply.file);
         let shown_by = found.settlement.as_ref().and_then(|settlement| settlement.shown_by);
-        let proven = if cfg!(feature = "state-proof") { ShownBy::Proven } else { ShownBy::Reported };
-        assert_eq!(shown_by, (reply.state == State::Trusted).then_some(proven));
+        assert_eq!(shown_by, (reply.state == State::Trusted).then_some(ShownBy::Proven));
     }
     let unpaid = resolver.verify_receipt(&question(NAME, sample("agent-sdk.json"))).await;
     assert_eq!((unpaid.state, row(&unpaid).status), (State::Trusted, Status::Skip));
@@ -232,7 +231,7 @@ async fn what_the_gate_demands_of_names_settlements_must_have() {
     for (fault, least, status) in [
         (RpcFault::NoBlockReceipts, Grade::Quorum, Status::Unknown),
         (RpcFault::NoBlockReceipts, Grade::StateProof, Status::Unknown),
-        (RpcFault::None, Grade::StateProof, if cfg!(feature = "state-proof") { Status::Pass } else { Status::Unknown }),
+        (RpcFault::None, Grade::StateProof, Status::Pass),
     ] {
         let (_world, mut config) = with_endpoints(&[fault]).await;
         config.gate.min_proof = Some(least);

@@ -1,11 +1,13 @@
 //! Signed documents about receipts: made from a live verdict, and held to agent, receipt, request, time and key.
 
-use clresolve::sign::{ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt};
 use clresolve_core::reading::Proof;
 use clresolve_messages::receipt::document::ReceiptSetting;
 use clresolve_messages::receipt::judge::ReceiptKnowledge;
 use clresolve_messages::receipt::{Verification, judge};
 use clresolve_payment::settlement::{Settlement, ShownBy};
+use clresolve_resolver::sign::{
+    ExpectedReceipt, RECEIPT_TYPE, SettlementDemand, VerifiedReceipt, sign_receipt, verify_receipt,
+};
 use clresolve_verdict::verdict::Anchor;
 
 use super::*;

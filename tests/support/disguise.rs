@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use clresolve::fetch::{EgressViolation, Lookup};
+use clresolve_resolver::fetch::{EgressViolation, Lookup};
 
 /// A port that foreign URLs may name and that needs no privileges.
 pub(crate) const PORT: u16 = 8443;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use clresolve::fetch::Cause;
 use clresolve_ipfs::build::{Blocks, Layout, car, tree};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
+use clresolve_resolver::fetch::Cause;
 
 use crate::SHORT;
 use crate::server::{Answer, answer, gzip, status};

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use clresolve::config::ProofDemand;
-use clresolve::sandbox::ChainState;
-use clresolve::sandbox::GatewayManners;
-use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::spec::{Agent, PlainName, SchemaDefect, Spec};
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::reason::Code;
 use clresolve_core::state::{NearMiss, State};
+use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::sandbox::ChainState;
+use clresolve_resolver::sandbox::GatewayManners;
+use clresolve_resolver::sandbox::chain::RpcFault;
+use clresolve_resolver::sandbox::spec::{Agent, PlainName, SchemaDefect, Spec};
 use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GateVerbs};
 use clresolve_verdict::verdict::{Depth, Status};
 use serde::{Deserialize, Deserializer};
@@ -291,5 +291,5 @@ fn proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProofDeman
 
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    clresolve::config::parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
+    clresolve_resolver::config::parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
 }

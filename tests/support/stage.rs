@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use clresolve::clock::Clock;
-use clresolve::config::{BlockSelector, Config, Endpoint, ManifestSource};
-use clresolve::fetch::https::{self, Limits};
-use clresolve::fetch::{Egress, EgressConfig};
-use clresolve::http::Server;
-use clresolve::memory::{HistoryKey, Store};
-use clresolve::resolve::Resolver;
-use clresolve::sandbox::{Counts, World};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
+use clresolve_resolver::clock::Clock;
+use clresolve_resolver::config::{BlockSelector, Config, Endpoint, ManifestSource};
+use clresolve_resolver::fetch::https::{self, Limits};
+use clresolve_resolver::fetch::{Egress, EgressConfig};
+use clresolve_resolver::memory::{HistoryKey, Store};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sandbox::{Counts, World};
+use clresolve_server::http::Server;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::evidence::continuity::Sighting;
 use clresolve_verdict::evidence::edition::Edition;
@@ -270,7 +270,7 @@ impl Stage {
     /// Starts a daemon for a question.
     pub(crate) async fn daemon(&self, setting: &Setting) -> Daemon {
         let mut config = self.config(setting).await;
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         config.gate.deadline = PATIENCE;
         // The requests to the world are counted.

@@ -3,8 +3,8 @@
 use std::{env, error::Error, sync::Arc};
 
 use alloy_signer_local::PrivateKeySigner;
-use clresolve::{Config, Resolver, config::Layer};
 use clresolve_guard::{Guard, InProcess};
+use clresolve_resolver::{Config, Resolver, config::Layer};
 use x402_chain_eip155::V2Eip155ExactClient;
 use x402_reqwest::X402Client;
 

@@ -1,12 +1,12 @@
 //! Decides with a resolver in this process instead of a daemon.
 
 use async_trait::async_trait;
-use clresolve::Resolver;
-use clresolve::payment::decide::Selected;
-use clresolve::payment::decision::Decision;
-use clresolve::payment::limits::CallerLimits;
-use clresolve::payment::request::DecisionRequest;
-use clresolve::payment::terms;
+use clresolve_resolver::Resolver;
+use clresolve_resolver::payment::decide::Selected;
+use clresolve_resolver::payment::decision::Decision;
+use clresolve_resolver::payment::limits::CallerLimits;
+use clresolve_resolver::payment::request::DecisionRequest;
+use clresolve_resolver::payment::terms;
 use serde_json::Value;
 
 use crate::guard::Decides;

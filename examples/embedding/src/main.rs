@@ -2,7 +2,7 @@
 //!
 //! Without a name it asks for a text that is not a name, which needs no network.
 
-use clresolve::{Config, Resolver, State};
+use clresolve_resolver::{Config, Resolver, State};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

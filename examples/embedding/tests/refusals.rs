@@ -1,7 +1,7 @@
 //! What a build without the feature `state-proof` refuses. It never answers at a lower grade in its place.
 
-use clresolve::config::{Layer, ProofDemand};
-use clresolve::{Config, Resolver};
+use clresolve_resolver::config::{Layer, ProofDemand};
+use clresolve_resolver::{Config, Resolver};
 
 const CAUSE: &str = "this build computes no state proofs: it lacks the feature state-proof";
 

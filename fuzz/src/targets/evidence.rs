@@ -4,13 +4,13 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
-use clresolve::config::ProofDemand;
-use clresolve::resolve::{Question, Resolver};
-use clresolve::sandbox::Sandbox;
-use clresolve::sign::{ExpectedVerdict, MAX_LIFETIME, PublicKey, SKEW, TrustedKeys, verify};
 use clresolve_bundle::Bundle;
 use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
+use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::resolve::{Question, Resolver};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sign::{ExpectedVerdict, MAX_LIFETIME, PublicKey, SKEW, TrustedKeys, verify};
 use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::verdict::{Depth, canonical_digest};
 use ed25519_dalek::{Signer as _, SigningKey};

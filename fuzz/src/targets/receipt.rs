@@ -1,11 +1,11 @@
 //! What an agent sends as a receipt.
 
-use clresolve::sign::PublicKey;
 use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
 use clresolve_messages::receipt::judge;
 use clresolve_messages::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
 use clresolve_messages::receipt::question::Request;
+use clresolve_resolver::sign::PublicKey;
 use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
 

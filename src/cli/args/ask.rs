@@ -8,6 +8,9 @@ use clap::{ArgGroup, Args, Subcommand};
 use clresolve_audit::difference::Kind;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::name::EnsName;
+use clresolve_discover::{SystemName, Target};
+use clresolve_resolver::config::{BlockSelector, parse_issuer};
+use clresolve_resolver::resolve::WantedNames;
 
 use super::cards::card_system;
 use super::output::{OutArgs, OutputArgs, ReportOutputArgs, VerdictFormat};
@@ -15,9 +18,6 @@ use super::signing::SignArgs;
 use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
 use crate::cli::hint::parse_name;
-use crate::config::{BlockSelector, parse_issuer};
-use crate::discover::{SystemName, Target};
-use crate::resolve::WantedNames;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct VerifyArgs {

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use clresolve_resolver::config::ListenAt;
 
 use super::output::{OutArgs, OutputArgs};
 use super::suggest;
 use super::world::WorldArgs;
-use crate::config::ListenAt;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
+use clresolve_resolver::config::{ProofDemand, parse_issuer};
 
 use super::output::{OutputArgs, VerdictFormat};
 use super::signing::{SignArgs, parse_chain};
 use super::suggest;
 use super::world::WorldArgs;
 use crate::cli::hint::parse_name;
-use crate::config::{ProofDemand, parse_issuer};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use clresolve_cards::signature::DidWeb;
 use clresolve_core::text;
+use clresolve_resolver::config::parse_issuer;
 
 use super::output::{OutArgs, OutputArgs};
 use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
 use crate::cli::hint::parse_name;
-use crate::config::parse_issuer;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

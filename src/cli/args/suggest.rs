@@ -4,9 +4,8 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clresolve_core::reason::{Code, Refusal};
+use clresolve_resolver::config::{ProofDemand, parse_profile};
 use clresolve_verdict::profile::Profiles;
-
-use crate::config::{ProofDemand, parse_profile};
 
 /// A profile: those that are built in are offered.
 pub(super) fn profile() -> impl TypedValueParser<Value = String> {

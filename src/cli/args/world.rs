@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use clap::{Args, ValueEnum};
-
-use super::suggest;
-use crate::config::{
+use clresolve_resolver::config::{
     BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_quorum,
 };
+
+use super::suggest;
 
 /// The heading over the options of a world, by which `help` tells them apart.
 pub(super) const HEADING: &str = "World";

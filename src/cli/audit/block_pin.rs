@@ -10,6 +10,8 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Block, BlockSelector, ChainError};
 use clresolve_core::reason::Code;
 use clresolve_core::text::Foreign;
+use clresolve_resolver::config::ChainConfig;
+use clresolve_resolver::resolve::{Question, Resolver};
 use clresolve_verdict::check::records::behind;
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
@@ -20,8 +22,6 @@ use crate::cli::input;
 use crate::cli::new_file;
 use crate::cli::notice;
 use crate::cli::output::{self, Unwritable};
-use crate::config::ChainConfig;
-use crate::resolve::{Question, Resolver};
 
 /// The form of the file.
 const SCHEMA: &str = "clresolve.pin/1";

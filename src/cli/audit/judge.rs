@@ -9,6 +9,8 @@ use clresolve_audit::{AuditCounts, Ending, Past, Presence, Row};
 use clresolve_core::digest::Digest;
 use clresolve_core::reading::GradeDemand;
 use clresolve_core::reason::{Code, Effect, Step};
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::{Question, Resolver};
 use clresolve_verdict::trust::Resolution;
 use futures_util::{StreamExt as _, future::ready, stream};
 use tokio::sync::Semaphore;
@@ -18,8 +20,6 @@ use super::rows::RowWriter;
 use super::sources::{SourceLine, Sources};
 use crate::cli::names::{Distinct, Line, NamesError};
 use crate::cli::progress::Progress;
-use crate::config::Config;
-use crate::resolve::{Question, Resolver};
 
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {

@@ -6,6 +6,7 @@ use alloy_primitives::B256;
 use anyhow::Context as _;
 use clresolve_core::name::EnsName;
 use clresolve_core::text::Foreign;
+use clresolve_resolver::resolve::{FoundNames, Spellings, WantedNames};
 use serde::Serialize;
 
 use crate::cli::args::{AuditListArgs, Format};
@@ -15,7 +16,6 @@ use crate::cli::notice;
 use crate::cli::output::{Output, Results};
 use crate::cli::progress::Progress;
 use crate::cli::world::{Reader, World, WorldFiles};
-use crate::resolve::{FoundNames, Spellings, WantedNames};
 
 pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
     crate::cli::runtime::run_async(list(args))

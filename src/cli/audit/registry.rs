@@ -12,14 +12,14 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::Code;
 use clresolve_core::text::{Foreign, excerpt, without_secrets};
 use clresolve_core::uri;
+use clresolve_resolver::resolve::REGISTRY_LIMIT;
+use clresolve_resolver::resolve::Resolver;
 use url::Url;
 
 use self::manifest::Document;
 use crate::cli::args::AuditArgs;
 use crate::cli::input::{self, STDIN};
 use crate::cli::names::{Distinct, Line};
-use crate::resolve::REGISTRY_LIMIT;
-use crate::resolve::Resolver;
 
 /// A registry that is audited.
 pub(super) struct Registry {

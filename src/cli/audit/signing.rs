@@ -6,15 +6,15 @@ use std::path::Path;
 use anyhow::{anyhow, bail};
 use clresolve_audit::{Past, PastError};
 use clresolve_core::text::Foreign;
+use clresolve_resolver::sign::{
+    MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_report, verify_report,
+};
 use serde_json::{Value, json};
 
 use crate::cli::args::{AuditSignArgs, AuditVerifyArgs};
 use crate::cli::exit::Exit;
 use crate::cli::input;
 use crate::cli::output::{Output, Results};
-use crate::sign::{
-    MAX_SIGNATURE_BYTES, MAX_SIGNED_REPORT_BYTES, read_signing_key, read_trusted_keys, sign_report, verify_report,
-};
 
 /// Longest end of a line behind a signature, in bytes.
 const LINE_END: usize = 2;

@@ -11,9 +11,9 @@ use alloy_signer_local::PrivateKeySigner;
 use alloy_sol_types::{SolStruct as _, eip712_domain, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve::Resolver;
-use clresolve::sandbox::Sandbox;
 use clresolve_guard::{Config, Daemon, Guard, InProcess, Paid};
+use clresolve_resolver::Resolver;
+use clresolve_resolver::sandbox::Sandbox;
 use reqwest_middleware::Middleware;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ impl World {
     }
 
     /// The embedded world as a resolver reads it, with an agent that is called at this URL.
-    pub(crate) fn config_for(&self, agent: &str, url: &str) -> clresolve::Config {
+    pub(crate) fn config_for(&self, agent: &str, url: &str) -> clresolve_resolver::Config {
         let mut config = self.sandbox.as_ref().expect("it is embedded").config();
         let route = url.split('?').next().unwrap_or_default();
         config.routes.insert(agent.to_owned(), route.to_owned());

@@ -18,15 +18,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::ensure;
-use clresolve::State;
-use clresolve::sandbox::{Expected, Sandbox};
+use clresolve_resolver::State;
+use clresolve_resolver::sandbox::{Expected, Sandbox};
+use clresolve_traffic::{Daemon, client, ensure_clients};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
-
-use clresolve_traffic::{Daemon, client, ensure_clients};
 
 /// Connections that are kept alive, by what they ask for, and those that are opened anew for each hostile request.
 const STEADY: u32 = 64;
@@ -66,7 +65,7 @@ async fn main() -> anyhow::Result<()> {
     let mut config = sandbox.config();
     // The world shares the machine with the load: its slowness is not what is tested.
     config.timeout = 2 * PATIENCE;
-    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     (config.http.read_timeout, config.http.head_timeout) = (DAEMON_WAITS, DAEMON_WAITS);
     config.http.idle_timeout = DAEMON_WAITS;
     let path = folder.path().join("clresolve.toml");

@@ -15,17 +15,16 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve::State;
-use clresolve::config::Config;
-use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::spec::{Agent, Spec};
-use clresolve::sandbox::{ChainState, World};
 use clresolve_core::reason::Code;
+use clresolve_resolver::State;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::sandbox::chain::RpcFault;
+use clresolve_resolver::sandbox::spec::{Agent, Spec};
+use clresolve_resolver::sandbox::{ChainState, World};
 use clresolve_sandbox::agents;
+use clresolve_traffic::{memory, program};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
-
-use clresolve_traffic::{memory, program};
 
 /// One name in this many has each of the defects.
 const ONE_IN: usize = 20;

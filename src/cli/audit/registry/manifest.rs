@@ -3,10 +3,10 @@
 
 use clresolve_audit::list_digest::identity;
 use clresolve_core::json::{self, JsonError, Limits, kind, locate, pointer};
+use clresolve_resolver::resolve::REGISTRY_LIMIT;
 use serde_json::Value;
 
 use crate::cli::names::{Line, MAX_LINE_BYTES};
-use crate::resolve::REGISTRY_LIMIT;
 
 /// What a manifest may use up. A published entry has eleven values on three levels; these are for twice as many entries as
 /// [`REGISTRY_LIMIT`] has room for, on as many levels as a card may have.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use clresolve::config::{Config, ProofDemand};
-use clresolve::sandbox::chain::RpcFault;
-use clresolve::sandbox::spec::Spec;
-use clresolve::sandbox::{ChainState, World};
+use clresolve_resolver::config::{Config, ProofDemand};
+use clresolve_resolver::sandbox::chain::RpcFault;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::{ChainState, World};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
@@ -65,7 +65,7 @@ impl Stage {
         let of_liar = lying.config();
         // Its hosts have the names of the others, and a certificate that is believed.
         config.network.ca_pems.extend_from_slice(&of_liar.network.ca_pems);
-        config.http.listen = clresolve::config::ListenAt::loopback(0);
+        config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         // The sandbox shares nothing; this is a world like any other.
         config.chain.world = "chaos".to_owned();

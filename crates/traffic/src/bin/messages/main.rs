@@ -16,13 +16,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_traffic::Daemon;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use clresolve_traffic::Daemon;
 use documents::{DocumentAnswer, Question};
 
 /// Bytes of the description of the large agent.
@@ -47,7 +47,7 @@ async fn main() -> anyhow::Result<()> {
     let (folder, most) = (Path::new(folder), most.parse::<u64>()?);
     let world = World::start(&Spec::parse(&agents()).map_err(anyhow::Error::msg)?).await?;
     let mut config = world.config();
-    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     config.mcp.hosts = vec![documents::HOST.to_owned()];
     config.timeout = Duration::from_secs(600);

@@ -21,11 +21,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use axum::Router;
-use clresolve::sandbox::Sandbox;
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_traffic::{Daemon, exchange, free_address};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use clresolve_traffic::{Daemon, exchange, free_address};
 use nginx::Nginx;
 
 const DAEMONS: usize = 3;
@@ -55,7 +55,7 @@ async fn main() -> anyhow::Result<()> {
     let mut fleet = Vec::new();
     for number in 0..DAEMONS {
         let mut config = sandbox.config();
-        config.http.listen = clresolve::config::ListenAt::Tcp(free_address()?);
+        config.http.listen = clresolve_resolver::config::ListenAt::Tcp(free_address()?);
         let file = folder.path().join(format!("{number}.toml"));
         config.save(&file)?;
         fleet.push(Member::start(file).await?);

@@ -21,14 +21,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::ensure;
-use clresolve::sandbox::World;
-use clresolve::sandbox::spec::Spec;
+use clresolve_resolver::sandbox::World;
+use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_traffic::{Daemon, announce, client, ensure_clients};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use clresolve_traffic::{Daemon, announce, client, ensure_clients};
 use documents::{DocumentAnswer, Question};
 
 /// Clients that ask the gate for cached names, and the pause of each between two questions.
@@ -99,7 +99,7 @@ async fn main() -> anyhow::Result<()> {
     let world = World::start(&spec().map_err(anyhow::Error::msg)?).await?;
     let folder = tempfile::tempdir()?;
     let mut config = world.config();
-    config.http.listen = clresolve::config::ListenAt::loopback(0);
+    config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
     // What the cache keeps by design is not what floods cost.
     config.cache.verdict_bytes = CACHE_BYTES;

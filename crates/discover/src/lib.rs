@@ -1,0 +1,432 @@
+//! Discovery: which cards a host serves at the paths of the card systems, and what their rules find in each.
+//!
+//! A host is asked for the well-known paths of every card system ([`DiscoveryRules`](clresolve_cards::system::DiscoveryRules))
+//! through the foreign door: https only, no credentials, few re-checked redirects, 256 KiB each. Plain http is for a host
+//! whose origin the operator named ([`Target::parse_plain`]). [`lint`](clresolve_cards::lint) judges what is served. URLs in a card are not contacted. The result is not a verdict on a name: a card that only a
+//! host serves is that host's claim. On demand the names in CommandLayer cards are resolved. [`Discovery::ens_bound`]
+//! then says whether a trusted verdict proved the same bytes.
+
+mod freshness;
+mod roots;
+mod target;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use clresolve_cards::discovery::{Document, DocumentKind};
+use clresolve_cards::lint::Report;
+use clresolve_cards::system::{CardSystem, Rules};
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
+use clresolve_core::text::excerpt;
+use clresolve_resolver::cpu_pool::CpuPool;
+use clresolve_resolver::fetch::https::Body;
+use clresolve_resolver::fetch::{Cause, FetchError};
+use clresolve_resolver::resolve::{self, Resolver};
+use clresolve_verdict::profile::Profile;
+use clresolve_verdict::verdict::Tool;
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
+
+pub use self::roots::{RootSource, trust_root};
+use self::target::CandidateUrl;
+pub use self::target::{SystemName, Target, TargetError};
+
+/// `schema` of a discovery.
+pub const SCHEMA: &str = "clresolve.discovery/1";
+
+/// Advice for a host without a card of its own.
+const NAME_A_SYSTEM: &str = "A host of several agent systems serves their cards only below /v1/agent-systems/. Name one (--system, or system= in the query).";
+
+/// Most names that are resolved in one discovery. A host with more cards has one at every path.
+const MAX_NAMES: usize = 4;
+
+/// What to discover.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Where to look.
+    pub target: Target,
+    /// The only system to look for. Without it, the paths of all systems are asked, and each card is recognised by its
+    /// shape.
+    pub system: Option<CardSystem>,
+    /// Whether the names in CommandLayer cards are resolved on the chain.
+    pub bind: bool,
+}
+
+impl Question {
+    /// A question about cards of any system, without the chain.
+    pub const fn new(target: Target) -> Self {
+        Self { target, system: None, bind: false }
+    }
+
+    /// The system that the question is about, if it names one.
+    fn meant(&self) -> Option<CardSystem> {
+        self.system.or_else(|| self.target.names_system_of())
+    }
+}
+
+/// The result of a discovery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Discovery {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The target.
+    pub asked: String,
+    /// Scheme, host and port.
+    pub origin: String,
+    /// Whether the cards are valid.
+    pub outcome: DiscoveryOutcome,
+    /// Reasons about the host as a whole, sorted by effect and code.
+    pub reasons: Vec<Reason>,
+    /// The URLs that were asked, in order.
+    pub places: Vec<UrlResult>,
+    /// The cards, by their first URL.
+    pub cards: Vec<DiscoveredCard>,
+    /// Documents that are not cards but say where cards are, by their first URL. The URLs in them were not asked.
+    pub descriptors: Vec<Descriptor>,
+    /// The ENS name that proves a card; `null` if none does, or none was resolved.
+    pub ens_bound: Option<EnsBound>,
+    /// The program.
+    pub tool: Tool,
+}
+
+/// Whether the cards of a host are valid. It does not say who published them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DiscoveryOutcome {
+    /// There is a card, and none breaks the rules of its system.
+    Valid,
+    /// A card breaks the rules of its system.
+    Invalid,
+    /// There is no card to judge.
+    Undecided,
+}
+
+/// The result of one URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UrlResult {
+    /// The URL. The query of a document is left out, since it may hold a secret.
+    pub url: String,
+    /// The systems whose cards are looked for there.
+    pub systems: Vec<CardSystem>,
+    /// The outcome.
+    pub outcome: UrlOutcome,
+    /// Codes: always if there is no document, otherwise only if it is served wrongly.
+    pub codes: Vec<Code>,
+    /// The cause in words, if there is no document or it belongs to another agent system.
+    pub detail: Option<String>,
+    /// The end of the redirects, without query.
+    pub redirected_to: Option<String>,
+    /// The `Content-Type` of the document, cut short.
+    pub content_type: Option<String>,
+    /// The digest of the document.
+    pub sha256: Option<Digest>,
+}
+
+/// The outcome of one URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UrlOutcome {
+    /// There is a document.
+    Found,
+    /// The host answered that there is nothing (404, 410).
+    Absent,
+    /// The host gave no usable response.
+    Unreachable,
+    /// The URL or a redirect leads to a forbidden address.
+    Forbidden,
+    /// The body is not JSON and is not announced as JSON.
+    WrongContentType,
+    /// The body is larger than a card may be.
+    Oversize,
+}
+
+/// One card, with all its URLs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DiscoveredCard {
+    /// SHA-256 of the bytes as received.
+    pub sha256: Digest,
+    /// Their number.
+    pub bytes: usize,
+    /// The URLs that served them.
+    pub urls: Vec<String>,
+    /// System, version, validity and findings.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// A document that says where cards are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Descriptor {
+    /// SHA-256 of the bytes as received.
+    pub sha256: Digest,
+    /// The URLs that served them.
+    pub urls: Vec<String>,
+    /// The card system of the document.
+    #[serde(rename = "flavour")]
+    pub system: CardSystem,
+}
+
+/// A name whose trusted verdict proved the bytes of a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EnsBound {
+    /// The name.
+    pub name: String,
+    /// The state of the verdict.
+    pub state: State,
+    /// Its conclusion.
+    pub conclusion: String,
+    /// The card.
+    pub sha256: Digest,
+}
+
+/// Asks a host for its cards and judges them. It never fails: failures are part of the result.
+///
+/// All URLs are asked in parallel, each within the time limit of one question.
+pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Profile>) -> Discovery {
+    let deadline = Instant::now() + resolver.time_limit();
+    let candidates = question.target.candidates(question.system);
+    let is_plain = question.target.is_plain();
+    let answers = join_all(candidates.iter().map(|candidate| async move {
+        match is_plain {
+            true => resolver.plain_document(candidate.url.as_str()).await,
+            false => resolver.document(candidate.url.as_str()).await,
+        }
+    }))
+    .await;
+    let mut judging = Judging { pool: resolver.pool(), system: question.system, profile, judged: Vec::new() };
+    let mut answered = Vec::new();
+    for (candidate, answer) in candidates.into_iter().zip(answers) {
+        answered.push(Answered { document: judging.document(&answer).await, candidate, answer });
+    }
+    let mut discovery = discovered(question, &answered, resolver.now());
+    if question.bind {
+        // The documents and their names share one time limit.
+        discovery.ens_bound = timeout_at(deadline, bound(resolver, &answered)).await.ok().flatten();
+        if discovery.ens_bound.is_none() {
+            discovery.reasons.push(Reason::new(Code::DiscoveryNotBound));
+        }
+    }
+    discovery.reasons.sort_by_key(|reason| (reason.effect, reason.code.slug()));
+    discovery
+}
+
+/// A candidate URL, its response, and the document in it. A body that is neither JSON nor announced as JSON is a web page.
+struct Answered {
+    candidate: CandidateUrl,
+    answer: Result<Body, FetchError>,
+    document: Option<Arc<Document>>,
+}
+
+/// Judges the documents of a host, each as a job of its own, and the same bytes once.
+struct Judging<'a> {
+    pool: &'a CpuPool,
+    system: Option<CardSystem>,
+    profile: &'a Arc<Profile>,
+    judged: Vec<(Bytes, Arc<Document>)>,
+}
+
+impl Judging<'_> {
+    async fn document(&mut self, answer: &Result<Body, FetchError>) -> Option<Arc<Document>> {
+        let body = answer.as_ref().ok()?;
+        let known = self.judged.iter().find(|(bytes, _)| *bytes == body.bytes);
+        let document = match known {
+            Some((_, document)) => Arc::clone(document),
+            None => self.judge(body.bytes.clone()).await,
+        };
+        (is_json(body.content_type.as_deref()) || document.card.is_some()).then_some(document)
+    }
+
+    async fn judge(&mut self, bytes: Bytes) -> Arc<Document> {
+        let (system, profile, served) = (self.system, Arc::clone(self.profile), bytes.clone());
+        let judge = move || Arc::new(Document::judge(&served, system, &Rules::of(&profile)));
+        let document = self.pool.run(judge).await;
+        self.judged.push((bytes, Arc::clone(&document)));
+        document
+    }
+}
+
+/// The result without ENS.
+fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Discovery {
+    let place = |answered: &Answered| match (&answered.document, &answered.answer) {
+        (Some(document), Ok(body)) => {
+            let is_stale = freshness::is_stale(&body.caching, now);
+            served(&answered.candidate, body, document, Held { meant: question.meant(), is_stale })
+        }
+        _ => not_served(&answered.candidate, &answered.answer, question.meant()),
+    };
+    let documents: BTreeMap<Digest, &Document> = answered
+        .iter()
+        .filter_map(|answered| answered.document.as_deref())
+        .map(|found| (found.sha256, found))
+        .collect();
+    let mut discovery = Discovery {
+        schema: SCHEMA,
+        asked: question.target.to_string(),
+        origin: question.target.origin(),
+        outcome: DiscoveryOutcome::Undecided,
+        reasons: Vec::new(),
+        places: answered.iter().map(place).collect(),
+        cards: Vec::new(),
+        descriptors: Vec::new(),
+        ens_bound: None,
+        tool: Tool::default(),
+    };
+    for (sha256, document) in documents {
+        let at = |place: &&UrlResult| place.sha256 == Some(sha256);
+        let urls = discovery.places.iter().filter(at).map(|place| place.url.clone()).collect();
+        match &document.kind {
+            DocumentKind::Descriptor(system) => {
+                discovery.descriptors.push(Descriptor { sha256, urls, system: *system })
+            }
+            DocumentKind::Card(report) => {
+                discovery.cards.push(DiscoveredCard { sha256, bytes: document.bytes, urls, report: report.clone() });
+            }
+        }
+    }
+    discovery.cards.sort_by(|a, b| a.urls.cmp(&b.urls));
+    discovery.descriptors.sort_by(|a, b| a.urls.cmp(&b.urls));
+    discovery.outcome = match discovery.cards.as_slice() {
+        [] => DiscoveryOutcome::Undecided,
+        cards if cards.iter().all(|card| card.report.valid) => DiscoveryOutcome::Valid,
+        _ => DiscoveryOutcome::Invalid,
+    };
+    match discovery.cards.len() {
+        0 => {
+            let code = question.meant().map_or(Code::DiscoveryNoCard, |system| system.discovery_rules().unreachable);
+            discovery.reasons.push(no_card(code, &question.target, &discovery.places));
+        }
+        1 => {}
+        n => discovery.reasons.push(Reason::new(Code::DiscoveryCardsDiffer).observed(format!("{n} cards"))),
+    }
+    discovery
+}
+
+/// A host without a root card may have several agent systems (OR-4).
+fn no_card(code: Code, target: &Target, places: &[UrlResult]) -> Reason {
+    let reason = Reason::new(code);
+    let leaves_out =
+        |place: &UrlResult| place.outcome == UrlOutcome::Absent && target.leaves_out_systems_of(&place.systems);
+    if !places.iter().any(leaves_out) {
+        return reason;
+    }
+    let message = format!("{} {NAME_A_SYSTEM}", reason.message);
+    reason.message(message)
+}
+
+/// What a document is held to, beyond itself.
+#[derive(Clone, Copy)]
+struct Held {
+    /// The system that the question is about.
+    meant: Option<CardSystem>,
+    is_stale: bool,
+}
+
+/// The result of a URL with a document.
+fn served(candidate: &CandidateUrl, body: &Body, document: &Document, held: Held) -> UrlResult {
+    let system = document.system();
+    let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
+    let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);
+    let stale = system.or(held.meant).and_then(|system| system.discovery_rules().stale).filter(|_| held.is_stale);
+    let other = match (&candidate.agent_system, &document.kind, &document.card) {
+        (Some(name), DocumentKind::Card(_), Some(card)) if !name.is_of(card) => Some(Code::OrUrlNameMismatch),
+        _ => None,
+    };
+    UrlResult {
+        detail: other.map(|_| "the card belongs to another agent system than the one asked for".to_owned()),
+        redirected_to: (body.hops > 0).then(|| without_query(&body.final_url)),
+        content_type: body.content_type.clone(),
+        sha256: Some(document.sha256),
+        codes: content_type.into_iter().chain(stale).chain(other).collect(),
+        ..asked(candidate, UrlOutcome::Found)
+    }
+}
+
+/// The result of a URL without one.
+fn not_served(candidate: &CandidateUrl, answer: &Result<Body, FetchError>, meant: Option<CardSystem>) -> UrlResult {
+    let meant = meant.filter(|system| candidate.systems.contains(system)).map(CardSystem::discovery_rules);
+    let (outcome, code, detail) = match answer {
+        Ok(_) => (UrlOutcome::WrongContentType, Code::DiscoveryContentType, None),
+        Err(FetchError::Unavailable(Cause::Status(404 | 410))) => {
+            let special = meant.and_then(|rules| rules.absent).filter(|_| !candidate.is_of_system);
+            (UrlOutcome::Absent, special.unwrap_or(Code::DiscoveryAbsent), answer.as_ref().err())
+        }
+        Err(FetchError::Unavailable(Cause::Status(401 | 403 | 407))) => {
+            let special = meant.and_then(|rules| rules.credentialed);
+            (UrlOutcome::Unreachable, special.unwrap_or(Code::SourceUnavailable), answer.as_ref().err())
+        }
+        Err(error @ FetchError::Unavailable(_)) => (UrlOutcome::Unreachable, Code::SourceUnavailable, Some(error)),
+        Err(error @ FetchError::Forbidden(_)) => (UrlOutcome::Forbidden, Code::SourceForbidden, Some(error)),
+        Err(error @ FetchError::Oversize { .. }) => (UrlOutcome::Oversize, Code::SourceOversize, Some(error)),
+    };
+    UrlResult {
+        codes: vec![code],
+        detail: detail.map(|error| excerpt(&error.to_string())),
+        content_type: answer.as_ref().ok().and_then(|body| body.content_type.clone()),
+        ..asked(candidate, outcome)
+    }
+}
+
+fn asked(candidate: &CandidateUrl, outcome: UrlOutcome) -> UrlResult {
+    UrlResult {
+        url: candidate.shown(),
+        systems: candidate.systems.clone(),
+        outcome,
+        codes: Vec::new(),
+        detail: None,
+        redirected_to: None,
+        content_type: None,
+        sha256: None,
+    }
+}
+
+fn without_query(url: &url::Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    excerpt(url.as_str())
+}
+
+fn media_type(content_type: Option<&str>) -> &str {
+    content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim()
+}
+
+/// Whether a media type is JSON by its name.
+fn is_json(content_type: Option<&str>) -> bool {
+    let media = media_type(content_type).to_ascii_lowercase();
+    media == "application/json" || media == "text/json" || media.ends_with("+json")
+}
+
+/// The first name, in their order, whose trusted verdict proved the bytes of a card here.
+async fn bound(resolver: &Resolver, answered: &[Answered]) -> Option<EnsBound> {
+    let documents = answered.iter().filter_map(|answered| answered.document.as_deref());
+    let cards = documents.filter(|document| document.system() == Some(CardSystem::CommandLayer));
+    let mut names: Vec<(&str, Digest)> =
+        cards.filter_map(|document| Some((document.card.as_ref()?.ens()?, document.sha256))).collect();
+    names.sort_unstable();
+    names.dedup();
+    for (name, sha256) in names.into_iter().take(MAX_NAMES) {
+        let Ok(resolution) = resolver.ask(&resolve::Question::new(name)).await else { continue };
+        let verdict = resolution.verdict();
+        let proven = verdict.identity.as_ref().map(|identity| &identity.card);
+        if verdict.state == State::Trusted
+            && (clresolve_core::mutant!("any-copy-is-bound")
+                || proven.is_some_and(|card| is_digest(&card.sha256, sha256)))
+        {
+            return Some(EnsBound {
+                name: excerpt(verdict.name.normalized.as_deref().unwrap_or(name)),
+                state: verdict.state,
+                conclusion: verdict.conclusion.clone(),
+                sha256,
+            });
+        }
+    }
+    None
+}
+
+fn is_digest(text: &str, digest: Digest) -> bool {
+    text.parse::<Digest>().is_ok_and(|parsed| parsed == digest)
+}

@@ -1,0 +1,61 @@
+//! Compares a new resolution with earlier ones, to detect results that are no longer valid.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use clresolve_core::reason::Code;
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::Verdict;
+
+/// Notified when a resolution has detected a change.
+#[derive(Clone)]
+pub struct OnChange(Arc<dyn Fn() + Send + Sync>);
+
+impl OnChange {
+    /// Creates a subscriber that calls `hear`.
+    pub fn new(hear: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    pub(super) fn hear(&self) {
+        self.0();
+    }
+}
+
+impl fmt::Debug for OnChange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("OnChange")
+    }
+}
+
+/// Whether a later resolution contradicts an earlier verdict: another state, other records, or pending changes to the
+/// records. Data that a failed resolution could not read does not count as a change.
+pub(super) fn shows_change(before: &Verdict, after: &Verdict) -> bool {
+    let decided = |verdict: &Verdict| Some(verdict.state).filter(|state| *state != State::Indeterminate);
+    shows_other_records(before, after) || differ(decided(before), decided(after))
+}
+
+/// Whether a later resolution, under any rules, read other records or found pending changes to them.
+pub(super) fn shows_other_records(before: &Verdict, after: &Verdict) -> bool {
+    let is_pending = |verdict: &Verdict| verdict.reasons.iter().any(|reason| reason.code == Code::RecordPending);
+    let source = |verdict: &Verdict| {
+        verdict.anchor.clone().map(|anchor| (anchor.resolver, anchor.wildcard, anchor.offchain, anchor.records_digest))
+    };
+    (is_pending(after) && !is_pending(before)) || differ(source(before), source(after))
+}
+
+/// Whether a later resolution has the same result as an earlier one, at any block: the state, every code, the identity
+/// and the records. Warnings count, since a gate may deny on them.
+pub(super) fn says_the_same(before: &Verdict, after: &Verdict) -> bool {
+    let codes = |verdict: &Verdict| verdict.reasons.iter().map(|reason| reason.code).collect::<BTreeSet<_>>();
+    before.state == after.state
+        && codes(before) == codes(after)
+        && before.identity == after.identity
+        && !shows_other_records(before, after)
+}
+
+/// Whether both are present and differ.
+fn differ<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
+}

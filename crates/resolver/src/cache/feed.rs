@@ -1,0 +1,310 @@
+//! What happens to the answers about names, in its order, for those who follow some of them.
+//!
+//! One log of bounded length stands for all followers: each reads on from its place at its own pace. Who falls behind the
+//! log is cut off, so that nobody takes a gap for silence.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_verdict::verdict::{Depth, Verdict};
+
+/// Most events that are kept, some 2 MiB with the longest names. A follower that was away for longer starts anew.
+const KEPT: usize = 4096;
+
+/// The events of one cache.
+pub struct Feed {
+    /// Tells its places from those of a feed that counted anew, as that of an earlier process does.
+    id: u64,
+    log: Mutex<Log>,
+    grown: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Log {
+    /// How many events there were.
+    count: u64,
+    /// Somebody followed: until then nobody has a place from which to read on, and nothing is kept.
+    is_followed: bool,
+    /// The latest events since then, the newest last.
+    kept: VecDeque<Arc<Event>>,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Event {
+    /// A run found something else than what was held, or something where nothing was held.
+    Verdict(Decided),
+    /// What was answered before is no longer used: the name may have changed.
+    Eviction {
+        /// The name in normal form.
+        name: EnsName,
+        /// When it was evicted.
+        at: Timestamp,
+    },
+}
+
+/// What a run found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Decided {
+    /// The name in normal form.
+    name: EnsName,
+    /// The profile's identifier.
+    profile: String,
+    depth: Depth,
+    /// The state that was held before.
+    before: Option<State>,
+    state: State,
+    /// The verdict's id.
+    verdict: String,
+    checked_at: Timestamp,
+}
+
+/// A place in a feed, after an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    feed: u64,
+    count: u64,
+}
+
+/// Reads the events of some names.
+pub struct Follower {
+    feed: Arc<Feed>,
+    names: BTreeSet<EnsName>,
+    /// How many events it has read, or passed over.
+    read: u64,
+    grown: watch::Receiver<()>,
+}
+
+/// What comes next is no longer kept.
+struct FellBehind;
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self { id: RandomState::new().hash_one(()), log: Mutex::default(), grown: watch::Sender::default() }
+    }
+}
+
+impl Feed {
+    /// Tells all followers.
+    pub(super) fn tell(&self, event: Event) {
+        let mut log = self.log();
+        log.count += 1;
+        if !log.is_followed {
+            return;
+        }
+        log.kept.push_back(Arc::new(event));
+        if log.kept.len() > KEPT && !clresolve_core::mutant!("events-without-end") {
+            log.kept.pop_front();
+        }
+        drop(log);
+        self.grown.send_replace(());
+    }
+
+    /// Follows names from now on.
+    pub fn follow(self: &Arc<Self>, names: BTreeSet<EnsName>) -> Follower {
+        let read = {
+            let mut log = self.log();
+            log.is_followed = true;
+            log.count
+        };
+        self.read_on(names, read)
+    }
+
+    /// Follows names from a place on. `None` where that is none of this feed, or what came after it is no longer kept.
+    pub fn resume(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<Follower> {
+        let place = EventId::parse(place).filter(|place| place.feed == self.id)?;
+        let is_kept = {
+            let mut log = self.log();
+            log.is_followed = true;
+            place.count >= log.forgotten() && place.count <= log.count
+        };
+        is_kept.then(|| self.read_on(names, place.count))
+    }
+
+    fn read_on(self: &Arc<Self>, names: BTreeSet<EnsName>, read: u64) -> Follower {
+        Follower { feed: Arc::clone(self), names, read, grown: self.grown.subscribe() }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Log {
+    /// How many events are no longer kept.
+    fn forgotten(&self) -> u64 {
+        self.count - u64::try_from(self.kept.len()).unwrap_or(self.count)
+    }
+}
+
+impl Follower {
+    /// Where it stands.
+    pub fn place(&self) -> EventId {
+        EventId { feed: self.feed.id, count: self.read }
+    }
+
+    /// The next event of its names, after which it stands at another place. `None` where it has fallen behind. May be dropped
+    /// before it ends, and nothing is lost.
+    pub async fn next(&mut self) -> Option<Arc<Event>> {
+        loop {
+            self.grown.mark_unchanged();
+            if let Some(event) = self.look().ok()? {
+                return Some(event);
+            }
+            self.grown.changed().await.ok()?;
+        }
+    }
+
+    /// The next event that is there, if there is one.
+    fn look(&mut self) -> Result<Option<Arc<Event>>, FellBehind> {
+        let log = self.feed.log();
+        let passed = self.read.checked_sub(log.forgotten()).ok_or(FellBehind)?;
+        for event in log.kept.iter().skip(usize::try_from(passed).map_err(|_| FellBehind)?) {
+            self.read += 1;
+            if self.names.contains(event.name()) {
+                return Ok(Some(Arc::clone(event)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Event {
+    /// What a verdict changes about what was held before, if that is something.
+    pub(super) fn decided(name: &EnsName, before: Option<&Verdict>, found: &Verdict) -> Self {
+        Self::Verdict(Decided {
+            name: name.clone(),
+            profile: found.profile.id.clone(),
+            depth: found.profile.depth,
+            before: before.map(|before| before.state),
+            state: found.state,
+            verdict: found.id.clone(),
+            checked_at: found.freshness.checked_at,
+        })
+    }
+
+    /// What kind of event it is.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Verdict(_) => "verdict",
+            Self::Eviction { .. } => "eviction",
+        }
+    }
+
+    const fn name(&self) -> &EnsName {
+        match self {
+            Self::Verdict(Decided { name, .. }) | Self::Eviction { name, .. } => name,
+        }
+    }
+}
+
+impl EventId {
+    fn parse(text: &str) -> Option<Self> {
+        let (feed, count) = text.split_once('-')?;
+        Some(Self { feed: u64::from_str_radix(feed, 16).ok()?, count: count.parse().ok()? })
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}", self.feed, self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn names(names: &[&str]) -> BTreeSet<EnsName> {
+        names.iter().map(|name| EnsName::parse(name).expect("a name")).collect()
+    }
+
+    fn eviction(name: &str) -> Event {
+        Event::Eviction { name: EnsName::parse(name).expect("a name"), at: Timestamp::UNIX_EPOCH }
+    }
+
+    /// What is there for a follower: events, then whether it has come to an end.
+    fn read(follower: &mut Follower) -> (Vec<Event>, bool) {
+        let mut seen = Vec::new();
+        loop {
+            match follower.next().now_or_never() {
+                Some(Some(event)) => seen.push(Event::clone(&event)),
+                Some(None) => return (seen, true),
+                None => return (seen, false),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_follower_sees_what_happens_to_its_names_from_its_place_on() {
+        let feed = Arc::new(Feed::default());
+        feed.tell(eviction("a.eth"));
+        let mut follower = feed.follow(names(&["a.eth", "b.eth"]));
+        assert_eq!(read(&mut follower), (vec![], false), "what was before is no news");
+        let start = follower.place();
+        for name in ["c.eth", "b.eth", "a.eth"] {
+            feed.tell(eviction(name));
+        }
+        assert_eq!(read(&mut follower), (vec![eviction("b.eth"), eviction("a.eth")], false));
+        let mut again = feed.resume(names(&["c.eth"]), &start.to_string()).expect("a place of this feed");
+        assert_eq!(read(&mut again), (vec![eviction("c.eth")], false));
+    }
+
+    #[test]
+    fn nothing_is_kept_until_somebody_follows() {
+        let feed = Arc::new(Feed::default());
+        feed.tell(eviction("a.eth"));
+        assert_eq!(feed.log().kept.len(), 0);
+        let _follower = feed.follow(names(&["a.eth"]));
+        feed.tell(eviction("a.eth"));
+        assert_eq!(feed.log().kept.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken() {
+        let feed = Arc::new(Feed::default());
+        let mut follower = feed.follow(names(&["a.eth"]));
+        let waiting = tokio::spawn(async move { follower.next().await });
+        tokio::task::yield_now().await;
+        feed.tell(eviction("a.eth"));
+        assert_eq!(waiting.await.expect("no panic").as_deref(), Some(&eviction("a.eth")));
+    }
+
+    #[test]
+    fn who_falls_behind_is_cut_off() {
+        let feed = Arc::new(Feed::default());
+        let mut slow = feed.follow(names(&["a.eth"]));
+        let start = slow.place().to_string();
+        for _ in 0..KEPT {
+            feed.tell(eviction("a.eth"));
+        }
+        assert!(feed.resume(names(&["a.eth"]), &start).is_some(), "all is kept");
+        feed.tell(eviction("b.eth"));
+        assert_eq!(read(&mut slow), (vec![], true));
+        assert!(feed.resume(names(&["a.eth"]), &start).is_none());
+        assert_eq!(feed.log().kept.len(), KEPT);
+    }
+
+    #[test]
+    fn a_place_of_another_feed_is_none_of_this() {
+        let (feed, other) = (Arc::new(Feed::default()), Arc::new(Feed::default()));
+        let ours = feed.follow(BTreeSet::new()).place();
+        let ahead = EventId { count: ours.count + 1, ..ours };
+        let theirs = other.follow(BTreeSet::new()).place();
+        for place in [theirs.to_string(), ahead.to_string(), String::new(), "-".to_owned(), format!("{ours}x")] {
+            assert!(feed.resume(BTreeSet::new(), &place).is_none(), "{place}");
+        }
+        assert!(feed.resume(BTreeSet::new(), &ours.to_string()).is_some());
+    }
+}

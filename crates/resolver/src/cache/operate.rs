@@ -1,0 +1,132 @@
+//! Inspects the caches and removes entries, for the operator.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+
+use clresolve_core::name::EnsName;
+use clresolve_core::state::State;
+use clresolve_ipfs::ContentId;
+use clresolve_verdict::verdict::{Depth, Verdict};
+use jiff::Timestamp;
+use moka::future::Cache;
+use serde::Serialize;
+
+use super::{CacheKey, ContentCache, Entry, Serving, VerdictCache};
+
+/// The size of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PoolSize {
+    entries: u64,
+    /// As weighed by the pool. Small verdicts count with their share of it.
+    bytes: u64,
+}
+
+/// The sizes of the verdict pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PoolSizes {
+    trusted: PoolSize,
+    untrusted: PoolSize,
+    failures: PoolSize,
+}
+
+/// A cached verdict on a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    state: State,
+    /// The verdict's ID.
+    verdict: String,
+    block: String,
+    depth: Depth,
+    /// The profile's identifier.
+    profile: String,
+    checked_at: Timestamp,
+    fresh_until: Timestamp,
+    /// Whether the cache still serves the entry. It does not once the entry has expired or its name was evicted.
+    answers: bool,
+}
+
+impl PoolSize {
+    async fn of<V: Clone + Send + Sync + 'static>(pool: &Cache<CacheKey, V>) -> Self {
+        pool.run_pending_tasks().await;
+        Self { entries: pool.entry_count(), bytes: pool.weighted_size() }
+    }
+}
+
+impl VerdictCache {
+    /// The sizes of the pools.
+    pub(crate) async fn sizes(&self) -> PoolSizes {
+        PoolSizes {
+            trusted: PoolSize::of(&self.trusted).await,
+            untrusted: PoolSize::of(&self.untrusted).await,
+            failures: PoolSize::of(&self.failures).await,
+        }
+    }
+
+    /// The names with at least one cached verdict for which `fits` is true.
+    pub(crate) fn names(&self, fits: impl Fn(&Verdict) -> bool) -> BTreeSet<EnsName> {
+        let fitting = self.entries().filter(|(_, entry)| fits(entry.resolution.verdict()));
+        fitting.map(|(key, _)| key.name.clone()).collect()
+    }
+
+    /// The names with a resolution in progress.
+    pub(crate) fn under_way(&self) -> BTreeSet<EnsName> {
+        let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.keys().map(|key| key.name.clone()).collect()
+    }
+
+    /// Every cached verdict on `name`.
+    pub(crate) fn held_about(&self, name: &EnsName, now: Timestamp) -> Vec<Held> {
+        let of_name = self.entries().filter(|(key, _)| key.name == *name);
+        of_name.map(|(key, entry)| self.described(&key, &entry, now)).collect()
+    }
+
+    /// Removes the verdicts on these names, with the content that earlier resolutions proved.
+    pub(crate) async fn remove(&self, names: &BTreeSet<EnsName>) {
+        let keys: Vec<Arc<CacheKey>> =
+            self.entries().map(|(key, _)| key).filter(|key| names.contains(&key.name)).collect();
+        for key in keys {
+            for pool in [&self.trusted, &self.untrusted, &self.failures] {
+                pool.invalidate(&*key).await;
+            }
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (Arc<CacheKey>, Arc<Entry>)> {
+        self.trusted.iter().chain(self.untrusted.iter()).chain(self.failures.iter())
+    }
+
+    fn described(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> Held {
+        let verdict = entry.resolution.verdict();
+        Held {
+            state: verdict.state,
+            verdict: verdict.id.clone(),
+            block: key.block.to_string(),
+            depth: key.depth,
+            profile: verdict.profile.id.clone(),
+            checked_at: verdict.freshness.checked_at,
+            fresh_until: verdict.freshness.fresh_until,
+            answers: self.servable(key, entry, now, Serving::Answer),
+        }
+    }
+}
+
+impl ContentCache {
+    /// The size of the cache.
+    pub(crate) async fn size(&self) -> PoolSize {
+        self.0.run_pending_tasks().await;
+        PoolSize { entries: self.0.entry_count(), bytes: self.0.weighted_size() }
+    }
+
+    /// Removes all entries.
+    pub(crate) fn clear(&self) {
+        self.0.invalidate_all();
+    }
+
+    /// Removes the content that was proven for `cid`.
+    pub(crate) async fn remove(&self, cid: &ContentId) {
+        let keys: Vec<_> = self.0.iter().map(|(key, _)| key).filter(|key| key.0 == *cid).collect();
+        for key in keys {
+            self.0.invalidate(&*key).await;
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The configuration file: TOML whose keys are the names of the flags without the leading dashes.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use clresolve_core::text::{Foreign, nearest, without_secrets};
+
+use super::layer::Layer;
+use super::paths::EachPath as _;
+use super::{Config, ConfigError};
+
+/// Maximum size of a configuration file, in bytes: far larger than any real one, yet small in memory.
+pub const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// First line of each file that [`Config::save`] writes. `save` only overwrites files that begin with it.
+const WRITTEN_BY: &str = "# Written by clresolve; it may be overwritten.";
+
+impl Layer {
+    /// Reads a configuration file. Relative paths in it are resolved against its folder.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or if a key is unknown or has an invalid value.
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        Self::from_text(&read(path)?, path)
+    }
+
+    /// Reads an already open configuration file, located at `path`, as [`Layer::from_file`] does.
+    ///
+    /// # Errors
+    /// As [`Layer::from_file`].
+    pub fn from_open_file(file: File, path: &Path) -> Result<Self, ConfigError> {
+        Self::from_text(&read_open(file, path)?, path)
+    }
+
+    /// Whether it sets keys of `[payees]` or `[limits]`.
+    #[cfg(unix)]
+    pub fn says_who_is_paid(&self) -> bool {
+        self.payees.is_some() || self.limits.is_some()
+    }
+
+    fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let mut layer = Self::from_toml(text, &path.display().to_string())?;
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        layer.each_path(&mut |path| *path = folder.join(&*path));
+        Ok(layer)
+    }
+
+    /// Parses the text of a configuration file. Error messages refer to it as `path`.
+    ///
+    /// # Errors
+    /// With the line, the key, and what was expected.
+    pub fn from_toml(text: &str, path: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|e| invalid(text, path, &e))
+    }
+}
+
+impl Config {
+    /// Writes the configuration to `path`, and in-memory trust roots to a file next to it, so that clients can use it
+    /// with `--config`. The file may contain API keys in URLs: on Unix only its owner may read it.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or if it exists and was not written by this function.
+    pub fn save(&self, path: &Path) -> Result<(), ConfigError> {
+        let mut layer = Layer::of(self);
+        layer.each_path(&mut |path| *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone()));
+        if !self.network.ca_pems.is_empty() {
+            let ca = path.with_extension("ca.pem");
+            let name = ca.file_name().unwrap_or_default();
+            layer.ca.insert(0, PathBuf::from(name));
+            write(&ca, &format!("{WRITTEN_BY}\n{}", self.network.ca_pems.join("\n")))?;
+        }
+        write(path, &layer.to_toml(path)?)
+    }
+}
+
+impl Layer {
+    fn to_toml(&self, path: &Path) -> Result<String, ConfigError> {
+        let text = toml::to_string(self).map_err(|e| unwritable(path, &e))?;
+        Ok(format!("{WRITTEN_BY}\n\n{text}"))
+    }
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    let file = File::open(path).map_err(|e| unreadable(path, e.to_string()))?;
+    read_open(file, path)
+}
+
+fn read_open(file: File, path: &Path) -> Result<String, ConfigError> {
+    let unreadable = |detail| unreadable(path, detail);
+    let mut text = String::new();
+    file.take(MAX_FILE_BYTES as u64 + 1).read_to_string(&mut text).map_err(|e| unreadable(e.to_string()))?;
+    if text.len() > MAX_FILE_BYTES {
+        return Err(unreadable(format!("a configuration file has at most {MAX_FILE_BYTES} bytes")));
+    }
+    Ok(text)
+}
+
+fn unreadable(path: &Path, detail: String) -> ConfigError {
+    ConfigError::Unreadable { path: path.display().to_string(), detail }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ConfigError> {
+    if path.exists() && !read(path).is_ok_and(|old| old.starts_with(WRITTEN_BY)) {
+        return Err(unwritable(path, &"the file exists and was not written by clresolve; name another one"));
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(|e| unwritable(path, &e))?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, detail: &dyn fmt::Display) -> ConfigError {
+    ConfigError::Unwritable { path: path.display().to_string(), detail: detail.to_string() }
+}
+
+/// An error with its line and key, without any value that may be secret.
+fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
+    let at = error.span().unwrap_or(Range { start: 0, end: 0 }).start.min(text.len());
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    ConfigError::Invalid {
+        path: path.to_owned(),
+        line,
+        key: key_at(text, line),
+        detail: Foreign::new(&without_secrets(&with_nearest_key(&without_values(error.message()))))
+            .at_most(MAX_DETAIL_CHARS)
+            .to_string(),
+    }
+}
+
+/// Maximum length of an error's detail, in characters: enough for the list of all keys.
+const MAX_DETAIL_CHARS: usize = 1000;
+
+/// Adds the most similar known key to the message about an unknown key.
+fn with_nearest_key(message: &str) -> String {
+    let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
+    let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
+    let Some(typed) = typed else { return message.to_owned() };
+    match nearest(typed, known.split('`').skip(1).step_by(2)) {
+        Some(key) => format!("unknown field `{typed}`, did you mean `{key}`? expected {known}"),
+        None => message.to_owned(),
+    }
+}
+
+/// Removes a value of the wrong type from the message: it may be a URL with an API key.
+fn without_values(message: &str) -> String {
+    match message.split_once("invalid type: string \"").map(|(before, rest)| (before, rest.rsplit_once("\", expected")))
+    {
+        Some((before, Some((_, expected)))) => format!("{before}invalid type: string, expected{expected}"),
+        _ => message.to_owned(),
+    }
+}
+
+/// The key or table on `line`. For a value of several lines, the nearest one above.
+fn key_at(text: &str, line: usize) -> String {
+    let lines: Vec<&str> = text.lines().take(line).collect();
+    let key_of = |line: &&str| {
+        let line = line.trim();
+        if line.starts_with('#') {
+            return None;
+        }
+        if line.starts_with('[') && line.ends_with(']') && !line.contains(['"', ',']) {
+            return Some(line.trim_matches(['[', ']']).to_owned());
+        }
+        let key = line.split_once('=')?.0.trim();
+        let plain = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        (plain && !key.is_empty()).then(|| key.to_owned())
+    };
+    lines.iter().rev().find_map(key_of).unwrap_or_else(|| "?".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::{Hedging, ManifestSource};
+    use clresolve_core::reading::BlockSelector;
+    use clresolve_verdict::verdict::Depth;
+
+    const FULL: &str = r#"
+world = "lab"
+chain-id = 31337
+universal-resolver = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
+block = 17
+proof = "single-rpc"
+ccip-read = false
+profile = "agent-cards/1.0.0+released"
+depth = "schemas"
+require-all-sources = true
+links = true
+allowed-publishers = ["CommandLayer.eth"]
+timeout = "2s"
+hedge-after = "800ms"
+connect-to = ["agent.example:443:127.0.0.1:8443"]
+allow-host = ["agent.example:8443"]
+ca = ["ca.pem"]
+gateway = ["https://gateway.example", "http://127.0.0.1:8080"]
+
+[cache]
+trusted = 5
+
+[[rpc]]
+url = "http://127.0.0.1:8545"
+label = "anvil"
+own = true
+
+[[manifest]]
+file = "commons.json"
+"#;
+
+    fn refused(text: &str) -> (usize, String, String) {
+        match Layer::from_toml(text, "f.toml").unwrap_err() {
+            ConfigError::Invalid { line, key, detail, .. } => (line, key, detail),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let config = Config::default().with([Layer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
+        assert_eq!((config.chain.world.as_str(), config.chain.id), ("lab", 31_337));
+        assert_eq!(config.chain.block, BlockSelector::Number(17));
+        assert!(!config.chain.ccip_read);
+        assert_eq!(config.chain.endpoints.len(), 1);
+        assert!(config.chain.endpoints[0].own);
+        assert_eq!(config.chain.endpoints[0].label, "anvil");
+        assert_eq!(config.gateways.iter().map(|g| g.own).collect::<Vec<_>>(), [false, false]);
+        assert_eq!(config.rules.allowed_publishers, ["commandlayer.eth"]);
+        assert_eq!(config.rules.depth, Depth::Schemas);
+        assert!(config.rules.require_all_sources && config.rules.links);
+        assert_eq!(config.timeout, Duration::from_secs(2));
+        assert_eq!(config.network.hedging, Hedging::After(Duration::from_millis(800)));
+        assert_eq!(config.cache.trusted, 5);
+        assert_eq!(config.cache.untrusted, 10_000);
+        assert_eq!(config.network.ca_files, [PathBuf::from("ca.pem")]);
+        assert_eq!(config.rules.manifests, [ManifestSource::File("commons.json".into())]);
+    }
+
+    #[test]
+    fn newest_block_of_a_chain_may_be_five_slots_old_where_these_are_known() {
+        let of = |text: &str| {
+            let rpc = "rpc = [\"https://rpc.example\"]\n";
+            Config::default().with([Layer::from_toml(&format!("{rpc}{text}"), "f.toml").unwrap()]).unwrap().chain
+        };
+        let seconds = |text: &str| of(text).head_age().map(|age| age.as_secs());
+        assert_eq!(seconds(""), Some(60));
+        assert_eq!(seconds("chain-id = 11155111"), Some(60));
+        assert_eq!(seconds("chain-id = 8453"), Some(10));
+        assert_eq!(seconds("chain-id = 31337"), None);
+        assert_eq!(seconds("chain-id = 31337\nmax-head-age = \"10m\""), Some(600));
+        assert_eq!(seconds("max-head-age = \"90s\""), Some(90));
+        // Another chain has a different slot time.
+        let mainnet = Config { chain: of("max-head-age = \"90s\""), ..Config::default() };
+        let other = Layer { chain_id: Some(31_337), ..Layer::default() };
+        assert_eq!(mainnet.with([other]).unwrap().chain.head_age(), None);
+        assert!(Layer::from_toml("max-head-age = \"0s\"", "f.toml").is_err());
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let config = Config::default().with([Layer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
+        let text = Layer::of(&config).to_toml(Path::new("f.toml")).unwrap();
+        let again = Config::default().with([Layer::from_toml(&text, "f.toml").unwrap()]).unwrap();
+        assert_eq!(again, config, "{text}");
+    }
+
+    #[test]
+    fn a_saved_file_carries_its_trust_roots_and_spares_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("clresolve.toml");
+        let mut config = Config::default();
+        config.network.ca_pems = vec!["-----BEGIN CERTIFICATE-----\n".to_owned()];
+        config.save(&path).unwrap();
+        config.save(&path).unwrap();
+        let layer = Layer::from_file(&path).unwrap();
+        assert_eq!(layer.ca, [dir.path().join("clresolve.ca.pem")]);
+        assert!(std::fs::read_to_string(&layer.ca[0]).unwrap().contains("BEGIN CERTIFICATE"));
+        let own = dir.path().join("own.toml");
+        std::fs::write(&own, "timeout = \"1s\"\n").unwrap();
+        assert!(matches!(config.save(&own), Err(ConfigError::Unwritable { .. })));
+        assert_eq!(std::fs::read_to_string(&own).unwrap(), "timeout = \"1s\"\n");
+    }
+
+    /// Each key that names a file is resolved against the folder of the configuration, and names the same file after a
+    /// save.
+    #[test]
+    fn every_path_names_the_same_file_after_a_save_elsewhere() {
+        let text = r#"
+            profile-files = ["rules/profile.json"]
+            ca = ["rules/ca.pem"]
+            [[manifest]]
+            file = "rules/manifest.json"
+            [memory]
+            path = "rules/memory.redb"
+            [redis]
+            url = "unix:///run/redis.sock"
+            mac-key = "rules/mac.key"
+            [sign]
+            key = "rules/key.pem"
+            issuer = "https://a.example"
+            publish = ["rules/old.json"]
+            [orloj]
+            resources = ["rules/agent.yaml"]
+        "#;
+        let absolute = |text: &str, folder: &Path| text.replace("rules/", &format!("{}/rules/", folder.display()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clresolve.toml");
+        std::fs::write(&path, text).unwrap();
+        let read = Layer::from_file(&path).unwrap();
+        assert_eq!(read, Layer::from_toml(&absolute(text, folder.path()), "f.toml").unwrap());
+
+        let relative = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
+        let elsewhere = folder.path().join("saved.toml");
+        relative.save(&elsewhere).unwrap();
+        let saved = Config::default().with([Layer::from_file(&elsewhere).unwrap()]).unwrap();
+        let here = Layer::from_toml(&absolute(text, &std::env::current_dir().unwrap()), "f.toml").unwrap();
+        assert_eq!(saved, Config::default().with([here]).unwrap());
+    }
+
+    #[test]
+    fn errors_name_line_key_and_what_was_expected() {
+        let (line, key, detail) = refused("world = \"lab\"\ntimeuot = \"1s\"\n");
+        assert_eq!((line, key.as_str()), (2, "timeuot"));
+        assert!(detail.starts_with("unknown field `timeuot`, did you mean `timeout`? expected one of `"), "{detail}");
+        let (_, _, detail) = refused("[gate]\ndedline = \"1s\"\n");
+        assert_eq!(
+            detail,
+            "unknown field `dedline`, did you mean `deadline`? expected one of `listen`, `deadline`, `deny`, `min-proof`, `verbs`"
+        );
+        let (_, _, detail) = refused("[gate]\nxyz = \"1s\"\n");
+        assert_eq!(detail, "unknown field `xyz`, expected one of `listen`, `deadline`, `deny`, `min-proof`, `verbs`");
+        let (line, key, detail) = refused("\ntimeout = \"soon\"\n");
+        assert_eq!((line, key.as_str()), (2, "timeout"));
+        assert_eq!(detail, "expected a duration such as 15s, 500ms or 1m 30s");
+        let (line, key, detail) = refused("block = -1");
+        assert_eq!((line, key.as_str()), (1, "block"));
+        assert!(detail.contains("expected finalized, safe, latest or a block number"), "{detail}");
+        let (line, key, _) = refused("[[rpc]]\nurl = \"http://a.example\"\nowm = true\n");
+        assert_eq!((line, key.as_str()), (3, "owm"));
+        let (line, key, _) = refused("gateway = [\n  \"https://a.example\",\n  \"ftp://b.example\",\n]\n");
+        assert_eq!((line, key.as_str()), (3, "gateway"));
+        assert_eq!(refused("quorum = 1").1, "quorum");
+        assert_eq!(refused("genesis = \"0x12\"").1, "genesis");
+        assert_eq!(refused("[[gateway]]\nurl = \"https://a.example\"\noperator = \"a\"\n").1, "operator");
+        assert!(refused("proof = \"zero-knowledge\"").2.contains("state-proof"));
+        assert_eq!(refused("a b").0, 1);
+        assert_eq!(refused("[[manifest]]\nurl = \"https://a.example\"\n").1, "manifest");
+    }
+
+    #[test]
+    fn errors_show_no_key() {
+        let texts = [
+            "rpc = [\"ftp://a.example/SECRET\"]",
+            "ccip-read = \"https://a.example/SECRET\"",
+            "[[rpc]]\nurl = \"x\\nSECRET\"",
+        ];
+        for text in texts {
+            let message = Layer::from_toml(text, "f.toml").unwrap_err().to_string();
+            assert!(!message.contains("SECRET"), "{message}");
+        }
+    }
+}

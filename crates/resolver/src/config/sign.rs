@@ -1,0 +1,63 @@
+//! `[sign]`: the key and the issuer of signed verdicts.
+
+use std::path::PathBuf;
+
+use super::keys::{OrNone, table};
+use super::value::{FilePath, Issuer};
+
+table! {
+    /// The key and the issuer of signed verdicts. By default nothing is signed.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config SignConfig;
+    /// `[sign]` in one source. An empty value means no value.
+    layer SignLayer;
+
+    /// File with the private key. Without it, nothing is signed.
+    key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    /// `iss` of signed verdicts.
+    issuer: Option<String> = None, [with = "OrNone::<Issuer>"];
+    /// Files with public keys to publish besides that of the signing key: earlier keys and the next one.
+    publish: Vec<PathBuf> = Vec::new();
+}
+
+impl SignLayer {
+    /// The layer that corresponds to the flags.
+    pub fn of_flags(key: Option<PathBuf>, issuer: Option<String>) -> Self {
+        Self { key: key.map(Some), issuer: issuer.map(Some), publish: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::testing::read;
+    use crate::config::{Config, ConfigError, Layer};
+
+    #[test]
+    fn every_key_is_read_and_written() {
+        let text = "[sign]\nkey = \"k.pem\"\nissuer = \"https://a.example\"\npublish = [\"old.json\"]\n";
+        let config = read(text).unwrap();
+        assert_eq!(config.sign.issuer.as_deref(), Some("https://a.example"));
+        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        assert_eq!(Config::default().with([Layer::of(&Config::default())]).unwrap(), Config::default());
+    }
+
+    #[test]
+    fn a_key_needs_an_issuer_and_published_keys_a_key() {
+        let key = |result: Result<Config, ConfigError>| match result {
+            Err(ConfigError::Conflict { key, .. }) => key,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(key(read("[sign]\nkey = \"k.pem\"\n")), "sign.issuer");
+        assert_eq!(key(read("[sign]\npublish = [\"old.json\"]\n")), "sign.publish");
+        assert!(read("[sign]\nissuer = \"a b\"\n").is_err());
+        assert!(read("[sign]\nissuer = \"https://a.example\"\n").is_ok(), "the key may come as a flag");
+    }
+
+    #[test]
+    fn the_sandbox_refuses_to_sign() {
+        let text = "world = \"sandbox\"\nchain-id = 31337\nrpc = [\"http://127.0.0.1:1\"]\n\
+            [sign]\nkey = \"k.pem\"\nissuer = \"https://a.example\"\n";
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.starts_with("sign.key: the sandbox signs nothing"), "{error}");
+    }
+}

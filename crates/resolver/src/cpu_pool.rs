@@ -1,0 +1,612 @@
+//! A small thread pool for CPU-bound work: judging evidence and cards.
+//!
+//! The worst card takes some milliseconds to judge. On a worker of the async runtime, it would delay every connection,
+//! including the gate's. Here it only delays other jobs. Half of the processors, or a few, are enough, because a
+//! resolution mostly waits for the network.
+//!
+//! Jobs start in the order of their [urgency](Urgency) and are never interrupted. One extra thread runs only jobs for
+//! the gate, so that the gate never waits for a client's document.
+
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+#[cfg(any(test, feature = "unstable"))]
+use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(any(test, feature = "unstable"))]
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::cpu_share::{ClientPlace, Urgency, Work};
+
+/// Maximum number of threads, including the gate's, however many processors there are. They judge thousands of
+/// documents per second, and use 80 MiB together if each judges the worst one.
+pub const MAX_THREADS: usize = 5;
+
+/// Maximum number of running and queued jobs per urgency. At 20 ms each, one thread starts the last of them within a
+/// few seconds. Each job holds at most a few documents of 256 KiB.
+const MAX_JOBS: usize = 64;
+
+/// Permits of one client per urgency and shared thread: one for the running job and one for the next.
+const PLACES_OF_CLIENT: usize = 2;
+
+/// A job that is ready to run. It holds its permits until it ends.
+type Job = Box<dyn FnOnce(Option<JobPlace>) + Send>;
+
+/// Receives the result of a job, or its panic.
+type JobResult<T> = oneshot::Receiver<thread::Result<T>>;
+
+/// The threads and their queue. The threads end when the pool is dropped and the last job is done.
+pub struct CpuPool {
+    queue: Arc<JobQueue>,
+    /// One semaphore per urgency, with a permit for each job. They bound the queue, which is otherwise unbounded.
+    places: [Arc<Semaphore>; Urgency::ALL.len()],
+    threads: usize,
+    #[cfg(any(test, feature = "unstable"))]
+    most: usize,
+    /// Number of jobs that have started.
+    #[cfg(any(test, feature = "unstable"))]
+    begun: Arc<AtomicUsize>,
+}
+
+/// There are too many jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolFull;
+
+/// Jobs that have not started.
+#[derive(Default)]
+struct JobQueue {
+    waiting: Mutex<WaitingJobs>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct WaitingJobs {
+    jobs: Vec<WaitingJob>,
+    /// The number of the next job.
+    next: u64,
+    /// No more jobs will be added.
+    has_ended: bool,
+}
+
+struct WaitingJob {
+    order: JobOrder,
+    place: Option<JobPlace>,
+    job: Job,
+}
+
+/// The order in which jobs start: by urgency, then round-robin between clients, then by arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct JobOrder {
+    urgency: Urgency,
+    /// How many jobs of the same client were running or queued before it.
+    rank: usize,
+    number: u64,
+}
+
+impl JobQueue {
+    fn waiting(&self) -> MutexGuard<'_, WaitingJobs> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a job and returns its number.
+    fn add(&self, urgency: Urgency, rank: usize, place: Option<JobPlace>, job: Job) -> u64 {
+        let mut waiting = self.waiting();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.jobs.push(WaitingJob { order: JobOrder { urgency, rank, number }, place, job });
+        self.changed.notify_all();
+        number
+    }
+
+    /// Raises the urgency of a job that has not started.
+    fn raise(&self, number: u64, urgency: Urgency) {
+        if let Some(waiting) = self.waiting().jobs.iter_mut().find(|waiting| waiting.order.number == number) {
+            waiting.order.urgency = urgency;
+            self.changed.notify_all();
+        }
+    }
+
+    fn end(&self) {
+        self.waiting().has_ended = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for a job that is at least as urgent as `least`. `None` if no more jobs will be added.
+    fn next(&self, least: Urgency) -> Option<WaitingJob> {
+        let mut waiting = self.waiting();
+        loop {
+            let fit = waiting.jobs.iter().enumerate().filter(|(_, waiting)| waiting.order.urgency <= least);
+            if let Some((place, _)) = fit.min_by_key(|(_, waiting)| waiting.order) {
+                return Some(waiting.jobs.swap_remove(place));
+            }
+            if waiting.has_ended {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The permits of a job: one of its client's, and one of the pool's.
+struct JobPlace {
+    client: Option<ClientPlace>,
+    urgency: Urgency,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl CpuPool {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// If the system cannot start a thread.
+    pub(crate) fn start() -> io::Result<Self> {
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        Self::of((processors / 2).clamp(1, MAX_THREADS - 1), MAX_JOBS)
+    }
+
+    /// A pool with `threads` threads for all jobs, and one for the gate's.
+    fn of(threads: usize, places: usize) -> io::Result<Self> {
+        let queue = Arc::<JobQueue>::default();
+        let for_all = std::iter::repeat_n(Urgency::Document, threads);
+        for least in for_all.chain([Urgency::Gate]) {
+            let queue = Arc::clone(&queue);
+            let work = move || {
+                while let Some(WaitingJob { job, place, .. }) = queue.next(least) {
+                    job(place);
+                }
+            };
+            thread::Builder::new().name("judge".to_owned()).spawn(work)?;
+        }
+        let places = if clresolve_core::mutant!("endless-jobs") { Semaphore::MAX_PERMITS } else { places };
+        Ok(Self {
+            queue,
+            places: Urgency::ALL.map(|_| Arc::new(Semaphore::new(places))),
+            threads,
+            #[cfg(any(test, feature = "unstable"))]
+            most: places,
+            #[cfg(any(test, feature = "unstable"))]
+            begun: Arc::default(),
+        })
+    }
+
+    /// Permits of one client per urgency.
+    pub const fn share(&self) -> usize {
+        self.threads * PLACES_OF_CLIENT
+    }
+
+    /// Runs `job` once a permit is free and returns its result. For callers whose number is bounded. A job that was
+    /// queued runs even if its caller gives up.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
+        // First of all, so that the future does not hold the job's captures.
+        let (job, result) = self.packed(job);
+        async move {
+            let work = Work::current();
+            let place = loop {
+                let urgency = work.urgency();
+                let place = async {
+                    let client = work.place(urgency).await;
+                    let of_all = Arc::clone(self.places_for(urgency)).acquire_owned().await;
+                    JobPlace { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
+                };
+                tokio::select! {
+                    place = place => break place,
+                    // A more urgent job takes its permit from another semaphore.
+                    () = work.is_raised(urgency) => {}
+                }
+            };
+            self.hand_over(&work, place, job, result).await
+        }
+    }
+
+    /// Like [`CpuPool::run`], but fails if the pool has no free permit when the client gets its own.
+    ///
+    /// # Errors
+    /// [`PoolFull`].
+    pub fn try_run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, PoolFull>> + Send {
+        let (job, result) = self.packed(job);
+        async move {
+            let work = Work::current();
+            let urgency = work.urgency();
+            let client = work.place(urgency).await;
+            let of_all = Arc::clone(self.places_for(urgency)).try_acquire_owned().map_err(|_| PoolFull)?;
+            Ok(self.hand_over(&work, JobPlace { client, urgency, _of_all: of_all }, job, result).await)
+        }
+    }
+
+    fn places_for(&self, urgency: Urgency) -> &Arc<Semaphore> {
+        &self.places[urgency as usize]
+    }
+
+    /// Polls `work`, whose steps are CPU-bound: each poll is a job, so that waiting occupies no thread.
+    pub async fn drive<F: Future<Output: Send> + Send + 'static>(&self, work: F) -> F::Output {
+        let (mut work, woken, runtime) = (Box::pin(work), Arc::new(Woken::default()), Handle::current());
+        loop {
+            let (waker, runtime) = (Waker::from(Arc::clone(&woken)), runtime.clone());
+            let step = move || {
+                let _within = runtime.enter();
+                let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
+                (work, polled)
+            };
+            match self.run(step).await {
+                (_, Poll::Ready(output)) => return output,
+                (rest, Poll::Pending) => work = rest,
+            }
+            woken.0.notified().await;
+        }
+    }
+
+    /// Number of running and queued jobs.
+    #[cfg(any(test, feature = "unstable"))]
+    pub fn jobs(&self) -> usize {
+        self.places.iter().map(|places| self.most - places.available_permits()).sum()
+    }
+
+    /// Number of threads that run all jobs.
+    #[cfg(any(test, feature = "unstable"))]
+    pub const fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Number of queued jobs.
+    #[cfg(any(test, feature = "unstable"))]
+    pub fn queued(&self) -> usize {
+        self.queue.waiting().jobs.len()
+    }
+
+    /// Number of jobs that have ever started.
+    #[cfg(any(test, feature = "unstable"))]
+    pub fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Wraps a job so that it releases its permits and then sends its result.
+    fn packed<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> (Job, JobResult<T>) {
+        let (done, result) = oneshot::channel();
+        #[cfg(any(test, feature = "unstable"))]
+        let begun = Arc::clone(&self.begun);
+        let job = move |place: Option<JobPlace>| {
+            #[cfg(any(test, feature = "unstable"))]
+            begun.fetch_add(1, Ordering::Relaxed);
+            let result = catch_unwind(AssertUnwindSafe(job));
+            drop(place);
+            // The caller may have given up.
+            let _ = done.send(result);
+        };
+        (Box::new(job), result)
+    }
+
+    /// Queues a job and waits for its result.
+    async fn hand_over<T>(&self, work: &Work, place: JobPlace, job: Job, mut result: JobResult<T>) -> T {
+        let (mut urgency, rank) = (place.urgency, place.client.as_ref().map_or(0, |client| client.rank()));
+        let rank = if clresolve_core::mutant!("clients-have-no-turns") { 0 } else { rank };
+        let place = (!clresolve_core::mutant!("places-freed-early")).then_some(place);
+        if clresolve_core::mutant!("jobs-on-workers") {
+            job(None);
+            return given(result.await);
+        }
+        let number = self.queue.add(urgency, rank, place, job);
+        loop {
+            tokio::select! {
+                result = &mut result => return given(result),
+                () = work.is_raised(urgency) => {
+                    urgency = work.urgency();
+                    self.queue.raise(number, urgency);
+                }
+            }
+        }
+    }
+}
+
+/// The result of a job. Resumes the job's panic in the caller.
+fn given<T>(result: Result<thread::Result<T>, oneshot::error::RecvError>) -> T {
+    result.expect("a job that panics gives its panic").unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+impl Drop for CpuPool {
+    fn drop(&mut self) {
+        self.queue.end();
+    }
+}
+
+/// Wakes the task that waits for the next poll.
+#[derive(Default)]
+struct Woken(Notify);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
+/// A pool whose threads are busy with jobs that block.
+#[cfg(any(test, feature = "unstable"))]
+pub struct Occupied {
+    jobs: Vec<tokio::task::JoinHandle<()>>,
+    /// Number of blocking jobs that have started.
+    begun: Arc<AtomicUsize>,
+    /// Each message ends one of the blocking jobs.
+    release: Sender<()>,
+    /// Number of blocking jobs that were ended one by one.
+    released: usize,
+    /// Number of jobs that had started when the last of them was ended.
+    released_after: usize,
+}
+
+#[cfg(any(test, feature = "unstable"))]
+impl Occupied {
+    /// Occupies every thread.
+    pub fn whole(pool: &Arc<CpuPool>) -> Self {
+        Self::by(pool, MAX_THREADS, Urgency::Gate)
+    }
+
+    /// Occupies every thread except the gate's, and queues further jobs: `jobs` in all, each of another client.
+    pub fn by_documents(pool: &Arc<CpuPool>, jobs: usize) -> Self {
+        Self::by(pool, jobs, Urgency::Document)
+    }
+
+    fn by(pool: &Arc<CpuPool>, jobs: usize, urgency: Urgency) -> Self {
+        let (release, wait) = channel::<()>();
+        let (wait, begun) = (Arc::new(Mutex::new(wait)), Arc::<AtomicUsize>::default());
+        let job = |_| {
+            let (pool, begun) = (Arc::clone(pool), Arc::clone(&begun));
+            let wait: Arc<Mutex<Receiver<()>>> = Arc::clone(&wait);
+            tokio::spawn(async move {
+                let of_all = Arc::clone(pool.places_for(urgency)).acquire_owned().await;
+                let of_all = of_all.expect("the semaphore is never closed");
+                let place = JobPlace { client: None, urgency, _of_all: of_all };
+                let (job, result) = pool.packed(move || {
+                    begun.fetch_add(1, Ordering::AcqRel);
+                    let _ = wait.lock().expect("no job panics").recv();
+                });
+                pool.hand_over(&Work::of_nobody(urgency), place, job, result).await
+            })
+        };
+        let jobs = (0..jobs).map(job).collect();
+        Self { jobs, begun, release, released: 0, released_after: 0 }
+    }
+
+    /// Ends one of the blocking jobs if they occupy every thread while another job is queued.
+    ///
+    /// # Panics
+    /// If the thread that was freed last started a blocking job before the other one.
+    pub fn release_one_if_waited_for(&mut self, pool: &CpuPool) {
+        let begun = self.begun.load(Ordering::Acquire);
+        if begun != self.released + pool.threads() || pool.queued() == self.jobs.len() - begun {
+            return;
+        }
+        assert!(pool.begun() > self.released_after + 1, "a blocking job started before the other one");
+        self.released += 1;
+        self.released_after = pool.begun();
+        self.release.send(()).expect("a job goes on");
+    }
+
+    /// Whether other jobs wait for the blocking ones.
+    pub fn is_waited_for(pool: &CpuPool) -> bool {
+        pool.jobs() > MAX_THREADS
+    }
+
+    /// Waits until the pool has `count` jobs.
+    pub async fn wait_for_jobs(pool: &CpuPool, count: usize) {
+        while pool.jobs() != count {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends the blocking jobs.
+    pub async fn release(self) {
+        drop(self.release);
+        for job in self.jobs {
+            job.await.expect("it ends");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::{FutureExt as _, poll};
+
+    use super::*;
+    use crate::cpu_share::{self, CpuShare};
+
+    #[tokio::test]
+    async fn a_full_pool_refuses_and_makes_patient_callers_wait() {
+        let pool = CpuPool::of(1, 1).expect("a thread");
+        let (go, wait) = mpsc::channel::<()>();
+        let mut first = Box::pin(pool.run(move || wait.recv().is_ok()));
+        assert!(poll!(&mut first).is_pending());
+        assert_eq!(pool.try_run(|| ()).now_or_never(), Some(Err(PoolFull)));
+        let mut second = Box::pin(pool.run(|| 2));
+        assert!(poll!(&mut second).is_pending());
+        go.send(()).expect("the job waits");
+        assert!(first.await);
+        assert_eq!(second.await, 2);
+        assert_eq!(pool.try_run(|| 3).await, Ok(3));
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_gives_up_frees_no_place_before_the_job_ends() {
+        let pool = CpuPool::of(1, 1).expect("a thread");
+        let (go, wait) = mpsc::channel::<()>();
+        let mut given_up = Box::pin(pool.run(move || wait.recv().is_ok()));
+        assert!(poll!(&mut given_up).is_pending());
+        drop(given_up);
+        assert_eq!(pool.try_run(|| ()).now_or_never(), Some(Err(PoolFull)));
+        go.send(()).expect("the job waits");
+        assert_eq!(pool.run(|| 1).await, 1);
+    }
+
+    /// A share with this many permits.
+    struct Share {
+        places: [Arc<Semaphore>; Urgency::ALL.len()],
+        most: usize,
+    }
+
+    impl Share {
+        fn of(most: usize) -> Arc<dyn CpuShare> {
+            Arc::new(Self { places: Urgency::ALL.map(|_| Arc::new(Semaphore::new(most))), most })
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl CpuShare for Share {
+        async fn place(&self, urgency: Urgency) -> ClientPlace {
+            let places = &self.places[urgency as usize];
+            let held = Arc::clone(places).acquire_owned().await.expect("it is never closed");
+            ClientPlace::new(self.most - places.available_permits() - 1, held)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_takes_its_share_of_the_places_and_no_more() {
+        let pool = Arc::new(CpuPool::of(1, 4).expect("a thread"));
+        let share = Work::new(Share::of(2), Urgency::Gate);
+        let (go, wait) = mpsc::channel::<()>();
+        let of_client = |pool: &Arc<CpuPool>, job: Box<dyn FnOnce() + Send>| {
+            let pool = Arc::clone(pool);
+            Box::pin(cpu_share::within(share.clone(), async move {
+                // A spawned task belongs to the client of the task that spawned it.
+                cpu_share::spawn(async move { pool.run(job).await }).await.expect("it ends");
+            }))
+        };
+        let mut first = of_client(&pool, Box::new(move || _ = wait.recv()));
+        let mut others: Vec<_> = (0..6).map(|_| of_client(&pool, Box::new(|| ()))).collect();
+        assert!(poll!(&mut first).is_pending());
+        for other in &mut others {
+            assert!(poll!(other).is_pending());
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.jobs(), 2, "its share is two places");
+        drop(others);
+        let mut of_another = Box::pin(pool.try_run(|| 3));
+        assert!(poll!(&mut of_another).is_pending(), "another has a place");
+        go.send(()).expect("the job waits");
+        first.await;
+        assert_eq!(of_another.await, Ok(3));
+    }
+
+    /// Records the order in which jobs start. A blocking job of the gate's is first, until the rest is queued.
+    struct Line {
+        pool: Arc<CpuPool>,
+        begun: Arc<Mutex<Vec<&'static str>>>,
+        jobs: Vec<tokio::task::JoinHandle<()>>,
+    }
+
+    impl Line {
+        fn new() -> Self {
+            Self {
+                pool: Arc::new(CpuPool::of(1, MAX_JOBS).expect("a thread")),
+                begun: Arc::default(),
+                jobs: Vec::new(),
+            }
+        }
+
+        /// Queues a job.
+        async fn add(&mut self, work: &Work, name: &'static str) {
+            let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued());
+            let job = async move { pool.run(move || begun.lock().expect("no panic").push(name)).await };
+            self.jobs.push(cpu_share::spawn_for(work.clone(), job));
+            while self.pool.queued() == before {
+                tokio::task::yield_now().await;
+            }
+        }
+
+        async fn begun(self, busy: Occupied) -> Vec<&'static str> {
+            busy.release().await;
+            for job in self.jobs {
+                job.await.expect("it ends");
+            }
+            let begun = self.begun.lock().expect("no panic");
+            begun.clone()
+        }
+    }
+
+    #[tokio::test]
+    async fn decisions_come_before_documents_and_clients_take_turns() {
+        let mut line = Line::new();
+        let busy = Occupied::whole(&line.pool);
+        while line.pool.begun() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let [one, other] = [Share::of(2), Share::of(2)];
+        let work = |share: &Arc<dyn CpuShare>, urgency| Work::new(Arc::clone(share), urgency);
+        line.add(&work(&one, Urgency::Document), "a document of one").await;
+        line.add(&work(&other, Urgency::Document), "a document of the other").await;
+        let [one, other] = [Share::of(2), Share::of(2)];
+        line.add(&work(&one, Urgency::Decision), "a decision of one").await;
+        line.add(&work(&one, Urgency::Decision), "the next of one").await;
+        line.add(&work(&other, Urgency::Decision), "a decision of the other").await;
+        let expected = [
+            "a decision of one",
+            "a decision of the other",
+            "the next of one",
+            "a document of one",
+            "a document of the other",
+        ];
+        assert_eq!(line.begun(busy).await, expected);
+    }
+
+    /// Otherwise a client could delay a name for the gate by asking for it first.
+    #[tokio::test]
+    async fn work_that_the_gate_waits_for_becomes_the_gates() {
+        let pool = Arc::new(CpuPool::of(1, MAX_JOBS).expect("a thread"));
+        let busy = Occupied::by_documents(&pool, 1);
+        while pool.begun() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let share = Share::of(1);
+        let works = [(); 2].map(|()| Work::new(Arc::clone(&share), Urgency::Document));
+        let run = |work: &Work| {
+            let pool = Arc::clone(&pool);
+            cpu_share::spawn_for(work.clone(), async move { pool.run(|| ()).await })
+        };
+        let [queued, without_place] = [run(&works[0]), run(&works[1])];
+        Occupied::wait_for_jobs(&pool, 2).await;
+        assert_eq!(pool.begun(), 1, "the document holds them up");
+        for (work, job) in works.iter().zip([queued, without_place]).rev() {
+            work.is_awaited_by(&Work::current());
+            job.await.expect("the gate's thread has done it");
+        }
+        busy.release().await;
+    }
+
+    #[tokio::test]
+    async fn the_steps_of_a_future_are_jobs_and_what_it_waits_for_takes_no_place() {
+        let pool = CpuPool::of(1, 1).expect("a thread");
+        let name = || thread::current().name().map(str::to_owned);
+        let (go, wait) = oneshot::channel::<()>();
+        let mut driven = Box::pin(pool.drive(async move {
+            let first = name();
+            wait.await.expect("it is told");
+            (first, name())
+        }));
+        while pool.begun() == 0 || pool.jobs() != 0 {
+            assert!(poll!(&mut driven).is_pending());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(pool.try_run(|| 1).await, Ok(1), "it waits without a place");
+        go.send(()).expect("it goes on");
+        assert_eq!(driven.await, (Some("judge".to_owned()), Some("judge".to_owned())));
+    }
+
+    #[tokio::test]
+    async fn a_panic_reaches_the_caller_and_leaves_the_thread() {
+        let pool = Arc::new(CpuPool::of(1, 4).expect("a thread"));
+        let calling = Arc::clone(&pool);
+        let panicking = tokio::spawn(async move { calling.run(|| panic!("a bug")).await });
+        assert!(panicking.await.expect_err("it panics").is_panic());
+        assert_eq!(pool.run(|| 1).await, 1);
+    }
+}

@@ -1,0 +1,671 @@
+//! The memory: what earlier trusted verdicts said about names, and which receipts were seen, in one file that survives
+//! restarts.
+//!
+//! It is bounded. It first forgets the names that it has known for the shortest time: [`Memory::remember`]. A failure
+//! of the memory is an error for the caller, never an endless wait and never a wrong answer.
+
+mod receipts;
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition};
+use tokio::sync::Semaphore;
+
+use clresolve_core::name::EnsName;
+use clresolve_core::text::excerpt;
+use clresolve_verdict::evidence::continuity::{History, Sighting};
+
+/// World, chain, domain and name.
+type RowKey = (&'static str, u64, &'static str, &'static str);
+
+/// Span, block of the last sighting, and the key of the history. The first row is the next to be forgotten.
+type OrderKey = (u64, u64, &'static str, u64, &'static str, &'static str);
+
+/// The histories, as JSON. Another format needs another table.
+const HISTORIES: TableDefinition<RowKey, &[u8]> = TableDefinition::new("histories/1");
+
+/// The keys in the order in which histories are forgotten.
+const ORDER: TableDefinition<OrderKey, ()> = TableDefinition::new("order/1");
+
+/// Most names that are forgotten for a new one, so that a lowered bound does not slow down one question.
+const FORGOTTEN_AT_ONCE: usize = 8;
+
+/// The share of the memory that names below one domain may use. A wildcard or a registrar of subnames makes names for
+/// free. Beyond this share they displace each other.
+const DOMAIN_SHARE: u64 = 16;
+
+/// Longest wait for the file. It is on a local disk, and the caller waits for a verdict.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Most questions to the file at once. Their threads also look up hosts, so a disk that hangs must not block all of
+/// them.
+const AT_ONCE: usize = 8;
+
+/// Bytes of the file that are kept in memory.
+const CACHE_BYTES: usize = 4 * 1024 * 1024;
+
+/// The key of a history. Worlds and chains never share one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryKey {
+    world: String,
+    chain: u64,
+    /// The last two labels of the name.
+    domain: String,
+    name: String,
+}
+
+impl HistoryKey {
+    /// The key of a name in a world (`anchor.world`) and chain (EIP-155).
+    pub fn new(world: &str, chain: u64, name: &EnsName) -> Self {
+        let from = name.as_str().rmatch_indices('.').nth(1).map_or(0, |(dot, _)| dot + 1);
+        let domain = name.as_str().get(from..).unwrap_or_default().to_owned();
+        Self { world: world.to_owned(), chain, domain, name: name.as_str().to_owned() }
+    }
+
+    fn key(&self) -> (&str, u64, &str, &str) {
+        (&self.world, self.chain, &self.domain, &self.name)
+    }
+
+    /// Whether the other is a name below the same domain, of the same world.
+    fn is_sibling(&self, other: &Self) -> bool {
+        (&self.world, self.chain, &self.domain) == (&other.world, other.chain, &other.domain)
+    }
+
+    fn order(&self, history: &History) -> (u64, u64, &str, u64, &str, &str) {
+        (history.span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
+    }
+}
+
+/// Why the memory failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// Another process holds the file.
+    #[error("another process uses the file; only one can use it at a time")]
+    InUse,
+    /// The file is not a memory, or is damaged.
+    #[error(
+        "{path}: not a memory of clresolve, or damaged ({detail}); move the file away, and clresolve makes a new one"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The history of one name cannot be read.
+    #[error("the history of the name cannot be read; `clresolve memory forget` removes it")]
+    Unreadable,
+    /// The file cannot be read or written. Holds the cause.
+    #[error("{0}")]
+    Failed(String),
+    /// No answer within a second.
+    #[error("the file did not answer in time")]
+    Late,
+}
+
+/// The memory of a resolver. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    store: Arc<Store>,
+    turns: Arc<Semaphore>,
+}
+
+impl Memory {
+    /// Opens or creates the file. It keeps at most `names` histories. On Unix only its owner may read it.
+    ///
+    /// A file that another process holds, or a full disk, is not an error here: each later question tries again.
+    ///
+    /// # Errors
+    /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] if the file cannot be opened.
+    pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
+        Ok(Self { store: Arc::new(Store::open(path, names)?), turns: Arc::new(Semaphore::new(AT_ONCE)) })
+    }
+
+    /// The history of the name; empty if nothing is remembered.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or not in time.
+    pub async fn recall(&self, place: HistoryKey) -> Result<History, MemoryError> {
+        self.ask(move |store| store.recall(&place)).await
+    }
+
+    /// Adds a sighting to the history of the name.
+    ///
+    /// If the memory is full, it forgets the name with the shortest span of blocks; among equal ones, that not seen for
+    /// the longest time. If the domain has used up its share, only names below this domain are forgotten. So
+    /// mass-produced names displace each other and not names that are known for longer.
+    ///
+    /// # Errors
+    /// If the file cannot be written, or not in time.
+    pub async fn remember(&self, place: HistoryKey, sighting: Sighting) -> Result<(), MemoryError> {
+        self.ask(move |store| store.remember(&place, &sighting)).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, MemoryError> + Send + 'static,
+    ) -> Result<T, MemoryError> {
+        let (store, turns) = (Arc::clone(&self.store), Arc::clone(&self.turns));
+        let done = async move {
+            let turn = turns.acquire_owned().await.map_err(|_| MemoryError::Late)?;
+            let work = move || {
+                let _turn = turn;
+                work(&store)
+            };
+            tokio::task::spawn_blocking(work).await.map_err(|error| MemoryError::Failed(error.to_string()))?
+        };
+        tokio::time::timeout(PATIENCE, done).await.unwrap_or(Err(MemoryError::Late))
+    }
+}
+
+/// The file itself. Its questions block.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    names: u64,
+    database: Mutex<Option<Arc<Database>>>,
+}
+
+impl Store {
+    /// As [`Memory::open`].
+    ///
+    /// # Errors
+    /// As [`Memory::open`].
+    pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
+        let database = match database(path) {
+            Ok(database) => Some(Arc::new(database)),
+            Err(OpenError::Passing(error)) => {
+                tracing::warn!(path = %path.display(), %error, "the memory cannot be used for now");
+                None
+            }
+            Err(OpenError::Lasting(_)) if clresolve_core::mutant!("damaged-memory") => None,
+            Err(OpenError::Lasting(error)) => return Err(error),
+        };
+        Ok(Self { path: path.to_owned(), names: names.max(1), database: Mutex::new(database) })
+    }
+
+    /// The history of the name; empty if nothing is remembered.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn recall(&self, place: &HistoryKey) -> Result<History, MemoryError> {
+        let table = match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(History::default()),
+            Err(error) => return Err(failed(error)),
+        };
+        let Some(row) = table.get(place.key()).map_err(failed)? else { return Ok(History::default()) };
+        decode(row.value())
+    }
+
+    /// As [`Memory::remember`]. An error leaves the file unchanged.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn remember(&self, place: &HistoryKey, sighting: &Sighting) -> Result<(), MemoryError> {
+        let database = self.database()?;
+        let write = database.begin_write().map_err(failed)?;
+        {
+            let mut rows = Rows::open(&write)?;
+            let known = rows.take(place)?;
+            let next = known.with(sighting).unwrap_or(known);
+            rows.make_room(place, self.names)?;
+            rows.put(place, &next)?;
+        }
+        write.commit().map_err(failed)
+    }
+
+    /// Forgets the history of one name. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn forget(&self, place: &HistoryKey) -> Result<bool, MemoryError> {
+        let database = self.database()?;
+        let write = database.begin_write().map_err(failed)?;
+        let known = Rows::open(&write)?.remove(place)?;
+        write.commit().map_err(failed)?;
+        Ok(known)
+    }
+
+    /// Forgets every history of every world. Returns their number.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn forget_all(&self) -> Result<u64, MemoryError> {
+        let database = self.database()?;
+        let write = database.begin_write().map_err(failed)?;
+        let known = Rows::open(&write)?.len()?;
+        write.delete_table(HISTORIES).map_err(failed)?;
+        write.delete_table(ORDER).map_err(failed)?;
+        write.commit().map_err(failed)?;
+        Ok(known)
+    }
+
+    /// How many names are remembered, over all worlds.
+    #[cfg(test)]
+    fn count(&self) -> Result<u64, MemoryError> {
+        use redb::ReadableTableMetadata as _;
+        match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
+            Ok(table) => table.len().map_err(failed),
+            Err(redb::TableError::TableDoesNotExist(_)) => Ok(0),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// The open file. Tries to open it if that has failed so far.
+    fn database(&self) -> Result<Arc<Database>, MemoryError> {
+        let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(database) = &*held {
+            return Ok(Arc::clone(database));
+        }
+        let opened = database(&self.path).map_err(MemoryError::from)?;
+        Ok(Arc::clone(held.insert(Arc::new(opened))))
+    }
+}
+
+/// The two tables of one transaction. They always agree.
+struct Rows<'t> {
+    histories: redb::Table<'t, RowKey, &'static [u8]>,
+    order: redb::Table<'t, OrderKey, ()>,
+}
+
+impl<'t> Rows<'t> {
+    fn open(write: &'t redb::WriteTransaction) -> Result<Self, MemoryError> {
+        let histories = write.open_table(HISTORIES).map_err(failed)?;
+        Ok(Self { histories, order: write.open_table(ORDER).map_err(failed)? })
+    }
+
+    fn len(&self) -> Result<u64, MemoryError> {
+        use redb::ReadableTableMetadata as _;
+        self.histories.len().map_err(failed)
+    }
+
+    /// Takes the history of a key out of both tables.
+    fn take(&mut self, place: &HistoryKey) -> Result<History, MemoryError> {
+        let Some(known) = self.histories.remove(place.key()).map_err(failed)?.map(|row| decode(row.value())) else {
+            return Ok(History::default());
+        };
+        let known = known?;
+        self.order.remove(place.order(&known)).map_err(failed)?;
+        Ok(known)
+    }
+
+    fn put(&mut self, place: &HistoryKey, history: &History) -> Result<(), MemoryError> {
+        let bytes = serde_json::to_vec(history).map_err(failed)?;
+        self.histories.insert(place.key(), bytes.as_slice()).map_err(failed)?;
+        self.order.insert(place.order(history), ()).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Removes a key from both tables, even if its history cannot be read. Returns whether there was one.
+    fn remove(&mut self, place: &HistoryKey) -> Result<bool, MemoryError> {
+        let of_place = |key: &(u64, u64, &str, u64, &str, &str)| (key.2, key.3, key.4, key.5) == place.key();
+        self.order.retain(|key, ()| !of_place(&key)).map_err(failed)?;
+        let removed = self.histories.remove(place.key()).map_err(failed)?;
+        Ok(removed.is_some())
+    }
+
+    /// Makes room for one more name, if the memory is full. A memory with a lowered bound shrinks a few names at a
+    /// time.
+    fn make_room(&mut self, place: &HistoryKey, names: u64) -> Result<(), MemoryError> {
+        let share = (names / DOMAIN_SHARE).max(1);
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            let first = if self.siblings(place)? >= share && !clresolve_core::mutant!("domains-share-nothing") {
+                self.first_to_forget(|row| row.place.is_sibling(place))?
+            } else if self.len()? >= names {
+                self.first_to_forget(|_| true)?
+            } else {
+                None
+            };
+            let Some(row) = first else { break };
+            self.order.remove(row.key()).map_err(failed)?;
+            self.histories.remove(row.place.key()).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The number of remembered names below the same domain. The domain's share bounds it.
+    fn siblings(&self, place: &HistoryKey) -> Result<u64, MemoryError> {
+        let mut count = 0;
+        for row in
+            self.histories.range((place.world.as_str(), place.chain, place.domain.as_str(), "")..).map_err(failed)?
+        {
+            let key = row.map_err(failed)?.0;
+            let (world, chain, domain, _) = key.value();
+            if (world, chain, domain) != (place.world.as_str(), place.chain, place.domain.as_str()) {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The first row, in the order of forgetting, for which `among` holds. The size of the memory bounds the search.
+    fn first_to_forget(&self, among: impl Fn(&OrderRow) -> bool) -> Result<Option<OrderRow>, MemoryError> {
+        for row in self.order.iter().map_err(failed)? {
+            let key = row.map_err(failed)?.0;
+            let (span, last, world, chain, domain, name) = key.value();
+            let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
+            let row = OrderRow { span, last, place: HistoryKey { world, chain, domain, name } };
+            if among(&row) {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// A row of the order of forgetting.
+struct OrderRow {
+    span: u64,
+    last: u64,
+    place: HistoryKey,
+}
+
+impl OrderRow {
+    fn key(&self) -> (u64, u64, &str, u64, &str, &str) {
+        let (world, chain, domain, name) = self.place.key();
+        (self.span, self.last, world, chain, domain, name)
+    }
+}
+
+/// Why the file was not opened: for the moment, or until the operator acts.
+enum OpenError {
+    Passing(MemoryError),
+    Lasting(MemoryError),
+}
+
+impl From<OpenError> for MemoryError {
+    fn from(error: OpenError) -> Self {
+        let (OpenError::Passing(error) | OpenError::Lasting(error)) = error;
+        error
+    }
+}
+
+/// Opens or creates the file, and checks its integrity.
+fn database(path: &Path) -> Result<Database, OpenError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path).map_err(|error| not_opened(path, DatabaseError::Storage(StorageError::Io(error))))?;
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    let open = || -> Result<(Database, bool), DatabaseError> {
+        let mut database = builder.create_file(file)?;
+        let is_whole = database.check_integrity()?;
+        Ok((database, is_whole))
+    };
+    let damaged = |what: &str| Err(not_opened(path, StorageError::Corrupted(what.to_owned()).into()));
+    // The library meets some damaged files with a panic.
+    match panic::catch_unwind(AssertUnwindSafe(open)) {
+        Ok(Ok((database, true))) => Ok(database),
+        Ok(Ok((_, false))) => damaged("a part of it was lost"),
+        Ok(Err(error)) => Err(not_opened(path, error)),
+        Err(_) => damaged("it holds what was never written to it"),
+    }
+}
+
+fn not_opened(path: &Path, error: DatabaseError) -> OpenError {
+    let io = |error: &std::io::Error| MemoryError::Failed(format!("{}: {error}", path.display()));
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => OpenError::Passing(MemoryError::InUse),
+        DatabaseError::Storage(StorageError::Io(error)) if is_full(&error) => OpenError::Passing(io(&error)),
+        DatabaseError::Storage(StorageError::Io(error))
+            if !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput) =>
+        {
+            OpenError::Lasting(io(&error))
+        }
+        error => {
+            let (path, detail) = (path.display().to_string(), excerpt(&error.to_string()));
+            OpenError::Lasting(MemoryError::Damaged { path, detail })
+        }
+    }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+fn decode(bytes: &[u8]) -> Result<History, MemoryError> {
+    serde_json::from_slice(bytes).map_err(|_| MemoryError::Unreadable)
+}
+
+fn failed(error: impl std::fmt::Display) -> MemoryError {
+    MemoryError::Failed(excerpt(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_verdict::sample::sighting;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn place(name: &str) -> HistoryKey {
+        HistoryKey::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
+    }
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    fn store(folder: &tempfile::TempDir, names: u64) -> Store {
+        Store::open(&folder.path().join("memory"), names).expect("a new file")
+    }
+
+    fn see(store: &Store, name: &str, block: u64) {
+        store.remember(&place(name), &sighting(block, "1.0.0", name)).expect("the disk has room");
+    }
+
+    fn knows(store: &Store, name: &str) -> bool {
+        !store.recall(&place(name)).expect("a readable file").is_empty()
+    }
+
+    #[test]
+    fn the_domain_of_a_name_is_its_last_two_labels() {
+        for (name, domain) in [("a.eth", "a.eth"), ("x.y.a.eth", "a.eth"), ("eth", "eth")] {
+            assert_eq!(place(name).domain, domain);
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_survives_a_restart() {
+        let folder = folder();
+        see(&store(&folder, 10), "a.eth", 7);
+        let again = store(&folder, 10);
+        assert_eq!(again.recall(&place("a.eth")).unwrap().first_block, 7);
+        assert_eq!(again.recall(&place("b.eth")), Ok(History::default()));
+    }
+
+    #[test]
+    fn worlds_and_chains_are_kept_apart() {
+        let folder = folder();
+        let store = store(&folder, 10);
+        see(&store, "a.eth", 7);
+        let name = EnsName::parse("a.eth").unwrap();
+        for other in [HistoryKey::new("mainnet", 31_337, &name), HistoryKey::new("lab", 1, &name)] {
+            assert_eq!(store.recall(&other), Ok(History::default()));
+        }
+    }
+
+    #[test]
+    fn one_name_or_all_can_be_forgotten() {
+        let folder = folder();
+        let store = store(&folder, 10);
+        see(&store, "a.eth", 7);
+        see(&store, "b.eth", 7);
+        see(&store, "c.eth", 7);
+        assert_eq!((store.forget(&place("a.eth")), store.forget(&place("a.eth"))), (Ok(true), Ok(false)));
+        assert!(!knows(&store, "a.eth") && knows(&store, "b.eth"));
+        assert_eq!((store.forget_all(), store.count()), (Ok(2), Ok(0)));
+        see(&store, "b.eth", 8);
+        assert_eq!(store.count(), Ok(1));
+    }
+
+    #[test]
+    fn a_flood_of_new_names_pushes_out_one_another() {
+        let folder = folder();
+        let store = store(&folder, 32);
+        let known: Vec<String> = (0..20).map(|number| format!("known{number}.eth")).collect();
+        for name in &known {
+            see(&store, name, 1000);
+            see(&store, name, 5000);
+        }
+        for number in 0..200 {
+            see(&store, &format!("flood{number}.eth"), 6000 + number);
+        }
+        assert_eq!(store.count(), Ok(32));
+        assert!(known.iter().all(|name| knows(&store, name)));
+    }
+
+    #[test]
+    fn subnames_have_a_part_of_the_memory_and_no_more() {
+        let folder = folder();
+        let store = store(&folder, 32);
+        see(&store, "honest.eth", 1000);
+        see(&store, "old.wild.eth", 1000);
+        see(&store, "old.wild.eth", 5000);
+        for number in 0..100 {
+            see(&store, &format!("n{number}.wild.eth"), 6000);
+        }
+        assert_eq!(store.count(), Ok(1 + 32 / DOMAIN_SHARE));
+        assert!(knows(&store, "honest.eth") && knows(&store, "old.wild.eth"));
+    }
+
+    #[test]
+    fn a_file_in_use_is_tried_again() {
+        let folder = folder();
+        let first = store(&folder, 10);
+        let second = store(&folder, 10);
+        assert_eq!(second.recall(&place("a.eth")), Err(MemoryError::InUse));
+        see(&first, "a.eth", 7);
+        drop(first);
+        assert!(knows(&second, "a.eth"));
+    }
+
+    #[test]
+    fn what_a_killed_process_has_written_is_there() {
+        let folder = folder();
+        let running = store(&folder, 10);
+        see(&running, "a.eth", 7);
+        let copy = folder.path().join("copy");
+        std::fs::copy(folder.path().join("memory"), &copy).unwrap();
+        assert!(knows(&Store::open(&copy, 10).expect("not damaged"), "a.eth"));
+    }
+
+    /// A busy file is retried; a damaged one needs the operator.
+    #[test]
+    fn a_file_that_is_busy_is_told_from_one_that_is_damaged() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        let first = database(&path).map_err(MemoryError::from).expect("a new file");
+        assert!(matches!(database(&path), Err(OpenError::Passing(MemoryError::InUse))));
+        drop(first);
+        std::fs::write(&path, "something else, and quite long enough to be read").unwrap();
+        assert!(matches!(database(&path), Err(OpenError::Lasting(MemoryError::Damaged { .. }))));
+    }
+
+    #[test]
+    fn a_history_that_is_none_is_not_taken_for_an_empty_one() {
+        for bytes in ["", "{", "[]", "null"] {
+            assert_eq!(decode(bytes.as_bytes()), Err(MemoryError::Unreadable), "{bytes}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_that_does_not_answer_is_not_waited_for() {
+        let folder = folder();
+        let memory = Memory::open(&folder.path().join("memory"), 10).expect("a new file");
+        let all = u32::try_from(AT_ONCE).expect("a few");
+        let _stuck = memory.turns.acquire_many(all).await.expect("it is open");
+        assert_eq!(memory.recall(place("a.eth")).await, Err(MemoryError::Late));
+    }
+
+    #[test]
+    fn a_file_that_is_no_memory_is_refused() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        std::fs::write(&path, "something else, and quite long enough to be read").unwrap();
+        assert!(matches!(Store::open(&path, 10), Err(MemoryError::Damaged { .. })));
+        assert!(matches!(Store::open(folder.path(), 10), Err(MemoryError::Failed(_))));
+    }
+
+    #[test]
+    fn a_file_that_lost_its_end_is_refused() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        see(&store(&folder, 10), "a.eth", 7);
+        let whole = std::fs::read(&path).unwrap();
+        for length in [1, 100, 4096, whole.len() / 2] {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(matches!(Store::open(&path, 10), Err(MemoryError::Damaged { .. })), "{length} bytes");
+        }
+    }
+
+    /// Most of the file is unused, and it keeps two commits. A changed byte therefore yields an error, the current
+    /// history or the previous one; never a panic or another history.
+    #[test]
+    fn a_changed_byte_never_makes_another_history() {
+        let folder = folder();
+        let path = folder.path().join("memory");
+        see(&store(&folder, 10), "a.eth", 7);
+        let known = store(&folder, 10).recall(&place("a.eth")).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
+        let mut refused = 0;
+        for at in used.iter().step_by(used.len() / 64) {
+            let mut changed = whole.clone();
+            changed[*at] ^= 0x55;
+            std::fs::write(&path, &changed).unwrap();
+            match Store::open(&path, 10).and_then(|store| store.recall(&place("a.eth"))) {
+                Ok(history) => assert!(history == known || history.is_empty(), "byte {at}"),
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(refused > 0, "no change was found");
+    }
+
+    #[test]
+    fn a_memory_whose_bound_was_lowered_shrinks() {
+        let folder = folder();
+        let seen = |store: &Store, number: u64| see(store, &format!("name{number}.eth"), 100 + number);
+        let large = store(&folder, 40);
+        (0..40).for_each(|number| seen(&large, number));
+        drop(large);
+        let small = store(&folder, 10);
+        (100..110).for_each(|number| seen(&small, number));
+        assert!(small.count().expect("it can be read") <= 10);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Both tables agree and stay within the bound, for any order of sightings and forgetting.
+        #[test]
+        fn the_memory_is_bounded(steps in prop::collection::vec((0u64..40, 0u64..3, 0u64..2000, any::<bool>()), 1..60)) {
+            let folder = folder();
+            let store = store(&folder, 16);
+            for (number, domain, block, forget) in steps {
+                let place = place(&format!("n{number}.d{domain}.eth"));
+                if forget && block % 4 == 0 {
+                    store.forget(&place).unwrap();
+                } else {
+                    store.remember(&place, &sighting(block, "1.0.0", "x")).unwrap();
+                }
+                prop_assert!(store.count().unwrap() <= 16);
+                let write = store.database().unwrap();
+                let write = write.begin_write().unwrap();
+                let rows = Rows::open(&write).unwrap();
+                let ordered = rows.order.iter().unwrap().count() as u64;
+                prop_assert_eq!(ordered, rows.len().unwrap());
+            }
+        }
+    }
+}

@@ -1,0 +1,738 @@
+//! Questions about names, and their verdicts.
+//!
+//! [`Resolver`] is the one way in. A question goes to the cache (`cached`), which starts a run where it must (`walk`);
+//! a run asks the chain, and the [`Content`] that the records name (`sources`).
+
+mod audit;
+mod cached;
+mod content;
+mod continuity;
+mod decide;
+pub mod doctor;
+mod export;
+#[cfg(feature = "redis")]
+mod fleet;
+#[cfg(not(feature = "redis"))]
+#[path = "resolve/fleet/absent.rs"]
+mod fleet;
+mod follow;
+mod look_ups;
+mod network;
+mod operate;
+mod probe;
+mod progress;
+mod question;
+mod receipt;
+mod registration;
+mod request;
+mod route;
+mod schemas;
+mod settlement;
+mod setup;
+mod shared_content;
+mod signer;
+mod sources;
+mod spans;
+mod turns;
+mod upstream;
+mod walk;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clresolve_bundle::Packed;
+use clresolve_chain::Chain;
+pub use clresolve_chain::{FoundNames, Spellings, WantedNames};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+pub use clresolve_core::reading::{Answer, ChainError, Reading};
+#[cfg(feature = "unstable")]
+use clresolve_core::reason::Code;
+use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_payment::terms::Reply as SellerReply;
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::evidence::Source;
+use clresolve_verdict::profile::Profiles;
+pub use clresolve_verdict::trust::{Resolution, Stale};
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use self::cached::CachedWalker;
+pub use self::content::{Content, Liars, Retrieved};
+pub use self::decide::DecisionEvent;
+pub use self::export::ExportError;
+pub use self::follow::Following;
+pub use self::operate::Flush;
+pub use self::probe::{EMPTY, Probe, ProbeAnswer, Sellers};
+use self::progress::Progress;
+pub use self::progress::{Moment, StepSeen, Watch};
+pub use self::question::Question;
+use self::question::RuleSet;
+use self::registration::AgentRegistries;
+pub use self::route::RouteAnswer;
+use self::schemas::BoundSchemas;
+pub use self::setup::Load;
+pub use self::setup::egress;
+pub use self::setup::{SetupError, local_profiles};
+use self::signer::OfferKeys;
+use self::signer::receipts::ReceiptSigners;
+pub use self::signer::{SignerError, SignerRecords};
+use self::sources::ContentSources;
+pub use self::sources::RegistryFault;
+use self::spans::TraceQueue;
+pub use self::spans::{RunTrace, StepSpan};
+use self::turns::Turns;
+use self::upstream::Upstream;
+use self::walk::Walker;
+pub use crate::cache::CacheStatus;
+use crate::cache::Feed;
+use crate::cache::{ContentCache, VerdictCache};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{Config, RulesConfig};
+use crate::cpu_pool::CpuPool;
+use crate::fetch::https::Body;
+pub use crate::fetch::https::REGISTRY_LIMIT;
+use crate::fetch::{FetchError, Lookup, SystemLookup};
+
+/// Answers questions about names. Cheap to clone; one per process.
+#[derive(Clone)]
+pub struct Resolver(Arc<Inner>);
+
+struct Inner {
+    walker: Arc<Walker>,
+    registries: AgentRegistries,
+    offer_keys: OfferKeys,
+    receipt_signers: ReceiptSigners,
+    settlements: settlement::Settlements,
+    schemas: BoundSchemas,
+    cached: CachedWalker,
+    /// What is asked under where a question says nothing else.
+    configured: RuleSet,
+}
+
+/// What a resolver reads.
+struct Reads {
+    chain: Arc<dyn Chain>,
+    upstream: Option<Upstream>,
+    content: Arc<dyn Content>,
+    registries: AgentRegistries,
+    turns: Turns,
+}
+
+impl Resolver {
+    /// Builds the doors to the network, the reader of the chain, the rules and an empty cache.
+    ///
+    /// # Errors
+    /// When a file or URL of the configuration cannot be read or holds something else than it should.
+    pub async fn new(config: &Config) -> Result<Self, SetupError> {
+        Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::Questions).await
+    }
+
+    /// As [`Resolver::new`], with another source of addresses than the system's resolver.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub async fn with_lookup(config: &Config, lookup: Arc<dyn Lookup>) -> Result<Self, SetupError> {
+        Self::build(config, lookup, Arc::new(SystemClock), Load::Questions).await
+    }
+
+    /// As [`Resolver::new`], under another clock than the system's. It is the only clock: for verdicts, cache and
+    /// chain.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub async fn with_clock(config: &Config, clock: Arc<dyn Clock>) -> Result<Self, SetupError> {
+        Self::build(config, Arc::new(SystemLookup), clock, Load::Questions).await
+    }
+
+    /// As [`Resolver::new`], for a list of names that are asked about many at a time: they share requests to the chain, and
+    /// `at_once` of them ask hosts and gateways at the same time.
+    pub async fn for_list(config: &Config, at_once: u8) -> Result<Self, SetupError> {
+        Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::List { at_once }).await
+    }
+
+    async fn build(
+        config: &Config,
+        lookup: Arc<dyn Lookup>,
+        clock: Arc<dyn Clock>,
+        load: Load,
+    ) -> Result<Self, SetupError> {
+        let egress = setup::egress(config, lookup, load)?;
+        let profiles = setup::profiles(config, &egress).await?;
+        let upstream = setup::upstream(config, &egress)?;
+        let chain = setup::chain(&upstream, config, &egress, &clock, load)?;
+        let content = load.shared(Arc::new(setup::content(config, &egress, &clock)?));
+        let world = cached::world_digest(config, egress.extra_roots());
+        let registries = setup::registries(config, &egress, &clock)?;
+        let cache = Arc::new(VerdictCache::new(&config.cache));
+        let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
+        let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
+        let reads = Reads { chain, upstream: Some(upstream), content, registries, turns: load.turns() };
+        Self::assemble(config.clone(), world, profiles, reads, clock, cached)
+    }
+
+    /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
+    /// does the cache, which answers where rules and endpoints are the same; its sizes and the memory's file too. Chain
+    /// and content are those of the configuration, looked up as the system does.
+    ///
+    /// # Errors
+    /// As [`Resolver::new`].
+    pub async fn reconfigured(&self, config: &Config) -> Result<Self, SetupError> {
+        let old = &self.0.walker;
+        let egress = setup::egress(config, Arc::new(SystemLookup), Load::Questions)?;
+        let profiles = setup::profiles(config, &egress).await?;
+        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
+        check_profile(config, &profiles)?;
+        let upstream = setup::upstream(config, &egress)?;
+        let walker = Arc::new(Walker {
+            chain: setup::chain(&upstream, config, &egress, &old.clock, Load::Questions)?,
+            upstream: Some(upstream),
+            sources: ContentSources {
+                content: Arc::new(setup::content(config, &egress, &old.clock)?),
+                ..old.sources.clone()
+            },
+            profiles,
+            config: config.clone(),
+            world: cached::world_digest(config, egress.extra_roots()),
+            ..Walker::clone(old)
+        });
+        let registries = setup::registries(config, &egress, &old.clock)?;
+        let cached = self.0.cached.over(Arc::clone(&walker));
+        Ok(Self::of(walker, cached, registries, policy))
+    }
+
+    /// Builds a resolver from its parts, under the system's clock. It reads no ERC-8004 registries.
+    ///
+    /// # Errors
+    /// When the configured profile does not exist, or the file of the memory cannot be used.
+    #[cfg(feature = "unstable")]
+    pub fn with_parts(
+        config: Config,
+        profiles: Profiles,
+        chain: Arc<dyn Chain>,
+        content: Arc<dyn Content>,
+    ) -> Result<Self, SetupError> {
+        let world = cached::world_digest(&config, &[]);
+        let registries = AgentRegistries::new([]);
+        let reads = Reads { chain, upstream: None, content, registries, turns: Turns::default() };
+        Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
+    }
+
+    fn assemble(
+        config: Config,
+        world: Arc<str>,
+        profiles: Profiles,
+        Reads { chain, upstream, content, registries, turns }: Reads,
+        clock: Arc<dyn Clock>,
+        cached: impl FnOnce(Arc<Walker>) -> CachedWalker,
+    ) -> Result<Self, SetupError> {
+        check_profile(&config, &profiles)?;
+        let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
+        let history = setup::history(&config)?;
+        let pool = CpuPool::start()
+            .map_err(|error| SetupError::Invalid { what: "threads".to_owned(), detail: error.to_string() })?;
+        let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
+        let proven = ContentCache::new(config.cache.content_bytes);
+        let sources = ContentSources { content, proven, kept: None, pool: Arc::clone(&pool) };
+        let walker =
+            Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress, turns, traces };
+        let walker = Arc::new(walker);
+        let cached = cached(Arc::clone(&walker));
+        Ok(Self::of(walker, cached, registries, policy))
+    }
+
+    fn over(walker: Walker, registries: AgentRegistries, policy: Policy) -> Self {
+        let walker = Arc::new(walker);
+        let cached = CachedWalker::new(Arc::clone(&walker));
+        Self::of(walker, cached, registries, policy)
+    }
+
+    /// A resolver that has looked up nothing beside its verdicts yet.
+    fn of(walker: Arc<Walker>, cached: CachedWalker, registries: AgentRegistries, policy: Policy) -> Self {
+        let Walker { profiles, config, .. } = &*walker;
+        let profile = profiles.get(&config.rules.profile).expect("checked when the configuration was read");
+        Self(Arc::new(Inner {
+            walker,
+            registries,
+            offer_keys: OfferKeys::default(),
+            receipt_signers: ReceiptSigners::default(),
+            settlements: settlement::Settlements::default(),
+            schemas: BoundSchemas::default(),
+            cached,
+            configured: RuleSet { profile, policy },
+        }))
+    }
+
+    /// The same resolver with an empty cache, which has fetched nothing. What the chain's reader holds (connections, proven
+    /// code) stays.
+    #[must_use]
+    pub fn with_empty_cache(&self) -> Self {
+        self.under(self.0.configured.policy.clone())
+    }
+
+    /// The same resolver reading another block, with an empty cache.
+    pub fn at_block(&self, block: BlockSelector) -> Self {
+        let mut walker = Walker::clone(&self.0.walker);
+        walker.config.chain.block = block;
+        Self::over(walker, self.0.registries.forgetful(), self.0.configured.policy.clone())
+    }
+
+    /// The same resolver, with an empty cache and `code` taken out of the registry.
+    #[cfg(feature = "unstable")]
+    #[must_use]
+    pub fn without(&self, code: Code) -> Self {
+        let mut policy = self.0.configured.policy.clone();
+        policy.without.push(code);
+        self.under(policy)
+    }
+
+    fn under(&self, policy: Policy) -> Self {
+        let mut walker = Walker::clone(&self.0.walker);
+        walker.sources.proven = ContentCache::new(walker.config.cache.content_bytes);
+        if let Some(content) = walker.sources.content.anew() {
+            walker.sources.content = content;
+        }
+        Self::over(walker, self.0.registries.forgetful(), policy)
+    }
+
+    /// The verdict on `input` under the configured profile and depth, from the cache or from a run. Never a stale one.
+    ///
+    /// Never fails: what went wrong is in the verdict.
+    pub async fn resolve(&self, input: &str) -> Resolution {
+        self.0.cached.answer(input, &self.0.configured).await
+    }
+
+    /// The verdict on a question with its own profile and depth.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn ask(&self, question: &Question) -> Result<Resolution, SetupError> {
+        Ok(self.0.cached.answer(&question.input, &*self.rules(question)?).await)
+    }
+
+    /// The steps of runs about the name of a question, as they begin and end from now on. `None` for a name without a
+    /// normal form.
+    pub fn watch(&self, question: &Question) -> Option<Watch> {
+        EnsName::parse(&question.input).ok().map(|name| self.0.walker.progress.watch(name))
+    }
+
+    /// What happens to the answers of the cache.
+    pub fn feed(&self) -> &Arc<Feed> {
+        &self.0.cached.cache.feed
+    }
+
+    /// The verdict of a new run, even where the cache holds a fresh one. It replaces the cached one.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn ask_anew(&self, question: &Question) -> Result<Resolution, SetupError> {
+        Ok(self.0.cached.answer_anew(&question.input, &*self.rules(question)?).await)
+    }
+
+    /// What the cache holds for a question. Starts no run.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn cache_status(&self, question: &Question) -> Result<CacheStatus, SetupError> {
+        Ok(self.0.cached.status(&question.input, &*self.rules(question)?).await)
+    }
+
+    /// The trusted verdict that ceased to be fresh less than [`STALE_FOR`] ago, where the latest run for the question
+    /// failed and saw no change of the records. For faces that describe: nothing else gives one, and no gate takes it.
+    ///
+    /// [`STALE_FOR`]: clresolve_core::freshness::STALE_FOR
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn stale(&self, question: &Question) -> Result<Option<Stale>, SetupError> {
+        Ok(self.0.cached.stale(&question.input, &*self.rules(question)?).await)
+    }
+
+    /// Refreshes the trusted verdicts that were asked for and are in the last tenth of their freshness, as many at once as
+    /// `cache.refresh_runs` says, for as long as `may_start` says so of the time that a verdict has left; what ends first
+    /// stands first. Ends with the last of them; to be called every few seconds. The chain is read anew; content is
+    /// fetched again where the chain says something else, and after an hour.
+    pub async fn refresh_ahead(&self, may_start: impl Fn(SignedDuration) -> bool) {
+        self.0.cached.refresh_ahead(&self.0.configured.policy, may_start).await;
+    }
+
+    /// Asks for names as [`Resolver::resolve`] does, as many at once as may be refreshed. `decided` gets each that then has
+    /// a verdict, and not a failure.
+    pub async fn warm(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
+        self.0.cached.warm(names, &self.0.configured, decided).await;
+    }
+
+    /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    pub fn hot_names(&self, most: usize) -> Vec<EnsName> {
+        self.0.cached.hot(most)
+    }
+
+    /// The time since the latest run for a question, whatever its result: a failed run counts that left an earlier
+    /// verdict in place. [`Duration::MAX`] where none is remembered; zero for an invalid name, which is judged each
+    /// time.
+    ///
+    /// # Errors
+    /// When the question names a profile that does not exist.
+    pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
+        Ok(self.0.cached.since_run(&question.input, &*self.rules(question)?).await)
+    }
+
+    /// The traces of the runs that begin from now on, also under a configuration that is read again; `None` where
+    /// somebody takes them already.
+    pub fn traces(&self) -> Option<tokio::sync::mpsc::Receiver<RunTrace>> {
+        self.0.walker.traces.open()
+    }
+
+    /// Refuses what was answered about `name` until now: the next answer takes a run. Every daemon of the fleet is told,
+    /// where one is configured.
+    pub fn evict(&self, name: &EnsName) {
+        self.0.cached.evict([name]);
+    }
+
+    /// The schema that the card of a trusted agent binds for its first verb. `None` where it is not known.
+    #[cfg(feature = "unstable")]
+    pub async fn bound_schema(
+        &self,
+        name: &str,
+        side: clresolve_verdict::card::Side,
+    ) -> Option<Arc<clresolve_verdict::schema::bound::CompiledSchema>> {
+        let Inner { walker, schemas, .. } = &*self.0;
+        let resolution = self.resolve(name).await;
+        schemas.of(walker, &self.0.configured.profile, &resolution, side).await?.ok()
+    }
+
+    /// What a question is asked under. `None` for an invalid name and an unknown profile.
+    #[cfg(feature = "unstable")]
+    pub fn cache_key(&self, question: &Question) -> Option<crate::cache::CacheKey> {
+        let rules = self.rules(question).ok()?;
+        Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &rules))
+    }
+
+    /// Waits until all evictions so far were sent to the fleet.
+    #[cfg(feature = "unstable")]
+    pub async fn settled(&self) {
+        self.0.cached.settled().await;
+    }
+
+    fn rules(&self, question: &Question) -> Result<Cow<'_, RuleSet>, SetupError> {
+        let Question { profile: None, depth: None, .. } = question else {
+            return self.own_rules(question).map(Cow::Owned);
+        };
+        Ok(Cow::Borrowed(&self.0.configured))
+    }
+
+    fn own_rules(&self, Question { profile, depth, .. }: &Question) -> Result<RuleSet, SetupError> {
+        let RuleSet { profile: configured, policy } = &self.0.configured;
+        let profile = match profile {
+            None => Arc::clone(configured),
+            Some(id) => self.0.walker.profiles.get(id).ok_or_else(|| SetupError::Invalid {
+                what: "profile".to_owned(),
+                detail: format!("no profile {id}"),
+            })?,
+        };
+        Ok(RuleSet { profile, policy: Policy { depth: depth.unwrap_or(policy.depth), ..policy.clone() } })
+    }
+
+    /// The verdict of a run of its own, in a bundle with everything that it rests on. Nothing of an earlier run is
+    /// used.
+    ///
+    /// # Errors
+    /// [`ExportError`]: for an invalid name or an unknown profile, and where the evidence does not give the verdict
+    /// again.
+    pub async fn export(&self, question: &Question) -> Result<Packed, ExportError> {
+        let rules = self.rules(question)?;
+        let name = EnsName::parse(&question.input)?;
+        export::export(&self.0.walker, name, &rules).await
+    }
+
+    /// The records of a name, without any judgement.
+    ///
+    /// # Errors
+    /// When the chain could not be asked.
+    pub async fn records(&self, name: &EnsName) -> Result<Reading, ChainError> {
+        self.0.walker.read(name, Instant::now() + self.time_limit()).await
+    }
+
+    /// What an agent's route answers to a request without a payment: a POST of `body` where there is one, else a GET. The
+    /// request goes through the door for foreign URLs, and no redirect is followed.
+    ///
+    /// # Errors
+    /// Where that door refuses the URL, or its host gives no answer.
+    pub async fn unpaid(&self, url: &str, body: Option<&'static str>) -> Result<SellerReply, FetchError> {
+        self.0.walker.sources.content.unpaid(url, body, self.time_limit()).await
+    }
+
+    /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.
+    pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Retrieved {
+        self.0.walker.sources.content.walk(cid, path, &[], Budget::cat(), self.time_limit()).await
+    }
+
+    /// Fetches the document of keys at `url`, within the time limit of one question.
+    pub async fn key_set(&self, url: &str) -> Source {
+        self.0.walker.sources.content.key_set(url, self.time_limit()).await
+    }
+
+    /// Reads the records that name the signing key of `name`, within the time limit of one question.
+    ///
+    /// # Errors
+    /// [`SignerError`] if the records cannot be read or are not settled.
+    pub async fn signer_records(&self, name: &EnsName) -> Result<SignerRecords, SignerError> {
+        SignerRecords::read(&self.0.walker, name, self.time_limit()).await
+    }
+
+    /// The document at a foreign URL, without any judgement.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    pub async fn document(&self, url: &str) -> Result<Body, FetchError> {
+        self.0.walker.sources.content.document(url, self.time_limit()).await
+    }
+
+    /// The document at a plain `http` URL whose origin the operator named, without any judgement. Nothing authenticates its
+    /// server.
+    ///
+    /// # Errors
+    /// As [`crate::fetch::https::get`].
+    pub async fn plain_document(&self, url: &str) -> Result<Body, FetchError> {
+        self.0.walker.sources.content.plain_document(url, self.time_limit()).await
+    }
+
+    /// The manifest of a registry, or the descriptor that leads to it, at an `https` or `ipfs` URL. What came by `ipfs` is
+    /// proven by its CID.
+    ///
+    /// # Errors
+    /// [`RegistryFault`]
+    pub async fn registry(&self, location: &str) -> Result<Bytes, RegistryFault> {
+        self.0.walker.sources.registry(location, self.time_limit()).await
+    }
+
+    /// The threads that judge.
+    pub fn pool(&self) -> &Arc<CpuPool> {
+        &self.0.walker.pool
+    }
+
+    /// The rules that the resolver knows.
+    pub fn profiles(&self) -> &Profiles {
+        &self.0.walker.profiles
+    }
+
+    /// How long one question may take.
+    pub fn time_limit(&self) -> Duration {
+        self.0.walker.config.timeout
+    }
+
+    /// The time by the resolver's clock.
+    pub fn now(&self) -> Timestamp {
+        self.0.walker.now()
+    }
+}
+
+fn check_profile(config: &Config, profiles: &Profiles) -> Result<(), SetupError> {
+    if profiles.get(&config.rules.profile).is_some() {
+        return Ok(());
+    }
+    let known: Vec<_> = profiles.iter().map(|profile| profile.id().to_owned()).collect();
+    let detail = format!("no profile {}; known are {}", config.rules.profile, known.join(", "));
+    Err(SetupError::Invalid { what: "profile".to_owned(), detail })
+}
+
+/// What the configured rules ask of the evidence beside the profile.
+pub fn policy(rules: &RulesConfig) -> Policy {
+    Policy {
+        depth: rules.depth,
+        require_all_sources: rules.require_all_sources,
+        allowed_publishers: rules.allowed_publishers.clone(),
+        ..Policy::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+    use clresolve_core::reason::Code;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::config::{Gateway, ProofDemand};
+    use crate::cpu_pool::Occupied;
+    use crate::sandbox::chain::RpcFault;
+    use crate::sandbox::spec::Spec;
+    use crate::sandbox::{ChainState, Sandbox, World};
+
+    /// The time of the machine, moved on by this number of seconds.
+    #[derive(Default)]
+    struct Shifted(AtomicI64);
+
+    impl Clock for Shifted {
+        fn now(&self) -> Timestamp {
+            Timestamp::now() + SignedDuration::from_secs(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    /// A resolver whose one endpoint never answers, and the world that has it: what has a time limit reaches it.
+    pub(super) async fn stalled() -> (World, Resolver) {
+        let spec = Spec::parse("[[agent]]\nname = \"summarizeagent.eth\"\nabout = \"Good.\"\n").expect("it is a world");
+        let world = World::start(&spec).await.expect("it starts");
+        let mut config = world.config();
+        let endpoint = world.endpoint(RpcFault::Stall, ChainState::Growing, true).await.expect("a port");
+        config.chain.endpoints[0].url = endpoint.url;
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        (world, resolver)
+    }
+
+    /// A gateway that asks each time for the longest rest, and how often it was asked.
+    async fn busy_gateway() -> (Gateway, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                counter.fetch_add(1, Ordering::Relaxed);
+                let answer = b"HTTP/1.1 503 Busy\r\nRetry-After: 300\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(answer).await;
+            }
+        });
+        (Gateway { label: "busy".to_owned(), url, own: true }, count)
+    }
+
+    /// An endpoint that closes every connection, and how many there were.
+    async fn closing_endpoint() -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        tokio::spawn(async move {
+            while listener.accept().await.is_ok() {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        (url, count)
+    }
+
+    /// While every thread that judges is busy, a run waits with its evidence, and what is known is answered.
+    #[tokio::test]
+    async fn judging_takes_no_time_of_those_who_answer() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        config.timeout = Duration::from_secs(120);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let known = resolver.resolve("summarizeagent.eth").await;
+        let busy = Occupied::whole(resolver.pool());
+        let asking = resolver.clone();
+        let judged = tokio::spawn(async move { asking.resolve("checkoutagent.eth").await });
+        while !Occupied::is_waited_for(resolver.pool()) {
+            assert!(!judged.is_finished(), "it was judged on the thread that answers");
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(resolver.resolve("summarizeagent.eth").await.verdict().id, known.verdict().id);
+        assert!(!judged.is_finished());
+        busy.release().await;
+        assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
+    }
+
+    /// What is announced while a run is judged holds for those who wait for it.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_answer_that_a_change_overtook_is_not_given() {
+        let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
+        let mut world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let mut config = world.config();
+        config.timeout = Duration::from_secs(120);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let busy = Occupied::whole(resolver.pool());
+        let asking = resolver.clone();
+        let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
+        while !Occupied::is_waited_for(resolver.pool()) {
+            tokio::task::yield_now().await;
+        }
+        let name = EnsName::parse("good.eth").expect("a name");
+        world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
+        resolver.evict(&name);
+        busy.release().await;
+        let answer = judged.await.expect("it ends");
+        let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
+        assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
+    }
+
+    /// An endpoint that failed is asked last for a while. The while is over when the resolver's clock says so.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_clock_reaches_the_chain() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let (closing, connections) = closing_endpoint().await;
+        let mut config = sandbox.config();
+        config.timeout = Duration::from_secs(120);
+        config.chain.proof = Some(ProofDemand::SingleRpc);
+        config.chain.endpoints.insert(0, closing.parse().expect("an endpoint"));
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
+        let name = EnsName::parse("summarizeagent.eth").expect("a name");
+        let connections_of_a_reading = async || {
+            let before = connections.load(Ordering::Relaxed);
+            resolver.records(&name).await.expect("the second endpoint answers");
+            connections.load(Ordering::Relaxed) - before
+        };
+        assert!(connections_of_a_reading().await > 0, "it is the first of the list");
+        assert_eq!(connections_of_a_reading().await, 0, "it failed a moment ago");
+        clock.0.store(24 * 60 * 60, Ordering::Relaxed);
+        assert!(connections_of_a_reading().await > 0, "a day later it is asked first again");
+    }
+
+    /// The end of the time for a reading is no endpoint's failure.
+    #[tokio::test]
+    async fn a_reading_that_takes_too_long_says_how_long_it_had() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", silent.local_addr().expect("an address"));
+        let mut config = Config { timeout: Duration::from_secs(120), ..Config::default() };
+        config.chain.proof = Some(ProofDemand::SingleRpc);
+        config.chain.endpoints = vec![url.parse().expect("an endpoint")];
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let name = EnsName::parse("a.eth").expect("a name");
+        let found = resolver.0.walker.read(&name, Instant::now() + Duration::from_millis(200)).await;
+        let Err(error @ ChainError::Late { milliseconds }) = found else { panic!("{found:?}") };
+        assert!((1..=120).contains(&milliseconds), "{milliseconds}");
+        assert_eq!(clresolve_verdict::check::records::chain_error(&error).code, Code::RpcUnreachable);
+    }
+
+    /// A gateway that asked for a rest is not asked before it is over by the resolver's clock.
+    #[tokio::test]
+    async fn the_clock_reaches_the_gateways() {
+        let (gateway, asked) = busy_gateway().await;
+        let config = Config { gateways: vec![gateway], timeout: Duration::from_secs(120), ..Config::default() };
+        let clock = Arc::new(Shifted::default());
+        let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
+        let (cid, path) = (ContentId::raw_of(b"bytes"), ContentPath::default());
+        resolver.cat(&cid, &path).await;
+        resolver.cat(&cid, &path).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "it rests");
+        clock.0.store(10 * 60, Ordering::Relaxed);
+        resolver.cat(&cid, &path).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 2, "ten minutes later it is asked again");
+    }
+    /// A daemon that reads its configuration again asks anew where a file of trust roots has changed.
+    #[tokio::test]
+    async fn other_bytes_in_a_file_of_trust_roots_are_another_world() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        let pem = config.network.ca_pems.concat();
+        config.network.ca_pems.clear();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("ca.pem");
+        std::fs::write(&file, &pem).expect("the file is written");
+        config.network.ca_files.push(file.clone());
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        resolver.resolve("summarizeagent.eth").await;
+        let is_known = async || {
+            let again = resolver.reconfigured(&config).await.expect("the configuration is good");
+            let status = again.cache_status(&Question::new("summarizeagent.eth")).await.expect("the profile exists");
+            matches!(status, CacheStatus::Fresh(_))
+        };
+        assert!(is_known().await);
+        std::fs::write(&file, pem.repeat(2)).expect("the file is written");
+        assert!(!is_known().await);
+    }
+}

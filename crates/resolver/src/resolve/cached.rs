@@ -1,0 +1,337 @@
+//! The cache in front of the resolver. A fresh verdict is returned at once. Otherwise all callers share one resolution.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::state::State;
+use clresolve_verdict::build;
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::profile::Profile;
+use clresolve_verdict::trust::{Resolution, Stale};
+use clresolve_verdict::verdict::{Depth, canonical_digest};
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::{StreamExt as _, stream};
+use jiff::SignedDuration;
+use tokio::time::Instant;
+
+use super::fleet::Fleet;
+use super::question::RuleSet;
+use super::walk::{RunRequest, Walker};
+use crate::cache::{Before, CacheKey, CacheStatus, Finished, OnChange, VerdictCache};
+use crate::config::Config;
+use crate::telemetry::{self, NotCached};
+use crate::telemetry::{Eviction, Pool};
+
+/// Maximum number of resolutions for one answer, if a change is announced during each: replicas announce the same
+/// change one after another. The last resolution denies.
+const RUNS: usize = 3;
+
+/// A [`Walker`] and the verdicts of its resolutions.
+pub(super) struct CachedWalker {
+    walker: Arc<Walker>,
+    pub(super) cache: Arc<VerdictCache>,
+    /// The replicas that share evidence, if configured.
+    fleet: Option<Fleet>,
+}
+
+/// Which evidence a resolution may reuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Using {
+    /// Nothing.
+    Nothing,
+    /// Content that an earlier resolution of this process proved.
+    Content,
+    /// The evidence of another replica.
+    Fleet,
+}
+
+impl CachedWalker {
+    /// Creates an empty cache in front of `walker`.
+    pub(super) fn new(walker: Arc<Walker>) -> Self {
+        let cache = Arc::new(VerdictCache::new(&walker.config.cache));
+        Self { walker, cache, fleet: None }
+    }
+
+    /// Puts this cache in front of `walker`, for a replica that shares evidence.
+    pub(super) const fn of_fleet(walker: Arc<Walker>, cache: Arc<VerdictCache>, fleet: Option<Fleet>) -> Self {
+        Self { walker, cache, fleet }
+    }
+
+    /// Puts the same cache in front of another walker. A cached verdict is reused if its key is the same: sources,
+    /// rules, depth and block.
+    pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
+        Self { walker, cache: Arc::clone(&self.cache), fleet: self.fleet.clone() }
+    }
+
+    /// Returns the fresh verdict, or that of a new resolution.
+    pub(super) async fn answer(&self, input: &str, rules: &RuleSet) -> Resolution {
+        let now = self.walker.now();
+        let name = match EnsName::parse(input) {
+            Ok(name) => name,
+            Err(error) => return self.invalid_name(input, &error, rules),
+        };
+        let key = self.key(name, rules);
+        if let Some(fresh) = self.cache.fresh(&key, now).await {
+            return fresh.asked_as(input);
+        }
+        let run = self.run(key.clone(), rules.clone(), Using::Fleet);
+        self.cache.get_or_run(key, now, run).await.asked_as(input)
+    }
+
+    /// Starts a resolution. Its verdict replaces the cached one.
+    pub(super) async fn answer_anew(&self, input: &str, rules: &RuleSet) -> Resolution {
+        let name = match EnsName::parse(input) {
+            Ok(name) => name,
+            Err(error) => return self.invalid_name(input, &error, rules),
+        };
+        let key = self.key(name, rules);
+        let run = self.run(key.clone(), rules.clone(), Using::Nothing);
+        self.cache.run_anew(key, run).await.asked_as(input)
+    }
+
+    /// Resolves a name that may have changed. Content that an earlier resolution proved is reused if the records still
+    /// name it.
+    pub(super) async fn read_again(&self, name: &EnsName, rules: &RuleSet) -> Resolution {
+        let key = self.key(name.clone(), rules);
+        let run = self.run(key.clone(), rules.clone(), Using::Content);
+        self.cache.run_anew(key, run).await
+    }
+
+    /// A callback that announces the eviction of a name to all replicas, once a resolution has detected a change.
+    fn tell_change(&self, name: &EnsName) -> Option<OnChange> {
+        let (fleet, evicted) = (self.fleet.clone()?, (name.clone(), self.keys(name)));
+        Some(OnChange::new(move || fleet.tell_evicted([evicted.clone()])))
+    }
+
+    /// Invalidates all verdicts on these names up to now, here and on every replica.
+    pub(super) fn evict<'n>(&self, names: impl IntoIterator<Item = &'n EnsName>) {
+        let (now, mut evicted) = (self.walker.now(), Vec::new());
+        for name in names {
+            self.cache.evict(name, now);
+            evicted.push(name.clone());
+        }
+        if let Some(fleet) = self.fleet.as_ref().filter(|_| !evicted.is_empty()) {
+            fleet.tell_evicted(evicted.into_iter().map(|name| (name.clone(), self.keys(&name))));
+        }
+    }
+
+    /// Evicts the names of these keys after a change notification from the chain.
+    pub(super) fn evict_changed(&self, keys: &[CacheKey]) {
+        // First, so that evictions are counted before they become visible.
+        keys.iter().for_each(|_| telemetry::cache_evicted(Pool::Trusted, Eviction::Changed));
+        self.evict(keys.iter().map(|key| &key.name).collect::<BTreeSet<_>>());
+    }
+
+    /// Completes when everything announced so far has been sent to the replicas.
+    #[cfg(feature = "unstable")]
+    pub(super) async fn settled(&self) {
+        if let Some(fleet) = &self.fleet {
+            fleet.settled().await;
+        }
+    }
+
+    /// Every key under which this process caches verdicts on `name`.
+    fn keys(&self, name: &EnsName) -> Vec<CacheKey> {
+        let mut keys = Vec::new();
+        for profile in self.walker.profiles.iter() {
+            for depth in [Depth::Identity, Depth::Schemas] {
+                let policy = Policy { depth, ..Policy::default() };
+                keys.push(self.key(name.clone(), &RuleSet { profile: Arc::clone(profile), policy }));
+            }
+        }
+        keys
+    }
+
+    /// The cache status of a question. Starts no resolution.
+    pub(super) async fn status(&self, input: &str, rules: &RuleSet) -> CacheStatus {
+        let name = match EnsName::parse(input) {
+            Ok(name) => name,
+            Err(error) => return CacheStatus::Fresh(self.invalid_name(input, &error, rules)),
+        };
+        match self.cache.status(&self.key(name, rules), self.walker.now()).await {
+            CacheStatus::Fresh(resolution) => CacheStatus::Fresh(resolution.asked_as(input)),
+            other => other,
+        }
+    }
+
+    /// The time since the latest resolution for a question. Zero for an invalid name, which is judged each time.
+    pub(super) async fn since_run(&self, input: &str, rules: &RuleSet) -> Duration {
+        match EnsName::parse(input) {
+            Ok(name) => self.cache.since_run(&self.key(name, rules), self.walker.now()).await,
+            Err(_) => Duration::ZERO,
+        }
+    }
+
+    fn invalid_name(&self, input: &str, error: &NameError, rules: &RuleSet) -> Resolution {
+        telemetry::not_cached(input, NotCached::InvalidName);
+        build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
+    }
+
+    /// The cache key of a question about `name`.
+    pub(super) fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
+        CacheKey {
+            name,
+            block: self.walker.config.chain.block,
+            depth: rules.policy.depth,
+            rules: Profile::digest(&rules.profile),
+            world: Arc::clone(&self.walker.world),
+        }
+    }
+
+    /// The resolution that the cache starts for a question. Its verdict shows the normal form of the name, which most
+    /// callers type.
+    fn run(
+        &self,
+        key: CacheKey,
+        rules: RuleSet,
+        using: Using,
+    ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
+        let (walker, fleet, cache) = (Arc::clone(&self.walker), self.fleet.clone(), Arc::clone(&self.cache));
+        let on_change = self.tell_change(&key.name);
+        move |before| {
+            let content = before.content.filter(|_| using == Using::Content);
+            let request = RunRequest { key, rules, before: Before { content, ..before }, cache };
+            async move {
+                let run = async || match &fleet {
+                    Some(fleet) if using == Using::Fleet => fleet.run(&walker, request.clone()).await,
+                    Some(fleet) => fleet.run_anew(&walker, request.clone()).await,
+                    None => walker.run(&request).await,
+                };
+                let (began, mut found) = (Instant::now(), run().await);
+                for _ in 1..RUNS {
+                    if !found.is_overtaken || began.elapsed() > walker.config.timeout {
+                        break;
+                    }
+                    found = run().await;
+                }
+                Finished { on_change, ..found }
+            }
+            .boxed()
+        }
+    }
+
+    /// The trusted verdict that has just expired, if the latest resolution for the question failed.
+    pub(super) async fn stale(&self, input: &str, rules: &RuleSet) -> Option<Stale> {
+        let key = self.key(EnsName::parse(input).ok()?, rules);
+        self.cache.stale(&key, input, self.walker.now()).await
+    }
+
+    /// Refreshes the entries that are due, with the configured concurrency, as long as `may_start` returns true for an
+    /// entry's remaining lifetime.
+    pub(super) async fn refresh_ahead(&self, policy: &Policy, may_start: impl Fn(SignedDuration) -> bool) {
+        let due = self.cache.due(self.walker.now()).into_iter();
+        let due = due.take_while(|(until, _)| may_start(until.duration_since(self.walker.now()))).map(|(_, key)| key);
+        self.in_background(due, |key| self.refresh(key, policy)).await;
+    }
+
+    async fn refresh(&self, key: Arc<CacheKey>, policy: &Policy) {
+        let Some(rules) = self.rules(&key, policy) else { return };
+        let run = self.run(CacheKey::clone(&key), rules, Using::Content);
+        self.cache.refresh(&key, self.walker.now(), run).await;
+    }
+
+    /// Resolves these names on the refresh budget. Calls `decided` for each name that then has a verdict other than a
+    /// failure.
+    pub(super) async fn warm(&self, names: impl Iterator<Item = EnsName>, rules: &RuleSet, decided: impl Fn(&EnsName)) {
+        let decided = &decided;
+        let ask = |name: EnsName| async move {
+            // A panic caused by one name must not end the daemon, and again after each restart.
+            let answer = AssertUnwindSafe(self.answer(name.as_str(), rules)).catch_unwind().await;
+            if answer.is_ok_and(|answer| answer.verdict().state != State::Indeterminate) {
+                decided(&name);
+            }
+        };
+        self.in_background(names, ask).await;
+    }
+
+    /// The names with trusted verdicts that were requested, the most requested first.
+    pub(super) fn hot(&self, most: usize) -> Vec<EnsName> {
+        self.cache.hot(most)
+    }
+
+    /// The rules of a key. `None` if the key belongs to an earlier configuration.
+    fn rules(&self, key: &CacheKey, policy: &Policy) -> Option<RuleSet> {
+        let Walker { world, config, profiles, .. } = &*self.walker;
+        if key.world != *world || key.block != config.chain.block {
+            return None;
+        }
+        let profile = profiles.iter().find(|profile| Profile::digest(profile) == key.rules)?;
+        Some(RuleSet { profile: Arc::clone(profile), policy: Policy { depth: key.depth, ..policy.clone() } })
+    }
+
+    /// Runs `work` for all items on the refresh budget.
+    async fn in_background<T, Work: Future<Output = ()>>(
+        &self,
+        items: impl Iterator<Item = T>,
+        work: impl Fn(T) -> Work,
+    ) {
+        // For `for_each_concurrent`, zero would mean no limit.
+        if let Some(at_once) = NonZeroUsize::new(self.walker.config.cache.refresh_runs) {
+            stream::iter(items).for_each_concurrent(at_once.get(), work).await;
+        }
+    }
+}
+
+fn texts(permits: &[impl ToString]) -> Vec<String> {
+    permits.iter().map(ToString::to_string).collect()
+}
+
+/// A digest of the sources, including these trust roots, which are used in addition to the platform's. Part of the
+/// cache key. The roots are included by content: after a reload, a configured file may contain others.
+pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
+    let chain = &config.chain;
+    let endpoints: Vec<_> = chain.endpoints.iter().map(|e| (e.url.as_str(), e.own, e.operator.as_str())).collect();
+    let gateways: Vec<_> = config.gateways.iter().map(|g| g.url.as_str()).collect();
+    canonical_digest(&serde_json::json!({
+        "world": chain.world,
+        "chain": chain.id,
+        "universal_resolver": chain.universal_resolver.to_string(),
+        "ccip_read": chain.ccip_read,
+        "coins": config.coins(),
+        "endpoints": endpoints,
+        "proof": chain.proof.map(|proof| proof.to_string()),
+        "quorum": chain.quorum,
+        "genesis": chain.genesis.map(|hash| hash.to_string()),
+        "max_head_age": chain.head_age(),
+        "gateways": gateways,
+        "allow_hosts": texts(&config.network.allow_hosts),
+        "connect_to": texts(&config.network.connect_to),
+        "trust_roots": trust_roots.iter().map(|pem| Digest::of(pem)).collect::<Vec<_>>(),
+        "require_all_sources": config.rules.require_all_sources,
+        "links": config.rules.links,
+        "allowed_publishers": config.rules.allowed_publishers,
+    }))
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::AssetConfig;
+
+    #[test]
+    fn other_coin_types_are_another_world() {
+        let asset = |network: &str| AssetConfig {
+            network: network.parse().expect("a CAIP-2 identifier"),
+            address: [1; 20].into(),
+            max_amount: None,
+            name: None,
+            version: None,
+            decimals: None,
+            symbol: None,
+        };
+        let world = |networks: &[&str]| {
+            let mut config = Config::default();
+            config.limits.assets = networks.iter().map(|network| asset(network)).collect();
+            world_digest(&config, &[])
+        };
+        assert_eq!(world(&[]), world(&["eip155:1"]), "that of ether is always asked for");
+        assert_ne!(world(&["eip155:1"]), world(&["eip155:8453"]), "what a verdict holds is another");
+    }
+}

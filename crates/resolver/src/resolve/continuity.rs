@@ -1,0 +1,77 @@
+//! Connects a resolution to the memory, which is read before a judgement and written after a trusted verdict.
+
+use std::path::Path;
+
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_core::state::State;
+use clresolve_messages::receipt::replay::{Mark, Seen};
+use clresolve_verdict::evidence::Evidence;
+use clresolve_verdict::evidence::continuity::Continuity;
+use clresolve_verdict::verdict::Verdict;
+
+use crate::config::Config;
+pub(super) use crate::memory::MemoryError;
+use crate::memory::{HistoryKey, Memory};
+
+/// The memory, and which observations to store in it.
+#[derive(Clone)]
+pub(super) struct History {
+    memory: Memory,
+    world: String,
+    chain_id: u64,
+    /// Identifier of the configured profile. Verdicts under other profiles are not remembered.
+    profile: String,
+    /// Maximum number of receipts that are remembered.
+    receipts: u64,
+}
+
+impl History {
+    /// Opens the memory in the file at `path`.
+    pub(super) fn open(path: &Path, config: &Config) -> Result<Self, MemoryError> {
+        let memory = Memory::open(path, config.memory.names)?;
+        let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
+        Ok(Self { memory, world, chain_id, profile: config.rules.profile.clone(), receipts: config.memory.receipts })
+    }
+
+    /// Returns what is remembered of the name. The memory is not read for a block chosen by number, which may be older
+    /// than every observation.
+    pub(super) async fn recall(&self, evidence: &Evidence) -> Continuity {
+        if evidence.found().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
+            return Continuity::NotAsked;
+        }
+        match self.memory.recall(self.place(&evidence.name)).await {
+            Ok(history) => Continuity::Recalled(history),
+            Err(error) => Continuity::Unavailable(error.to_string()),
+        }
+    }
+
+    /// Stores what a resolution observed.
+    ///
+    /// Only a trusted verdict under the configured profile and at a finalized block is remembered. A verdict that rests
+    /// on a single endpoint is remembered only if the operator runs that endpoint. Otherwise a party that can write to
+    /// the memory could later make it warn about the honest card.
+    pub(super) async fn remember(&self, evidence: &Evidence, verdict: &Verdict) -> Result<(), MemoryError> {
+        let is_lasting = matches!(evidence.block, BlockSelector::Finalized | BlockSelector::Pinned(_))
+            && (verdict.state == State::Trusted || clresolve_core::mutant!("falsehoods-are-remembered"))
+            && verdict.profile.id == self.profile
+            && evidence.reading.as_ref().is_ok_and(|reading| {
+                !reading.proof.is_one_strangers_word() || clresolve_core::mutant!("strangers-are-remembered")
+            });
+        let Continuity::Recalled(known) = &evidence.continuity else { return Ok(()) };
+        let Some(sighting) = evidence.sighting().filter(|_| is_lasting) else { return Ok(()) };
+        if known.with(&sighting).is_none() {
+            return Ok(());
+        }
+        self.memory.remember(self.place(&evidence.name), sighting).await
+    }
+
+    /// Records that a valid receipt was presented for its request.
+    pub(super) async fn mark(&self, mark: Mark) -> Result<Seen, MemoryError> {
+        self.memory.mark(&self.world, self.chain_id, mark, self.receipts).await
+    }
+
+    fn place(&self, name: &EnsName) -> HistoryKey {
+        HistoryKey::new(&self.world, self.chain_id, name)
+    }
+}

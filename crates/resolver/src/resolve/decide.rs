@@ -1,0 +1,415 @@
+//! Decides on payments: this module gathers the input of the pure decision.
+//!
+//! If address records, the configuration and the name's own endpoints suffice, a decision needs no request beyond those
+//! of the verdict. Registrations, and keys for offers, are read only if they could change the decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::Foreign;
+use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
+use clresolve_payment::decision::EntryRow;
+use clresolve_payment::limits::Limits;
+use clresolve_payment::network::Network;
+use clresolve_payment::payee::{Claim, Payees, ProvenBy};
+use clresolve_payment::request::Demand;
+use clresolve_payment::route::Route;
+use clresolve_payment::terms::Terms;
+use clresolve_payment::{Decision, DecisionRequest};
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::trust::Resolution;
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::look_ups::Beside;
+use super::signer;
+use super::{Inner, Resolver};
+use crate::cache::Began;
+use crate::telemetry::{self, DECISIONS};
+
+/// Maximum number of attempts if the verdict expires during the lookups. After that, the decision is made without
+/// lookups.
+const TRIES: usize = 2;
+
+/// The input of a decision.
+struct Facts {
+    resolution: Resolution,
+    gate: GatePolicy,
+    limits: Limits,
+    route: Result<Route, Box<Reason>>,
+    tools: Option<Result<Route, Box<Reason>>>,
+    request: Arc<DecisionRequest>,
+    terms: Result<Terms, Box<Reason>>,
+    payees: BTreeMap<Network, Payees>,
+    now: Timestamp,
+}
+
+impl Facts {
+    fn decide(&self) -> Decision {
+        let question = PaymentQuestion {
+            verb: &self.request.verb,
+            terms: self.terms.as_ref().map_err(|reason| &**reason),
+            is_http_reply: matches!(self.request.demand, Demand::Reply(_)),
+            url: self.request.url.as_deref(),
+            selected: self.request.selected.as_ref(),
+            signed: self.request.header.as_deref(),
+        };
+        let known = Knowledge {
+            resolution: &self.resolution,
+            gate: &self.gate,
+            limits: &self.limits,
+            route: self.route.as_ref().map_err(|reason| &**reason),
+            tools: self.tools.as_ref().map(|tools| tools.as_ref().map_err(|reason| &**reason)),
+            payees: &self.payees,
+            now: self.now,
+        };
+        decide(&question, &known)
+    }
+
+    /// The networks of the entries to which only the payee is an objection. Only those make a registration worth a
+    /// request. Objections to one entry do not affect another, since a client may choose any entry.
+    fn may_be_settled_by_a_registration(&self, decision: &Decision) -> BTreeSet<Network> {
+        let Ok(terms) = &self.terms else { return BTreeSet::new() };
+        if clresolve_core::mutant!("one-bad-entry-stops-look-ups")
+            && !decision.entries.iter().all(|row| row.is_but_for_the_payee)
+        {
+            return BTreeSet::new();
+        }
+        let open = decision.entries.iter().filter(|row| row.abort && row.is_but_for_the_payee);
+        let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
+        prices.map(|price| price.network.clone()).collect()
+    }
+
+    /// Whether some entry has no objection except the payee, and the name's own key may have signed the offer. Only
+    /// then is the key worth a request.
+    fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
+        let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
+        let is_open = |row: &EntryRow| {
+            row.is_but_for_the_payee && row.codes.iter().any(|slug| slug == Code::OfferSignerUnproven.slug())
+        };
+        decision.entries.iter().any(is_open) && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
+    }
+}
+
+impl Resolver {
+    /// Whether the gate admits requests to an agent for a verb, like the daemon's `/v1/gate/NAME/VERB`. The route
+    /// accepts only a name in normal form, since other servers compare its path. This function normalizes the name.
+    ///
+    /// # Errors
+    /// The code of the objection. It is `chain-behind` for a block chosen by number, since the gate decides on the
+    /// present.
+    pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
+        let resolution = self.resolve(name).await;
+        self.denied(&resolution, Some(verb)).map_or(Ok(()), Err)
+    }
+
+    /// Why the gate denies requests to the agent of a verdict for a verb. `None` if it admits them.
+    pub fn denied(&self, resolution: &Resolution, verb: Option<&str>) -> Option<&'static str> {
+        let config = &self.0.walker.config;
+        if config.chain.block.number().is_some() && !clresolve_core::mutant!("the-past-opens-the-gate") {
+            return Some(Code::ChainBehind.slug());
+        }
+        config.gate.policy().objection(resolution, verb, None)
+    }
+
+    /// Decides whether a payment may be made. The gate must admit the name and verb, and the terms must come from the
+    /// agent, pay it, and stay within the limits.
+    ///
+    /// Never fails: errors are part of the decision, which then aborts.
+    pub async fn decide(&self, request: &DecisionRequest) -> Decision {
+        let resolution = self.resolve(&request.name).await;
+        let (decision, _) = self.decide_on(resolution, &Arc::new(request.clone())).await;
+        DecisionEvent::of(&decision).report();
+        decision
+    }
+
+    /// Like [`Resolver::decide`], for the agent of a verdict that was just obtained. The decision is not reported yet.
+    /// Lookups take time: if the verdict is no longer valid after them, it is obtained again. Also returns the verdict
+    /// on which the decision rests.
+    pub async fn decide_on(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Decision, Resolution) {
+        let mut resolution = resolution;
+        for _ in 0..TRIES {
+            let began = self.0.cached.cache.begin();
+            let (facts, decision) = self.looked_into(resolution, request).await;
+            // Entries are paid separately, so there may be one to pay even if the decision aborts.
+            let is_usable = decision.passing().next().is_none() || self.still_stands(&facts.resolution, began);
+            if is_usable || clresolve_core::mutant!("look-ups-outlive-verdicts") {
+                return (decision, facts.resolution);
+            }
+            resolution = self.resolve(&request.name).await;
+        }
+        let (facts, decision) = self.judged_at_once(resolution, request).await;
+        (decision, facts.resolution)
+    }
+
+    /// The decision and its input, including lookups that could change the decision.
+    async fn looked_into(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
+        let (mut facts, mut decision) = self.judged_at_once(resolution, request).await;
+        let open = facts.may_be_settled_by_a_registration(&decision);
+        if open.is_empty() {
+            return (facts, decision);
+        }
+        let Some(beside) = Beside::of(&facts.resolution) else { return (facts, decision) };
+        if self.add_registrations(&beside, &open, &mut facts.payees).await {
+            facts.now = self.now();
+            (facts, decision) = self.judged(|| facts).await;
+        }
+        if !facts.may_be_settled_by_a_key(&decision) {
+            return (facts, decision);
+        }
+        let Inner { walker, offer_keys, .. } = &*self.0;
+        let key = signer::offer_key(offer_keys, walker, &beside).await;
+        facts.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
+        facts.now = self.now();
+        self.judged(|| facts).await
+    }
+
+    /// The input of a decision that needs no further request.
+    fn facts(&self, resolution: Resolution, request: Arc<DecisionRequest>) -> Facts {
+        let config = &self.0.walker.config;
+        let terms = request.terms();
+        let payees = terms.as_ref().map(|terms| self.payees(&resolution, terms)).unwrap_or_default();
+        Facts {
+            gate: config.gate.policy(),
+            limits: config.limits.limits().tightened(&request.limits),
+            route: self.route(&resolution, Some(&request.verb)),
+            tools: resolution.payment().and_then(Route::of_tools),
+            resolution,
+            request,
+            terms,
+            payees,
+            now: self.now(),
+        }
+    }
+
+    /// Whether a verdict is fresh and covers all changes announced since it began.
+    fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
+        let now = self.now();
+        let is_fresh = now < resolution.verdict().freshness.fresh_until;
+        is_fresh
+            && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
+    }
+
+    /// Adds what the ERC-8004 registrations of the name state about the payees on the open networks. Returns whether
+    /// any registration states something.
+    async fn add_registrations(
+        &self,
+        beside: &Beside,
+        open: &BTreeSet<Network>,
+        payees: &mut BTreeMap<Network, Payees>,
+    ) -> bool {
+        let Inner { walker, registries, .. } = &*self.0;
+        let claims = payees.iter_mut().filter(|(network, _)| open.contains(network)).map(async |(network, payees)| {
+            payees.registration = registries.claim(walker, beside, network).await;
+            payees.registration != Claim::None
+        });
+        join_all(claims).await.contains(&true)
+    }
+
+    /// The decision from what is known without a further request.
+    async fn judged_at_once(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Facts, Decision) {
+        let (resolver, request) = (self.clone(), Arc::clone(request));
+        self.judged(move || resolver.facts(resolution, request)).await
+    }
+
+    /// The decision from these facts. Terms are parsed and judged off the threads that answer requests.
+    async fn judged(&self, facts: impl FnOnce() -> Facts + Send + 'static) -> (Facts, Decision) {
+        let judge = move || {
+            let facts = facts();
+            let decision = facts.decide();
+            (facts, decision)
+        };
+        if clresolve_core::mutant!("decisions-hold-up-the-gate") {
+            return judge();
+        }
+        self.0.walker.pool.run(judge).await
+    }
+
+    /// The URL for an agent's entry, for its first verb if none is given (CL-61).
+    ///
+    /// # Errors
+    /// `invoke-no-route`, or `record-pending` if a relevant record is about to change.
+    pub fn route(&self, resolution: &Resolution, verb: Option<&str>) -> Result<Route, Box<Reason>> {
+        let verdict = resolution.verdict();
+        let agent = verdict.identity.as_ref();
+        let name = verdict.name.normalized.as_deref().unwrap_or_default();
+        let verb = verb.or_else(|| agent?.verbs.first().map(String::as_str)).unwrap_or_default();
+        let routes = &self.0.walker.config.routes;
+        let configured = routes.get(&format!("{name}/{verb}")).or_else(|| routes.get(name));
+        if let Some(route) = configured.and_then(|url| Route::configured(url)) {
+            return Ok(route);
+        }
+        Route::published(agent, resolution.payment(), Some(verb))
+    }
+
+    /// The payees on the networks of the terms, from what is known without a further request.
+    fn payees(&self, resolution: &Resolution, terms: &Terms) -> BTreeMap<Network, Payees> {
+        let name = resolution.verdict().name.normalized.as_deref().unwrap_or_default();
+        let configured = self.0.walker.config.payees.get(name).map(Vec::as_slice).unwrap_or_default();
+        let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
+        let of_network = |network: &Network| {
+            let accounts = configured.iter().filter(|account| account.network == *network);
+            Payees {
+                configured: accounts.map(|account| account.address).collect(),
+                record: resolution.payment().map_or(Claim::None, |published| Claim::of_records(published, network)),
+                registration: Claim::None,
+                signers: resolution.payment().map(signer::addresses).unwrap_or_default(),
+            }
+        };
+        prices.map(|price| (price.network.clone(), of_network(&price.network))).collect()
+    }
+}
+
+/// The name of a verdict. `None` if the name is invalid.
+fn named(resolution: &Resolution) -> Option<EnsName> {
+    EnsName::parse(resolution.verdict().name.normalized.as_deref()?).ok()
+}
+
+/// The log fields of a decision. They are stored as text, since writing an address with its checksum needs a hash each
+/// time.
+#[derive(Debug)]
+pub struct DecisionEvent {
+    id: String,
+    decision: &'static str,
+    name: String,
+    verb: String,
+    network: Option<String>,
+    asset: Option<String>,
+    amount: Option<String>,
+    payee: Option<String>,
+    proven_by: Option<&'static str>,
+    codes: String,
+    verdict: String,
+}
+
+impl DecisionEvent {
+    /// What the log says of `decision`.
+    pub fn of(decision: &Decision) -> Self {
+        let Decision { price, payee, .. } = decision;
+        Self {
+            id: decision.id.clone(),
+            decision: decision.decision.as_str(),
+            name: Foreign::new(&decision.name).to_string(),
+            verb: Foreign::new(&decision.verb).to_string(),
+            network: price.as_ref().map(|price| price.network.as_str().to_owned()),
+            asset: price.as_ref().map(|price| price.asset.to_string()),
+            amount: price.as_ref().map(|price| price.amount.clone()),
+            payee: payee.as_ref().map(|payee| payee.address.to_string()),
+            proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
+            codes: decision.codes.join(","),
+            verdict: decision.verdict.clone(),
+        }
+    }
+
+    /// Counts the decision and writes one event for it. Each decision is reported once, even if it was reused.
+    pub fn report(&self) {
+        telemetry::payment_decision(self.decision);
+        tracing::info!(
+            target: DECISIONS,
+            id = self.id,
+            decision = self.decision,
+            name = %self.name,
+            verb = %self.verb,
+            network = self.network,
+            asset = self.asset.as_ref().map(tracing::field::display),
+            amount = self.amount,
+            payee = self.payee.as_ref().map(tracing::field::display),
+            proven_by = self.proven_by,
+            codes = self.codes,
+            verdict = self.verdict,
+            "decision"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+    use crate::cpu_pool::{MAX_THREADS, Occupied};
+    use crate::sandbox::World;
+    use crate::sandbox::spec::Spec;
+
+    const NAME: &str = "summarizeagent.eth";
+
+    /// Number of requests of a lookup: one for the name's record, and four for the registry (one for the block, three
+    /// for its contents).
+    const OF_A_LOOK_UP: u64 = 5;
+
+    /// A network with an agent whose payee is proven only by its registration, and the seller's terms: one price, and
+    /// one above every limit.
+    struct Shop {
+        world: World,
+        resolver: Resolver,
+        request: DecisionRequest,
+    }
+
+    impl Shop {
+        async fn open() -> Self {
+            let key = "agent-registration[0x00010000027a69148004a169fb4a3325136eb29fa0ceb6d2e539a432][1]";
+            let spec = format!(
+                "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n\n[[agent]]\nname = \
+                 \"{NAME}\"\nabout = \"It sells.\"\nstate = \"trusted\"\nseller = \"\"\naddresses = {{ 31337 = \"0x\", 84532 \
+                 = \"0x\" }}\nrecords.\"{key}\" = \"1\"\nerc8004 = {{ }}\n"
+            );
+            let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+            let mut config = world.config();
+            config.timeout = Duration::from_secs(120);
+            let resolver = Resolver::new(&config).await.expect("its configuration is good");
+            let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).expect("its card names one");
+            let url = route.url().to_string();
+            let mut reply = resolver.unpaid(&url, Some("{}")).await.expect("the seller answers");
+            let mut headers = reply.headers.iter_mut();
+            let (_, terms) = headers.find(|(name, _)| name == "payment-required").expect("its terms");
+            let mut changed: Value = serde_json::from_slice(&STANDARD.decode(&*terms).expect("base64")).expect("JSON");
+            let accepts = changed["accepts"].as_array_mut().expect("entries");
+            let mut beyond = accepts[0].clone();
+            beyond["amount"] = "9".repeat(30).into();
+            accepts.push(beyond);
+            *terms = STANDARD.encode(changed.to_string());
+            let request = DecisionRequest::about_reply(NAME, "summarize", &url, reply);
+            Self { world, resolver, request }
+        }
+    }
+
+    /// Lookups take as long as hosts choose. A change announced in the meantime applies to the payment, also for an
+    /// entry listed beside one that nobody pays.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_change_during_a_look_up_stops_the_payment() {
+        let mut shop = Shop::open().await;
+        let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
+        let honest = resolver.decide(&request).await;
+        assert_eq!(honest.passing().map(|(place, _)| place).collect::<Vec<_>>(), [0], "{honest:#?}");
+        resolver.ask_anew(&crate::Question::new(NAME)).await.expect("a verdict");
+        let pool = Arc::clone(shop.resolver.pool());
+        let before = shop.world.counts().rpc;
+        let first = Occupied::whole(&pool);
+        Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+        let (resolver, request) = (shop.resolver.clone(), shop.request.clone());
+        let deciding = tokio::spawn(async move { resolver.decide(&request).await });
+        Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
+        assert_eq!(shop.world.counts().rpc, before, "terms were judged where the answers are given");
+        // The facts known at once are judged between the two jobs, and the registration after them.
+        let busy = Occupied::whole(&pool);
+        Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+        first.release().await;
+        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.jobs() != MAX_THREADS + 1 {
+            assert!(!deciding.is_finished(), "a registration was read where the answers are given");
+            tokio::task::yield_now().await;
+        }
+        let name = EnsName::parse(NAME).expect("a name");
+        shop.world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
+        shop.resolver.evict(&name);
+        busy.release().await;
+        let decision = deciding.await.expect("it ends");
+        assert!(decision.passing().next().is_none(), "{decision:#?}");
+        assert!(decision.codes.contains(&"record-pending".to_owned()), "{decision:#?}");
+    }
+}

@@ -1,0 +1,675 @@
+//! Whether the endpoints and gateways of a configuration are well, and what to change.
+//!
+//! Nothing here is evidence for a verdict. It goes through the same doors as the questions do, and knows each endpoint
+//! and gateway by its label alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clresolve_chain::MAX_AHEAD;
+use clresolve_core::text::excerpt;
+use clresolve_ipfs::{Budget, ContentId, ContentPath};
+use clresolve_verdict::check::records::max_header_age;
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{SetupError, setup};
+use crate::clock::Clock;
+use crate::config::{ChainId, Config, Endpoint, Gateway, GradeDemand, Hedging, RegistryChain};
+use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
+use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
+
+/// Longest answer of an endpoint, in bytes: a header with the hashes of a full block's transactions.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+
+/// Longest time for one request of the examination. What takes longer is of no use to a question either.
+const MAX_REQUEST_TIME: Duration = Duration::from_secs(5);
+
+/// How far two clocks may be apart before it is worth a word: answers travel, and blocks come every twelve seconds.
+const MAX_SKEW_SECONDS: i64 = 30;
+
+/// How far a block may be ahead of this machine's clock, in seconds. Readings draw the same line.
+const MAX_AHEAD_SECONDS: i64 = MAX_AHEAD.as_secs() as i64;
+
+/// A raw block that public gateways hold: the text `hello world`.
+const PROBE: &str = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e";
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Examination {
+    /// When.
+    pub checked_at: String,
+    /// The chain that the configuration names.
+    pub chain: String,
+    /// The RPC endpoints, in the order of the configuration.
+    pub endpoints: Vec<EndpointHealth>,
+    /// Which endpoints say the same of one finalized block, the largest group first.
+    pub agreement: Option<Agreement>,
+    /// The chains of `[chains]`, whose registries say where agents are paid.
+    pub registry_chains: Vec<ChainHealth>,
+    /// The gateways, in the order of the configuration.
+    pub gateways: Vec<GatewayHealth>,
+    /// What to change; nothing where all is well.
+    pub advice: Vec<String>,
+}
+
+/// What the endpoints of another chain answered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ChainHealth {
+    /// The chain.
+    pub chain: String,
+    /// Its RPC endpoints, in the order of the configuration.
+    pub endpoints: Vec<EndpointHealth>,
+}
+
+/// What an RPC endpoint answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct EndpointHealth {
+    /// How verdicts and logs call it.
+    pub label: String,
+    /// Whether it answered.
+    pub reachable: bool,
+    /// Why it, or a part of it, gave no answer.
+    pub error: Option<String>,
+    /// Time of one request over an open connection, in milliseconds.
+    pub latency_ms: Option<u64>,
+    /// EIP-155 chain id.
+    pub chain: Option<u64>,
+    /// The newest block.
+    pub latest: Option<BlockSeen>,
+    /// The newest finalized block.
+    pub finalized: Option<BlockSeen>,
+    /// Seconds by which its HTTP `Date` is ahead of this machine's clock.
+    pub clock_ahead_s: Option<i64>,
+    /// Whether its WebSocket takes a subscription to new blocks; none where none is configured or nothing would use it.
+    pub ws: Option<bool>,
+}
+
+/// A block, as an endpoint tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BlockSeen {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: String,
+    /// Seconds from its time to this machine's; below zero where it is ahead.
+    pub age_s: i64,
+}
+
+/// What the endpoints say of one finalized block that all of them have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Agreement {
+    /// Its number.
+    pub number: u64,
+    /// Endpoints (labels) by the hash that they give.
+    pub groups: Vec<AgreeingEndpoints>,
+}
+
+/// Endpoints that give the same hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct AgreeingEndpoints {
+    /// The hash.
+    pub hash: String,
+    /// Their labels.
+    pub endpoints: Vec<String>,
+}
+
+/// What a gateway answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct GatewayHealth {
+    /// How reports and logs call it.
+    pub label: String,
+    /// How it did.
+    pub state: GatewayState,
+    /// Why it gave no proven block.
+    pub error: Option<String>,
+    /// Time of the whole retrieval, connection included, in milliseconds.
+    pub latency_ms: u64,
+}
+
+/// How a gateway did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum GatewayState {
+    /// It sent the block that was asked for.
+    Proven,
+    /// It answered, without the block. Your own gateway need not hold it.
+    WithoutBlock,
+    /// It sent other bytes than those of the block.
+    WrongBlock,
+    /// It gave no usable answer.
+    Unreachable,
+}
+
+/// Asks every endpoint and gateway of `config`. Ages are those by `clock`.
+///
+/// # Errors
+/// When the configuration leads to something unusable, such as a trust root that is not PEM.
+pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, SetupError> {
+    let egress = setup::egress(config, Arc::new(SystemLookup), setup::Load::Questions)?;
+    let limit = config.timeout.min(MAX_REQUEST_TIME);
+    let (names, registries) = ChainRules::all(config);
+    let probes = names.probes(&egress, clock, limit);
+    let registry_health = async |chain: &ChainRules| ChainHealth {
+        chain: format!("eip155:{}", chain.id),
+        endpoints: join_all(chain.probes(&egress, clock, limit).iter().map(Probe::health)).await,
+    };
+    let (endpoints, registry_chains, gateways) = tokio::join!(
+        join_all(probes.iter().map(Probe::health)),
+        join_all(registries.iter().map(registry_health)),
+        join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, clock, limit))),
+    );
+    let agreement = agreement(config, &probes, &endpoints).await;
+    let mut found = Examination {
+        checked_at: clock.now().to_string(),
+        chain: format!("eip155:{}", config.chain.id),
+        endpoints,
+        agreement,
+        registry_chains,
+        gateways,
+        advice: Vec::new(),
+    };
+    found.advice = advice(config, &found);
+    Ok(found)
+}
+
+/// A chain of the configuration, and what its endpoints must do.
+struct ChainRules {
+    id: u64,
+    /// Whether its registry is read, and no names.
+    is_registry: bool,
+    endpoints: Vec<Endpoint>,
+    /// The age that the newest block may have, where there is a bound.
+    max_head_age: Option<Duration>,
+    demand: Option<GradeDemand>,
+}
+
+impl ChainRules {
+    /// The chain of names, and those of registries.
+    fn all(config: &Config) -> (Self, Vec<Self>) {
+        let names = Self {
+            id: config.chain.id,
+            is_registry: false,
+            endpoints: config.chain.labelled(),
+            max_head_age: config.chain.head_age(),
+            demand: config.chain.demand().ok(),
+        };
+        let registry = |(id, chain): (&ChainId, &RegistryChain)| Self {
+            id: id.number(),
+            is_registry: true,
+            endpoints: chain.endpoints.clone(),
+            max_head_age: chain.head_age(*id),
+            demand: chain.demand().ok(),
+        };
+        (names, config.chains.iter().map(registry).collect())
+    }
+
+    fn probes<'e>(&'e self, egress: &'e Egress, clock: &'e dyn Clock, limit: Duration) -> Vec<Probe<'e>> {
+        self.endpoints.iter().map(|endpoint| Probe::new(endpoint, egress, clock, limit)).collect()
+    }
+
+    fn advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
+        let of_endpoints = healths.iter().filter_map(|health| self.of_endpoint(health));
+        of_endpoints.chain(self.of_demand(healths)).chain(self.of_slots()).collect()
+    }
+
+    /// Whether a quorum has a bound on the age of a newest block.
+    fn of_slots(&self) -> Option<String> {
+        let is_quorum = matches!(self.demand, Some(GradeDemand::Quorum(_) | GradeDemand::StateProof(_)));
+        (is_quorum && self.max_head_age.is_none()).then(|| {
+            let table = if self.is_registry { format!(" in [chains.{}]", self.id) } else { String::new() };
+            let unknown =
+                format!("the slot time of chain {} is not known, so endpoints that stand still count", self.id);
+            format!("{unknown}: set max-head-age{table}")
+        })
+    }
+
+    /// The first thing that is wrong with an endpoint.
+    fn of_endpoint(&self, health: &EndpointHealth) -> Option<String> {
+        let label = &health.label;
+        let error = health.error.as_deref().unwrap_or("it gives no answer");
+        if !health.reachable {
+            return Some(format!(
+                "{label} cannot be reached ({error}): correct its URL, or take it out of the endpoints"
+            ));
+        }
+        if health.chain != Some(self.id) {
+            let serves = health.chain.map_or_else(|| "no chain id".to_owned(), |id| format!("chain {id}"));
+            let or = if self.is_registry { "" } else { ", or set chain-id" };
+            return Some(format!("{label} serves {serves}, not chain {}: take it out{or}", self.id));
+        }
+        let Some(finalized) = &health.finalized else {
+            return Some(format!(
+                "{label} has no finalized block ({error}): let it finish its synchronisation, or take it out"
+            ));
+        };
+        if finalized.age_s > max_header_age(self.id).as_secs() {
+            let minutes = finalized.age_s / 60;
+            let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
+            return Some(format!("{behind}: let it finish its synchronisation"));
+        }
+        if let Some(advice) = self.of_head(health) {
+            return Some(advice);
+        }
+        (health.ws == Some(false))
+            .then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
+    }
+
+    /// Whether the newest block of an endpoint counts. Its word about changes does not, where that block is too old or lies in
+    /// the future.
+    fn of_head(&self, health: &EndpointHealth) -> Option<String> {
+        let (most, head) = (self.max_head_age?, health.latest.as_ref()?);
+        let label = &health.label;
+        if head.age_s > i64::try_from(most.as_secs()).unwrap_or(i64::MAX) {
+            let stands = format!("{label} stands still, its newest block {} is {} s old", head.number, head.age_s);
+            return Some(format!("{stands} (max-head-age: {} s): restart it, or take it out", most.as_secs()));
+        }
+        (head.age_s < -MAX_AHEAD_SECONDS).then(|| {
+            let runs =
+                format!("{label} runs ahead, its newest block {} lies {} s in the future", head.number, -head.age_s);
+            format!("{runs}: set the clock of this machine, or take the endpoint out")
+        })
+    }
+
+    /// Whether enough operators answer.
+    fn of_demand(&self, healths: &[EndpointHealth]) -> Option<String> {
+        let needed = match self.demand? {
+            GradeDemand::SingleRpc => 1,
+            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
+        };
+        let usable = self.endpoints.iter().zip(healths);
+        let usable = usable.filter(|(_, health)| {
+            health.chain == Some(self.id) && health.finalized.is_some() && self.of_head(health).is_none()
+        });
+        let operators: BTreeSet<&str> = usable.map(|(endpoint, _)| endpoint.operator.as_str()).collect();
+        (operators.len() < needed).then(|| {
+            let (has, plural) = (operators.len(), if needed == 1 { "" } else { "s" });
+            let with = if self.is_registry { format!("in [chains.{}]", self.id) } else { "with --rpc".to_owned() };
+            format!("endpoints of {needed} operator{plural} are needed, and {has} can be used: name more {with}")
+        })
+    }
+}
+
+/// An endpoint and the door to it.
+struct Probe<'e> {
+    endpoint: &'e Endpoint,
+    egress: &'e Egress,
+    client: Result<OperatorClient, String>,
+    clock: &'e dyn Clock,
+    limit: Duration,
+}
+
+impl<'e> Probe<'e> {
+    fn new(endpoint: &'e Endpoint, egress: &'e Egress, clock: &'e dyn Clock, limit: Duration) -> Self {
+        let client = egress.operator(&endpoint.url).map_err(|refusal| refusal.to_string());
+        Self { endpoint, egress, client, clock, limit }
+    }
+
+    /// Tries its WebSocket, if it has one.
+    async fn subscribe(&self, health: &mut EndpointHealth) {
+        let Some(url) = &self.endpoint.ws else { return };
+        let tried = super::follow::subscribes(self.egress, url).await;
+        health.ws = Some(tried.is_ok());
+        if let (Err(end), None) = (tried, &health.error) {
+            health.error = Some(format!("ws: {end}"));
+        }
+    }
+
+    async fn health(&self) -> EndpointHealth {
+        let mut health = EndpointHealth { label: self.endpoint.label.clone(), ..EndpointHealth::default() };
+        // The first request opens the connection, so that the second measures the endpoint.
+        match self.ask("eth_chainId", json!([])).await {
+            Ok(answer) => health.chain = number(&answer.result),
+            Err(error) => {
+                health.error = Some(error);
+                return health;
+            }
+        }
+        health.reachable = true;
+        let asked = Instant::now();
+        match self.block("latest").await {
+            Ok((block, date)) => {
+                health.latency_ms = u64::try_from(asked.elapsed().as_millis()).ok();
+                health.clock_ahead_s = date.map(|date| seconds_between(self.clock.now(), date));
+                health.latest = Some(block);
+            }
+            Err(error) => health.error = Some(error),
+        }
+        match self.block("finalized").await {
+            Ok((block, _)) => health.finalized = Some(block),
+            Err(error) => health.error = Some(error),
+        }
+        self.subscribe(&mut health).await;
+        health
+    }
+
+    async fn block(&self, tag: &str) -> Result<(BlockSeen, Option<Timestamp>), String> {
+        let answer = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
+        let block = block(&answer.result, self.clock.now()).ok_or_else(|| format!("gives no block for {tag}"))?;
+        Ok((block, answer.date))
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Result<Answer, String> {
+        let client = self.client.as_ref().map_err(Clone::clone)?;
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let (date, bytes) = client
+            .post_json_dated(&self.endpoint.url, Bytes::from(body), MAX_ANSWER_BYTES, self.limit)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut answer: Value = serde_json::from_slice(&bytes).map_err(|_| "the answer is not JSON".to_owned())?;
+        if let Some(message) = answer["error"]["message"].as_str() {
+            return Err(format!("{method}: {}", excerpt(message)));
+        }
+        Ok(Answer { result: answer["result"].take(), date })
+    }
+}
+
+struct Answer {
+    result: Value,
+    date: Option<Timestamp>,
+}
+
+/// A number in the form of JSON-RPC.
+fn number(value: &Value) -> Option<u64> {
+    u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
+}
+
+fn block(value: &Value, now: Timestamp) -> Option<BlockSeen> {
+    let time = i64::try_from(number(&value["timestamp"])?).ok()?;
+    let hash = value["hash"].as_str().filter(|hash| is_hash(hash))?;
+    let time = Timestamp::from_second(time).ok()?;
+    Some(BlockSeen { number: number(&value["number"])?, hash: hash.to_owned(), age_s: seconds_between(time, now) })
+}
+
+fn is_hash(text: &str) -> bool {
+    text.strip_prefix("0x").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+fn seconds_between(earlier: Timestamp, later: Timestamp) -> i64 {
+    later.as_second() - earlier.as_second()
+}
+
+/// What the endpoints of the configured chain say of the newest block that all of them have finalized.
+async fn agreement(config: &Config, probes: &[Probe<'_>], healths: &[EndpointHealth]) -> Option<Agreement> {
+    let known = || healths.iter().filter(|health| health.chain == Some(config.chain.id));
+    let number = known().filter_map(|health| Some(health.finalized.as_ref()?.number)).min()?;
+    let tag = format!("{number:#x}");
+    let asked = probes.iter().zip(healths).filter(|(_, health)| health.chain == Some(config.chain.id));
+    let said = join_all(asked.map(async |(probe, health)| {
+        let block = probe.block(&tag).await.ok().map(|(block, _)| block).filter(|block| block.number == number)?;
+        Some((block.hash, health.label.clone()))
+    }));
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (hash, label) in said.await.into_iter().flatten() {
+        groups.entry(hash).or_default().push(label);
+    }
+    let mut groups: Vec<_> =
+        groups.into_iter().map(|(hash, endpoints)| AgreeingEndpoints { hash, endpoints }).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.endpoints.len()));
+    Some(Agreement { number, groups })
+}
+
+async fn gateway_health(gateway: &Gateway, egress: &Egress, clock: &dyn Clock, limit: Duration) -> GatewayHealth {
+    let asked = Instant::now();
+    let (state, error) = match IpfsClient::new(egress, vec![gateway.clone()], Hedging::Learnt) {
+        Ok(client) => probed(&client, clock.now(), limit).await,
+        Err(error) => (GatewayState::Unreachable, Some(error.why.to_string())),
+    };
+    let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
+    GatewayHealth { label: gateway.label.clone(), state, error, latency_ms }
+}
+
+async fn probed(client: &IpfsClient, now: Timestamp, limit: Duration) -> (GatewayState, Option<String>) {
+    let cid = ContentId::parse(PROBE).expect("the probe is a CID");
+    let path = ContentPath::literal("").expect("an empty path is one");
+    let want = Want { cid, path: &path, known: &[], budget: Budget::cat(), total: limit };
+    let retrieval = client.retrieve(&want, now).await;
+    if retrieval.ended.is_ok() {
+        return (GatewayState::Proven, None);
+    }
+    match retrieval.failures.into_iter().next() {
+        Some((_, fault)) => (state_of(&fault), Some(fault.to_string())),
+        None => (GatewayState::Unreachable, Some("no answer in time".to_owned())),
+    }
+}
+
+fn state_of(fault: &GatewayFault) -> GatewayState {
+    match fault {
+        GatewayFault::WrongBlock(_) => GatewayState::WrongBlock,
+        GatewayFault::Throttled { .. } => GatewayState::WithoutBlock,
+        // What has the status of an answer about content was reached.
+        GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410 | 500 | 502 | 504))) => {
+            GatewayState::WithoutBlock
+        }
+        _ => GatewayState::Unreachable,
+    }
+}
+
+fn advice(config: &Config, found: &Examination) -> Vec<String> {
+    let (names, registries) = ChainRules::all(config);
+    let mut advice = names.advice(&found.endpoints);
+    advice.extend(of_agreement(found));
+    advice.extend(of_clock(found));
+    for (chain, health) in registries.iter().zip(&found.registry_chains) {
+        advice.extend(chain.advice(&health.endpoints));
+    }
+    advice.extend(of_gateways(found));
+    advice
+}
+
+fn of_agreement(found: &Examination) -> Option<String> {
+    let agreement = found.agreement.as_ref().filter(|agreement| agreement.groups.len() > 1)?;
+    let groups: Vec<String> = agreement.groups.iter().map(|group| group.endpoints.join(" and ")).collect();
+    Some(format!(
+        "the endpoints give different hashes for the finalized block {}: {}: take out those that are wrong",
+        agreement.number,
+        groups.join(" against ")
+    ))
+}
+
+/// The clock of this machine, held against what most endpoints say.
+fn of_clock(found: &Examination) -> Option<String> {
+    let mut ahead: Vec<i64> = found.endpoints.iter().filter_map(|health| health.clock_ahead_s).collect();
+    ahead.sort_unstable();
+    let by_date = ahead.get(ahead.len() / 2).copied().unwrap_or(0);
+    // A block of the future needs a wrong clock even where no endpoint sends a date.
+    let by_block = found.endpoints.iter().filter_map(|health| Some(-health.latest.as_ref()?.age_s)).max().unwrap_or(0);
+    let behind = if by_date.abs() > MAX_SKEW_SECONDS { by_date } else { by_block };
+    if behind > MAX_SKEW_SECONDS || by_date < -MAX_SKEW_SECONDS {
+        let word = if behind > 0 { "behind" } else { "ahead" };
+        let seconds = behind.abs();
+        return Some(format!(
+            "the clock of this machine is {seconds} s {word}: synchronise it, verdicts state its time"
+        ));
+    }
+    None
+}
+
+fn of_gateways(found: &Examination) -> Vec<String> {
+    let one = |health: &GatewayHealth| {
+        let (label, error) = (&health.label, health.error.as_deref().unwrap_or_default());
+        match health.state {
+            GatewayState::Proven | GatewayState::WithoutBlock => None,
+            GatewayState::WrongBlock => Some(format!("{label} sends wrong blocks: take it out of the gateways")),
+            GatewayState::Unreachable => {
+                Some(format!("{label} cannot be reached ({error}): correct its URL, or take it out of the gateways"))
+            }
+        }
+    };
+    found.gateways.iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(labels: &[&str]) -> Config {
+        let mut config = Config::default();
+        let endpoint = |label: &&str| format!("https://{label}.example").parse().expect("an endpoint");
+        config.chain.endpoints = labels.iter().map(endpoint).collect();
+        config
+    }
+
+    fn block(age_s: i64) -> Option<BlockSeen> {
+        Some(BlockSeen { number: 7, hash: format!("0x{}", "11".repeat(32)), age_s })
+    }
+
+    fn healthy(label: &str) -> EndpointHealth {
+        EndpointHealth {
+            label: format!("{label}.example"),
+            reachable: true,
+            chain: Some(1),
+            latest: block(5),
+            finalized: block(900),
+            clock_ahead_s: Some(0),
+            ..EndpointHealth::default()
+        }
+    }
+
+    fn found(endpoints: Vec<EndpointHealth>) -> Examination {
+        Examination {
+            checked_at: String::new(),
+            chain: "eip155:1".to_owned(),
+            endpoints,
+            agreement: None,
+            registry_chains: Vec::new(),
+            gateways: Vec::new(),
+            advice: Vec::new(),
+        }
+    }
+
+    /// An hour from now.
+    struct Later;
+
+    impl Clock for Later {
+        fn now(&self) -> Timestamp {
+            Timestamp::now() + jiff::SignedDuration::from_hours(1)
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn ages_are_those_by_the_clock_that_is_given() {
+        let world = crate::sandbox::Sandbox::start().await.expect("the sandbox starts");
+        let found = examine(&world.config(), &Later).await.expect("the configuration is good");
+        let latest = found.endpoints[0].latest.as_ref().expect("the endpoint is well");
+        assert!(latest.age_s >= 3600, "{found:?}");
+        let checked_at: Timestamp = found.checked_at.parse().expect("a time");
+        assert!(checked_at > Timestamp::now() + jiff::SignedDuration::from_mins(59), "{found:?}");
+    }
+
+    #[test]
+    fn where_all_is_well_nothing_is_advised() {
+        let config = config(&["a", "b"]);
+        assert_eq!(advice(&config, &found(vec![healthy("a"), healthy("b")])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_fault_of_an_endpoint_has_its_advice() {
+        let down = EndpointHealth { reachable: false, error: Some("timeout".to_owned()), ..healthy("b") };
+        let other_chain = EndpointHealth { chain: Some(5), ..healthy("b") };
+        let syncing = EndpointHealth { finalized: None, ..healthy("b") };
+        let behind = EndpointHealth { finalized: block(1561), ..healthy("b") };
+        let still = EndpointHealth { latest: block(300), ..healthy("b") };
+        let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
+        let deaf = EndpointHealth { ws: Some(false), error: Some("ws: HTTP status 404".to_owned()), ..healthy("b") };
+        for (health, part) in [
+            (down, "b.example cannot be reached (timeout)"),
+            (other_chain, "b.example serves chain 5, not chain 1"),
+            (syncing, "b.example has no finalized block"),
+            (behind, "its finalized block is 26 minutes old"),
+            (still, "b.example stands still, its newest block 7 is 300 s old (max-head-age: 60 s)"),
+            (ahead, "b.example runs ahead, its newest block 7 lies 20 s in the future"),
+            (deaf, "b.example announces no new blocks (ws: HTTP status 404): correct its ws"),
+        ] {
+            let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
+            assert!(advice[0].contains(part), "{advice:?}");
+        }
+    }
+
+    #[test]
+    fn endpoints_of_registries_are_judged_by_the_rules_of_their_chain() {
+        let chain = |id| ChainId::new(id).expect("it has a coin type");
+        let endpoints = || ["c", "d"].map(|label| format!("https://{label}.example").parse().expect("one")).to_vec();
+        let mut config = config(&["a", "b"]);
+        config.chains.insert(chain(8453), RegistryChain::new(endpoints()));
+        let advised = |config: &Config, id: u64, health: EndpointHealth| {
+            let health = EndpointHealth { chain: Some(id), ..health };
+            let well = EndpointHealth { chain: Some(id), ..healthy("c") };
+            let mut found = found(vec![healthy("a"), healthy("b")]);
+            let endpoints = vec![well, health];
+            found.registry_chains = vec![ChainHealth { chain: format!("eip155:{id}"), endpoints }];
+            advice(config, &found)
+        };
+        let old = EndpointHealth { finalized: block(2700), ..healthy("d") };
+        assert_eq!(advised(&config, 8453, old), Vec::<String>::new(), "its finality takes longer than mainnet's");
+        let needed = "endpoints of 2 operators are needed, and 1 can be used: name more in [chains.8453]";
+        for (health, expected) in [
+            (
+                EndpointHealth { latest: block(11), ..healthy("d") },
+                "d.example stands still, its newest block 7 is 11 s old (max-head-age: 10 s): restart it, or take it out",
+            ),
+            (
+                EndpointHealth { latest: block(-20), ..healthy("d") },
+                "d.example runs ahead, its newest block 7 lies 20 s in the future: set the clock of this machine, or take the endpoint out",
+            ),
+        ] {
+            assert_eq!(advised(&config, 8453, health), [expected, needed]);
+        }
+
+        config.chains = [(chain(59_144), RegistryChain::new(endpoints()))].into();
+        let still = || EndpointHealth { latest: block(3000), ..healthy("d") };
+        let unbounded = "the slot time of chain 59144 is not known, so endpoints that stand still count: set max-head-age in [chains.59144]";
+        assert_eq!(advised(&config, 59_144, still()), [unbounded]);
+        config.chains.values_mut().for_each(|chain| chain.max_head_age = Some(Duration::from_secs(20)));
+        assert!(advised(&config, 59_144, still())[0].contains("d.example stands still"));
+    }
+
+    #[test]
+    fn a_quorum_needs_enough_operators() {
+        let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("b") };
+        let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), down]));
+        let needed = "endpoints of 2 operators are needed, and 1 can be used: name more with --rpc";
+        assert_eq!(advice[1..], [needed]);
+        let still = EndpointHealth { latest: block(300), ..healthy("b") };
+        assert_eq!(super::advice(&config(&["a", "b"]), &found(vec![healthy("a"), still]))[1..], [needed]);
+    }
+
+    #[test]
+    fn different_hashes_name_who_stands_with_whom() {
+        let group = |hash: &str, labels: &[&str]| AgreeingEndpoints {
+            hash: hash.to_owned(),
+            endpoints: labels.iter().map(|label| (*label).to_owned()).collect(),
+        };
+        let groups = vec![group("0x1", &["a", "c"]), group("0x2", &["b"])];
+        let mut found = found(vec![healthy("a"), healthy("b")]);
+        found.agreement = Some(Agreement { number: 7, groups });
+        let expected = "the endpoints give different hashes for the finalized block 7: a and c against b: take out those that are wrong";
+        assert_eq!(advice(&config(&["a", "b"]), &found), [expected]);
+    }
+
+    #[test]
+    fn a_wrong_clock_is_told_by_dates_and_by_blocks_of_the_future() {
+        let clock = |ahead: Option<i64>, age: i64| {
+            let health = EndpointHealth { clock_ahead_s: ahead, latest: block(age), ..healthy("a") };
+            of_clock(&found(vec![health]))
+        };
+        assert_eq!(clock(Some(20), 5), None);
+        assert_eq!(clock(None, 5), None);
+        assert!(clock(Some(90), -80).is_some_and(|advice| advice.contains("90 s behind")));
+        assert!(clock(Some(-90), 95).is_some_and(|advice| advice.contains("90 s ahead")));
+        assert!(clock(None, -60).is_some_and(|advice| advice.contains("60 s behind")));
+    }
+}

@@ -1,0 +1,101 @@
+//! Queries a seller for an agent's payment terms for a verb, without paying.
+
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
+use clresolve_payment::Decision;
+use clresolve_payment::request::{DecisionRequest, Demand};
+use clresolve_payment::terms::{Reply, Terms, Version};
+use clresolve_verdict::trust::Resolution;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::Resolver;
+
+/// A query to a seller.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// The agent's name, as typed.
+    pub name: String,
+    /// The verb to be paid for.
+    pub verb: String,
+    /// The body to POST. `None` sends a GET.
+    pub body: Option<&'static str>,
+    /// Which sellers may be queried.
+    pub sellers: Sellers,
+}
+
+/// Which sellers may be queried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sellers {
+    /// Sellers of agents that the gate admits.
+    OfAllowedAgents,
+    /// Sellers of all agents.
+    OfAllAgents,
+}
+
+/// The body of an unpaid request: the empty object, as for an invocation without arguments.
+pub const EMPTY: &str = "{}";
+
+impl Resolver {
+    /// Queries an agent's route and returns the response as a decision request. A seller is not queried if that is not
+    /// permitted or if its URL is unknown.
+    pub async fn probe(&self, resolution: &Resolution, probe: &Probe) -> DecisionRequest {
+        let Probe { name, verb, body, sellers } = probe;
+        let unasked = |reason: Box<Reason>| {
+            let question = DecisionRequest::about_reply(name, verb, "", Reply::default());
+            DecisionRequest { url: None, demand: Demand::Unasked(reason), ..question }
+        };
+        let policy = self.0.walker.config.gate.policy();
+        if *sellers == Sellers::OfAllowedAgents && policy.objection(resolution, Some(verb), None).is_some() {
+            return unasked(Box::new(refused(resolution.verdict().state)));
+        }
+        let route = match self.route(resolution, Some(verb)) {
+            Ok(route) => route,
+            Err(reason) => return unasked(reason),
+        };
+        let url = route.url().as_str();
+        match self.unpaid(url, *body).await {
+            Ok(reply) => DecisionRequest::about_reply(name, verb, url, reply),
+            Err(error) => {
+                let reason = Reason::new(Code::InvokeNoRoute).message("The seller cannot be asked.");
+                unasked(Box::new(reason.observed(error.to_string())))
+            }
+        }
+    }
+}
+
+/// Why the seller of an agent is not queried that the gate denies. The gate's objection is reported separately.
+fn refused(state: State) -> Reason {
+    match state {
+        State::Untrusted => Reason::new(Code::InvokeRefusedUntrusted),
+        State::Trusted | State::Indeterminate => {
+            Reason::new(Code::InvokeNoRoute).message("The seller is not asked, since the gate denies this call.")
+        }
+    }
+}
+
+/// The probe's answer as a document.
+#[derive(Serialize)]
+pub struct ProbeAnswer<'a> {
+    /// The terms, if the seller's response contains parsable terms.
+    terms: Option<Value>,
+    decision: &'a Decision,
+}
+
+impl<'a> ProbeAnswer<'a> {
+    /// The answer that was decided from `terms`; `None` where the seller's reply has none.
+    pub fn new(terms: Option<&Terms>, decision: &'a Decision) -> Self {
+        Self { terms: terms.map(written), decision }
+    }
+}
+
+/// The terms in a form that can be decided on again. Members without use are omitted.
+fn written(terms: &Terms) -> Value {
+    let entries: Vec<_> = terms.entries.iter().map(|entry| &entry.json).collect();
+    let mut written = json!({"x402Version": terms.version.number(), "accepts": entries});
+    if terms.version == Version::V2 {
+        written["resource"] = terms.resource.clone().into();
+        written["extensions"] = Value::Object(terms.extensions.clone());
+    }
+    written
+}

@@ -1,0 +1,197 @@
+//! Verifies receipts. This module reads the agent's verdict, its signer's records and the settlement, and passes them
+//! to the pure judgement.
+
+use std::sync::Arc;
+
+use clresolve_bundle::BundleError;
+use clresolve_bundle::purchase::{Evidence, Papers, PurchaseBundle};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
+use clresolve_messages::receipt::document::ReceiptSetting;
+use clresolve_messages::receipt::judge::{AgentRoutes, BoundReceipt, ReceiptAgent, ReceiptKnowledge, SignerAddresses};
+use clresolve_messages::receipt::question::Request;
+use clresolve_messages::receipt::replay::Mark;
+use clresolve_messages::receipt::{ReceiptQuestion, Verification, judge};
+use clresolve_verdict::card::Side;
+use clresolve_verdict::trust::Resolution;
+
+use super::look_ups::Beside;
+use super::schemas::Known;
+use super::{ExportError, Inner, Resolver, settlement, signer};
+
+impl Resolver {
+    /// Verifies a receipt. The signer named by the agent's records must have signed it, and it must be about this
+    /// agent. If a request is given, the receipt must be about that request. If a payment is given, it must have been
+    /// settled. Nothing is written or remembered.
+    ///
+    /// Never fails: errors are part of the answer.
+    pub async fn verify_receipt(&self, question: &ReceiptQuestion) -> Verification {
+        let resolution = self.resolve(&question.name).await;
+        self.verify_receipt_of(&resolution, Arc::new(question.clone())).await
+    }
+
+    /// Verifies a receipt and, if it is valid, records it for its request. The receipt is then not valid for another
+    /// request. If no request is given, or no memory is configured (`memory.path`), this check is left undecided.
+    ///
+    /// Never fails: errors are part of the answer.
+    pub async fn verify_and_remember_receipt(&self, question: &ReceiptQuestion) -> Verification {
+        let resolution = self.resolve(&question.name).await;
+        self.verify_and_remember_receipt_of(&resolution, Arc::new(question.clone())).await
+    }
+
+    /// Exports a purchase from an agent with all its evidence, judged anew. The bundle contains neither the bound
+    /// schema nor the configured routes and payees, so the bundle's judgement omits everything that depends on them.
+    ///
+    /// # Errors
+    /// Something that the bundle must contain is unknown: the signer's key, or the chain's record of a transaction. Or
+    /// the receipt is objectionable or undecided for a reason that the bundle would not show.
+    pub async fn export_purchase(
+        &self,
+        question: &crate::resolve::Question,
+        papers: &Papers,
+    ) -> Result<(PurchaseBundle, Verification), ExportError> {
+        let refused = |state| move |why| ExportError::Purchase { why, state };
+        let asked = papers.question(&question.input).map_err(refused(State::Indeterminate))?;
+        let live = self.ask_anew(question).await?;
+        let live = self.verify_receipt_of(&live, Arc::new(asked.clone())).await;
+        let packed = self.pack_purchase(question, papers, &asked, live.is_by_address).await;
+        let (bundle, shown) = packed.map_err(refused(live.state))?;
+        if live.state.and(shown.state) != shown.state && !clresolve_core::mutant!("bundles-hide-objections") {
+            let codes = live.codes.join(", ");
+            return Err(refused(live.state)(format!("a bundle would hide that it is {} ({codes})", live.state)));
+        }
+        Ok((bundle, shown))
+    }
+
+    /// Packs the purchase with everything that is read for it, and what that shows. If only an address of the agent can
+    /// have signed the receipt, no signer is read.
+    ///
+    /// # Errors
+    /// A description of why the bundle cannot be made.
+    async fn pack_purchase(
+        &self,
+        question: &crate::resolve::Question,
+        papers: &Papers,
+        asked: &ReceiptQuestion,
+        is_by_address: bool,
+    ) -> Result<(PurchaseBundle, Verification), String> {
+        let Inner { walker, registries, .. } = &*self.0;
+        let bundle = self.export(question).await.map_err(|error| error.to_string())?.into_bundle();
+        let name = bundle.name().clone();
+        let signer = if is_by_address {
+            None
+        } else {
+            Some(signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?)
+        };
+        let due = asked.purchase.asks_for_settlement().then(|| asked.purchase.due(name.as_str()).ok()).flatten();
+        let transaction = match due {
+            Some(due) => Some(settlement::transaction(registries, walker, &due).await?),
+            None => None,
+        };
+        let evidence = Evidence { signer, transaction, at: self.now() };
+        let (papers, profiles) = (papers.clone(), walker.profiles.clone());
+        let pack = move || {
+            let agent = bundle.verify(&profiles)?;
+            PurchaseBundle::pack(bundle, &agent, &papers, evidence)
+        };
+        walker.pool.run(pack).await.map_err(|error: BundleError| error.to_string())
+    }
+
+    /// Like [`Resolver::verify_receipt`], for the agent of a verdict that was just obtained.
+    pub async fn verify_receipt_of(&self, resolution: &Resolution, question: Arc<ReceiptQuestion>) -> Verification {
+        self.judge_receipt(resolution, question).await.0
+    }
+
+    /// Like [`Resolver::verify_and_remember_receipt`], for the agent of a verdict that was just obtained.
+    pub async fn verify_and_remember_receipt_of(
+        &self,
+        resolution: &Resolution,
+        question: Arc<ReceiptQuestion>,
+    ) -> Verification {
+        let (found, mark) = self.judge_receipt(resolution, question).await;
+        if found.state != State::Trusted && !clresolve_core::mutant!("forgeries-are-remembered") {
+            return found;
+        }
+        let seen = match (mark, &self.0.walker.history) {
+            (None, _) => Err("the input that receipts of this family are remembered for is missing".to_owned()),
+            (_, None) => Err("memory.path is not set".to_owned()),
+            (Some(mark), Some(history)) => history.mark(mark).await.map_err(|error| error.to_string()),
+        };
+        self.0.walker.pool.run(move || found.remembered(seen)).await
+    }
+
+    /// The verification of a receipt, with its mark if it was presented for a request.
+    async fn judge_receipt(
+        &self,
+        resolution: &Resolution,
+        question: Arc<ReceiptQuestion>,
+    ) -> (Verification, Option<Mark>) {
+        let Inner { walker, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
+        let beside = Beside::of(resolution);
+        let signer = async {
+            match &beside {
+                Some(beside) => signer::receipts::of(receipt_signers, walker, beside).await,
+                None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
+            }
+        };
+        let profile = &self.0.configured.profile;
+        let bound = schemas.of(walker, profile, resolution, Side::Receipt);
+        let settlement = settlement::of(settlements, registries, walker, beside.as_ref(), &question.purchase);
+        let (signer, bound, settlement) = tokio::join!(signer, bound, settlement);
+        let bound = bound.filter(is_judged_by);
+        let now = self.now();
+        let (resolver, resolution) = (self.clone(), resolution.clone());
+        let judged = move || {
+            let (verdict, agent) = (resolution.verdict(), resolver.agent(&resolution));
+            let bought = question.purchase.bought();
+            let known = ReceiptKnowledge {
+                agent: agent.as_ref(),
+                signer: signer.as_ref().map_err(|reason| &**reason),
+                request: question.request.as_ref(),
+                bought: bought.as_ref(),
+                earliest: question.purchase.earliest(settlement.as_ref()),
+                schema: bound
+                    .as_ref()
+                    .zip(first_verb(agent.as_ref()))
+                    .map(|(bound, verb)| BoundReceipt { verb, schema: bound.as_deref().map_err(AsRef::as_ref) }),
+                now,
+            };
+            let setting = ReceiptSetting {
+                verdict,
+                signer: signer.as_ref().ok(),
+                is_signer_attested: false,
+                request: question.request.as_ref().map(Request::sha256),
+                decision: bought.as_ref().map(|bought| &*bought.decision),
+                settlement: settlement.as_ref(),
+                now,
+            };
+            let judgement = judge(&question.receipt, &known);
+            let mark = Mark::of(&judgement, &known);
+            (Verification::of(judgement, &setting), mark)
+        };
+        walker.pool.run(judged).await
+    }
+
+    /// The facts about the agent in the verdict and in the records that were read with it.
+    fn agent(&self, resolution: &Resolution) -> Option<ReceiptAgent> {
+        let (verdict, gate) = (resolution.verdict(), self.0.walker.config.gate.policy());
+        let addresses = SignerAddresses::of(verdict, resolution.payment(), &gate);
+        let published = resolution.payment();
+        let routes = AgentRoutes::of_verbs(verdict, published, |verb| self.route(resolution, verb));
+        ReceiptAgent::of(verdict, addresses, routes)
+    }
+}
+
+fn first_verb(agent: Option<&ReceiptAgent>) -> Option<&str> {
+    agent?.verbs.first().map(String::as_str)
+}
+
+/// Whether the known schema is used to judge a receipt. It is not if nothing pins the schema's bytes.
+fn is_judged_by(known: &Known) -> bool {
+    known.as_ref().err().is_none_or(|reasons| reasons.iter().all(|reason| reason.code != Code::SchemaUnpinned))
+}
+
+fn unknown(reason: &Reason) -> String {
+    let observed = reason.observed.as_deref().unwrap_or_default();
+    format!("{} {observed}", reason.message)
+}

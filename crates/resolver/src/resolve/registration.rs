@@ -1,0 +1,287 @@
+//! The payee by ERC-8004: the wallet of the agent that a name vouches for, in the registry of the network that is paid.
+//!
+//! The operator or the registration file on the host of the card's URL names the agent. This alone proves nothing.
+//! Three facts form the proof: the name vouches for the agent by its ENSIP-25 record, the registry on that chain stores
+//! the agent's payee, and the agent's own registration names the name. The registry is queried only if no cheaper
+//! source determines the payee.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, U256};
+use bytes::Bytes;
+use clresolve_chain::TransactionReader;
+use clresolve_chain::transport::HttpPost;
+use clresolve_chain::{AgentRegistry, ChainConfig};
+use clresolve_core::json::JsonError;
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::{Key, Record};
+use clresolve_core::state::State;
+use clresolve_core::text::excerpt;
+use clresolve_payment::network::Network;
+use clresolve_payment::payee::{self, Claim, ClaimSource};
+use clresolve_verdict::check::records::behind;
+use clresolve_verdict::evidence::links::{Registration, RegistrationFile, registration_file};
+use jiff::Timestamp;
+
+use super::look_ups::{Beside, LookUpResult, LookUps, after};
+use super::walk::Walker;
+use crate::clock::Clock;
+use crate::config::{GradeDemand, RegistryChain};
+use crate::fetch::{Cause, FetchError};
+
+/// The share of a question's time limit that a lookup may use. The verdict has its own share.
+pub(super) const LOOK_UP_SHARE: f64 = 0.5;
+
+/// The share of a lookup's time that a document may use, so that a stalling host can be reported as the cause.
+const DOCUMENT_SHARE: f64 = 0.4;
+
+type ByChain = Arc<BTreeMap<u64, Arc<Registry>>>;
+
+/// The configured registries and their recent results. Clones share both.
+#[derive(Clone)]
+pub(super) struct AgentRegistries {
+    by_chain: ByChain,
+    /// Keyed by chain.
+    look_ups: LookUps<u64, Claim>,
+}
+
+/// The registry of one chain.
+pub(super) struct Registry {
+    id: u64,
+    address: Address,
+    agents: BTreeMap<String, u64>,
+    reader: AgentRegistry,
+    transactions: TransactionReader,
+}
+
+impl Registry {
+    /// The configured registry of the chain. `chain` describes how to read that chain, through `http`.
+    pub(super) fn new(
+        config: &RegistryChain,
+        chain: ChainConfig,
+        http: &Arc<dyn HttpPost>,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        let time = || {
+            let clock = Arc::clone(clock);
+            Arc::new(move || clock.now())
+        };
+        Self {
+            id: chain.chain_id,
+            address: config.registry,
+            agents: config.agents.clone(),
+            transactions: TransactionReader::new(chain.clone(), http, time()),
+            reader: AgentRegistry::new(config.registry, chain, http, time()),
+        }
+    }
+
+    /// The reader of transactions on the same chain.
+    pub(super) const fn transactions(&self) -> &TransactionReader {
+        &self.transactions
+    }
+
+    fn entry(&self, agent: u64) -> Registration {
+        Registration::new(self.id, self.address, U256::from(agent))
+    }
+}
+
+impl AgentRegistries {
+    /// Creates the set of registries. Other chains have none.
+    pub(super) fn new(registries: impl IntoIterator<Item = Registry>) -> Self {
+        Self::over(Arc::new(registries.into_iter().map(|registry| (registry.id, Arc::new(registry))).collect()))
+    }
+
+    fn over(by_chain: ByChain) -> Self {
+        Self { by_chain, look_ups: LookUps::default() }
+    }
+
+    /// The same registries without cached results.
+    pub(super) fn forgetful(&self) -> Self {
+        Self::over(Arc::clone(&self.by_chain))
+    }
+
+    /// The registry of a network.
+    pub(super) fn of(&self, network: &Network) -> Option<Arc<Registry>> {
+        self.by_chain.get(&network.chain_id()?).cloned()
+    }
+
+    /// The claim about the payee in the registration of a name on a network, from the cache or from a lookup.
+    pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
+        let Some(registry) = self.of(network) else { return Claim::None };
+        if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {
+            return undecided("state-proof is required, but registrations are read with a quorum at most");
+        }
+        let (id, name, asking) = (registry.id, beside.name.clone(), Arc::clone(walker));
+        let look_up = async move { LookUp::new(&asking, &registry, &name).claim().await };
+        self.look_ups.answer(beside.clone(), id, &walker.clock, look_up).await
+    }
+}
+
+impl LookUpResult for Claim {
+    fn state(&self) -> State {
+        match self {
+            Self::Is(..) => State::Trusted,
+            Self::None => State::Untrusted,
+            Self::Undecided(_) => State::Indeterminate,
+        }
+    }
+
+    fn undecided(cause: &str) -> Self {
+        undecided(cause)
+    }
+}
+
+/// One lookup of one name in one registry.
+struct LookUp<'w> {
+    walker: &'w Walker,
+    registry: &'w Registry,
+    name: &'w EnsName,
+    began: Timestamp,
+    /// Time limit of the whole lookup.
+    limit: Duration,
+}
+
+impl<'w> LookUp<'w> {
+    fn new(walker: &'w Walker, registry: &'w Registry, name: &'w EnsName) -> Self {
+        let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
+        Self { walker, registry, name, began: walker.now(), limit }
+    }
+
+    async fn claim(&self) -> Claim {
+        match tokio::time::timeout(self.limit, self.looked_up()).await {
+            Ok(Ok(claim)) => claim,
+            Ok(Err(reason)) => Claim::Undecided(reason),
+            Err(_) => undecided("no answer in time"),
+        }
+    }
+
+    async fn looked_up(&self) -> Result<Claim, Box<Reason>> {
+        let Registry { agents, reader, .. } = self.registry;
+        let hints = match agents.get(self.name.as_str()) {
+            Some(agent) => vec![self.registry.entry(*agent)],
+            None => self.hinted().await?,
+        };
+        let Some(entry) = self.vouched_for(&hints).await? else { return Ok(Claim::None) };
+        let reading = reader.agent(entry.agent()).await.map_err(|error| because(&error.to_string()))?;
+        self.relied_on(&reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
+        if reading.wallet != reading.latest_wallet && !clresolve_core::mutant!("pending-wallet-is-settled") {
+            return Err(Box::new(Reason::new(Code::RecordPending).at("getAgentWallet")));
+        }
+        let (Some(wallet), Some(uri)) = (reading.wallet, &reading.uri) else { return Ok(Claim::None) };
+        self.names_back(uri).await?;
+        let until = after(self.began, State::Trusted, 0);
+        let read = payee::Registration { agent: entry.agent(), block: reading.block.number, until };
+        Ok(Claim::Is(wallet, ClaimSource::Registration(Box::new(read))))
+    }
+
+    /// The agents of this registry that are named by the file on the host of the card's URL. Empty if the host has no
+    /// file.
+    async fn hinted(&self) -> Result<Vec<Registration>, Box<Reason>> {
+        let unread = |cause: String| because(&format!("the host's registration file: {cause}"));
+        let block = self.walker.config.chain.block;
+        let reading = self.walker.chain.read_keys(self.name, block, &[Key::Agentcard]).await;
+        let Answer::Records(found) = reading.map_err(|error| because(&error.to_string()))?.answer else {
+            return Ok(Vec::new());
+        };
+        let Some(url) = registration_file(found.records.text(Key::Agentcard)) else { return Ok(Vec::new()) };
+        let file = match self.walker.sources.content.document(&url, self.document_limit()).await {
+            Ok(body) => body.bytes,
+            Err(FetchError::Unavailable(Cause::Status(404 | 410))) => return Ok(Vec::new()),
+            Err(error) => return Err(unread(error.to_string())),
+        };
+        let file = self.parsed(file).await.map_err(|error| unread(error.to_string()))?;
+        let Registry { id, address, .. } = self.registry;
+        Ok(file.registrations.into_iter().filter(|entry| entry.is_in(*id, *address)).collect())
+    }
+
+    /// The hinted registration that the name vouches for (ENSIP-25), at a settled block and at the newest one.
+    async fn vouched_for(&self, hints: &[Registration]) -> Result<Option<Registration>, Box<Reason>> {
+        if hints.is_empty() || clresolve_core::mutant!("any-agent-is-vouched-for") {
+            return Ok(hints.first().cloned());
+        }
+        let keys: Vec<String> = hints.iter().map(Registration::key).collect();
+        let block = self.walker.config.chain.block;
+        let unread = |error: &ChainError| because(&error.to_string());
+        let reading = self.walker.chain.read_texts(self.name, block, &keys).await.map_err(|error| unread(&error))?;
+        self.relied_on(&reading.proof, &reading.block, block, self.walker.config.chain.id)?;
+        let latest = match &reading.latest {
+            Some(latest) => latest.as_ref().map_err(unread)?,
+            None => &reading.records,
+        };
+        let mut vouched: Vec<Registration> = Vec::new();
+        for (((hint, key), record), latest) in hints.iter().zip(&keys).zip(&reading.records).zip(latest) {
+            if is_set(record) != is_set(latest) {
+                return Err(Box::new(Reason::new(Code::RecordPending).at(key.as_str())));
+            }
+            // A file may name an agent twice.
+            vouched.extend((is_set(record) && !vouched.contains(hint)).then(|| hint.clone()));
+        }
+        if vouched.len() > 1 && !clresolve_core::mutant!("one-of-two-agents-is-guessed") {
+            return Err(because("the name vouches for more than one agent of the registry"));
+        }
+        Ok(vouched.pop())
+    }
+
+    /// Checks that the registration at `uri` names the name.
+    async fn names_back(&self, uri: &str) -> Result<(), Box<Reason>> {
+        let unread = |cause: String| because(&format!("the agent's registration: {cause}"));
+        let file = self.walker.sources.named_by_contract(uri, self.document_limit()).await.map_err(unread)?;
+        let file = self.parsed(file).await.map_err(|error| unread(error.to_string()))?;
+        if file.is_of(self.name) || clresolve_core::mutant!("registrations-name-nobody") {
+            return Ok(());
+        }
+        let named = file.names().next().map_or_else(|| "no ENS name".to_owned(), excerpt);
+        Err(Box::new(
+            unproven().expected(self.name.as_str()).observed(format!("the agent's registration names {named}")),
+        ))
+    }
+
+    /// Parses an untrusted file off the threads that answer requests.
+    async fn parsed(&self, file: Bytes) -> Result<RegistrationFile, JsonError> {
+        self.walker.pool.run(move || RegistrationFile::parse(&file)).await
+    }
+
+    fn document_limit(&self) -> Duration {
+        self.limit.mul_f64(DOCUMENT_SHARE)
+    }
+
+    /// Rejects a reading with a weaker proof than the gate requires, or at an old block of its chain.
+    fn relied_on(
+        &self,
+        proof: &Proof,
+        block: &Block,
+        selector: BlockSelector,
+        chain_id: u64,
+    ) -> Result<(), Box<Reason>> {
+        if let Some(code) = self.walker.config.gate.policy().against_proof(proof)
+            && !clresolve_core::mutant!("any-proof-of-a-wallet")
+        {
+            return Err(because(code));
+        }
+        match behind(block, selector, chain_id, self.walker.now()) {
+            Some(reason) => Err(because(&format!("{}: {}", reason.code, reason.message))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Any value counts (ENSIP-25).
+fn is_set(record: &Record) -> bool {
+    matches!(record, Record::Text(text) if !text.is_empty())
+}
+
+fn undecided(cause: &str) -> Claim {
+    Claim::Undecided(because(cause))
+}
+
+fn because(cause: &str) -> Box<Reason> {
+    Box::new(unproven().observed(cause))
+}
+
+fn unproven() -> Reason {
+    Reason::new(Code::PayeeUnproven).at("erc8004")
+}

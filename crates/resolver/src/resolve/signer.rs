@@ -1,0 +1,417 @@
+//! The keys with which a name signs messages. Only this module reads `cl.receipt.signer` and `cl.sig.*`.
+
+pub(super) mod receipts;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::reading::{Answer, Block, Reading};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::{Key, Record, RecordSet};
+use clresolve_core::state::State;
+use clresolve_jose::PublicKey;
+use clresolve_payment::offer::SignerKeys;
+use clresolve_verdict::check::records::{chain_error, unsettled};
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::published::Published;
+
+use super::look_ups::{Beside, LookUpResult, LookUps};
+use super::walk::Walker;
+use crate::config::Grade;
+
+/// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
+/// also require more than a single third-party endpoint as the source. Receipts only report that.
+pub struct SignerRecords {
+    records: RecordSet,
+    grade: Grade,
+    block: Block,
+    /// Codes for parties that influence the records: an off-chain gateway, or an ancestor's resolver.
+    lent: Vec<Code>,
+}
+
+/// Why a name has no signer's records.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SignerError {
+    /// They could not be read, or are not settled. Asking again may help.
+    #[error("{0}")]
+    Unavailable(String),
+    /// They are about to change: `record-pending`.
+    #[error("{}: {}", .0.code, .0.message)]
+    Pending(Box<Reason>),
+    /// Proven: the name is not registered.
+    #[error("the name is not registered")]
+    Unregistered,
+    /// Proven: the name has no resolver.
+    #[error("the name has no resolver")]
+    NoResolver,
+    /// This record is not set.
+    #[error("{0} is not set")]
+    Absent(Key),
+    /// This record is not UTF-8.
+    #[error("{0} is not UTF-8")]
+    NotUtf8(Key),
+    /// The gate would not accept them, for this cause.
+    #[error("{0}")]
+    NotReliedOn(&'static str),
+    /// The value of `cl.receipt.signer` is not a valid name.
+    #[error(transparent)]
+    NoName(#[from] NameError),
+    /// The records of a name and of its signer were read at different blocks. Asking again may help.
+    #[error("the two names were read at different blocks")]
+    TwoBlocks,
+}
+
+impl SignerRecords {
+    /// Reads the records of `name`. Any objection to the reading is an error.
+    pub(super) async fn read(walker: &Walker, name: &EnsName, limit: Duration) -> Result<Self, SignerError> {
+        Self::read_unless(walker, name, limit, |_| true).await
+    }
+
+    /// Reads the records of `name`. An objection to the reading is an error if it counts.
+    async fn read_unless(
+        walker: &Walker,
+        name: &EnsName,
+        limit: Duration,
+        counts: impl Fn(&Reason) -> bool,
+    ) -> Result<Self, SignerError> {
+        let block = walker.config.chain.block;
+        let reading = match tokio::time::timeout(limit, walker.chain.read_keys(name, block, &Key::SIGNER)).await {
+            Ok(Ok(reading)) => reading,
+            Ok(Err(error)) => return Err(SignerError::Unavailable(chain_error(&error).observed.unwrap_or_default())),
+            Err(_) => return Err(SignerError::Unavailable("no answer in time".to_owned())),
+        };
+        match unsettled(&reading, block, walker.config.chain.id, walker.now()).into_iter().find(|reason| counts(reason))
+        {
+            Some(reason) if reason.code == Code::RecordPending => Err(SignerError::Pending(Box::new(reason))),
+            Some(reason) => Err(SignerError::Unavailable(format!("{}: {}", reason.code, reason.message))),
+            None => Self::of(reading),
+        }
+    }
+
+    fn of(reading: Reading) -> Result<Self, SignerError> {
+        match reading.answer {
+            Answer::Records(found) => Ok(Self {
+                lent: [(found.offchain, Code::RecordOffchain), (found.wildcard.is_some(), Code::NameWildcard)]
+                    .into_iter()
+                    .filter_map(|(is_lent, code)| is_lent.then_some(code))
+                    .collect(),
+                records: found.records,
+                grade: reading.proof.grade,
+                block: reading.block,
+            }),
+            Answer::Unregistered => Err(SignerError::Unregistered),
+            Answer::NoResolver(_) => Err(SignerError::NoResolver),
+        }
+    }
+
+    /// The text under a key. `None` if the record is not set.
+    fn text(&self, key: Key) -> Result<Option<&str>, SignerError> {
+        match self.records.get(key) {
+            Record::Text(text) => Ok(Some(text)),
+            Record::Absent => Ok(None),
+            Record::NotUtf8(_) => Err(SignerError::NotUtf8(key)),
+        }
+    }
+
+    /// The text of `cl.sig.pub`.
+    pub fn public_key(&self) -> Result<&str, SignerError> {
+        self.text(Key::SigPub)?.ok_or(SignerError::Absent(Key::SigPub))
+    }
+
+    /// The text of `cl.sig.kid`. `None` if the record is not set.
+    pub fn key_id(&self) -> Result<Option<&str>, SignerError> {
+        self.text(Key::SigKid)
+    }
+}
+
+/// The name that signs for `name`, with its records: the name in `cl.receipt.signer`, or `name` itself if that record
+/// is not set. `records_of` reads the records of a name. The records of both names are from the same block.
+async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
+    name: &EnsName,
+    records_of: impl Fn(EnsName) -> F,
+) -> Result<(EnsName, SignerRecords), SignerError> {
+    let mut own = records_of(name.clone()).await?;
+    // The settled block advances about every six minutes, so two readings see different blocks at most once. The newest
+    // block may advance twice, and then the result is an error.
+    for _ in 0..2 {
+        let signer = match own.text(Key::ReceiptSigner)? {
+            Some(text) => EnsName::parse(text)?,
+            None => name.clone(),
+        };
+        if signer == *name {
+            return Ok((signer, own));
+        }
+        let records = records_of(signer.clone()).await?;
+        if records.block.hash == own.block.hash || clresolve_core::mutant!("signers-at-two-blocks") {
+            return Ok((signer, records));
+        }
+        own = records_of(name.clone()).await?;
+    }
+    Err(SignerError::TwoBlocks)
+}
+
+/// Addresses of the name that are unchanged at the newest block. They sign by EIP-712. The key that signs by JWS has
+/// not been read yet.
+pub(super) fn addresses(published: &Published) -> SignerKeys {
+    let addresses = published.settled_addresses();
+    SignerKeys { addresses, ed25519: Vec::new(), unread: Some(unread("it was not asked for")) }
+}
+
+/// The key that signs the offers of a name.
+#[derive(Clone, Debug)]
+pub(super) enum OfferKey {
+    /// The key.
+    Is(Box<PublicKey>),
+    /// The name has no key, or none that the gate would accept.
+    None,
+    /// It could not be read, or is about to change.
+    Unread(Box<Reason>),
+}
+
+impl OfferKey {
+    /// The key in the records of the signing name, or the consequence of the error in reading them.
+    fn of(signer: Result<(EnsName, SignerRecords), SignerError>) -> Self {
+        let key = signer.and_then(|(_, records)| Ok(PublicKey::from_record(records.public_key()?).ok()));
+        match key {
+            Ok(Some(key)) => Self::Is(Box::new(key)),
+            Ok(None) | Err(SignerError::Unregistered | SignerError::NoResolver) => Self::None,
+            Err(SignerError::Absent(_) | SignerError::NotUtf8(_)) => Self::None,
+            Err(SignerError::NotReliedOn(_) | SignerError::NoName(_)) => Self::None,
+            Err(error @ (SignerError::Unavailable(_) | SignerError::TwoBlocks)) => Self::undecided(&error.to_string()),
+            Err(SignerError::Pending(reason)) => Self::Unread(reason),
+        }
+    }
+
+    /// Adds the result for this key to the keys of the name.
+    pub(super) fn add_to(&self, keys: &mut SignerKeys) {
+        keys.unread = None;
+        match self {
+            Self::Is(key) => keys.ed25519.push((**key).clone()),
+            Self::None => {}
+            Self::Unread(reason) => keys.unread = Some(reason.clone()),
+        }
+    }
+}
+
+fn unread(cause: &str) -> Box<Reason> {
+    let message = "The key with which the name signs its offers was not read.";
+    let reason = Reason::new(Code::OfferSignerUnproven).message(message).observed(cause);
+    Box::new(Reason { retryable: true, ..reason })
+}
+
+impl LookUpResult for OfferKey {
+    fn state(&self) -> State {
+        match self {
+            Self::Is(_) => State::Trusted,
+            Self::None => State::Untrusted,
+            Self::Unread(_) => State::Indeterminate,
+        }
+    }
+
+    fn undecided(cause: &str) -> Self {
+        Self::Unread(unread(cause))
+    }
+}
+
+/// Recently read keys that sign offers.
+pub(super) type OfferKeys = LookUps<(), OfferKey>;
+
+/// The key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. It is read once per
+/// verdict.
+pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> OfferKey {
+    let (asking, name) = (Arc::clone(walker), beside.name.clone());
+    let look_up = async move { read_offer_key(&asking, &name).await };
+    keys.answer(beside.clone(), (), &walker.clock, look_up).await
+}
+
+/// Returns no key if the record has none, or if the gate would not accept the records.
+async fn read_offer_key(walker: &Walker, name: &EnsName) -> OfferKey {
+    offer_key_by(name, |name| relied_on(walker, name, |_| true)).await
+}
+
+/// Implements [`read_offer_key`] with `records_of` as the source of records.
+async fn offer_key_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
+    name: &EnsName,
+    records_of: impl Fn(EnsName) -> F,
+) -> OfferKey {
+    OfferKey::of(at_one_block(name, records_of).await)
+}
+
+/// Reads the records of a name if the gate would accept them. An objection to the reading is an error if it counts.
+async fn relied_on(
+    walker: &Walker,
+    name: EnsName,
+    counts: impl Fn(&Reason) -> bool,
+) -> Result<SignerRecords, SignerError> {
+    let records = SignerRecords::read_unless(walker, &name, walker.config.timeout / 2, counts).await?;
+    records.if_relied_on(&walker.config.gate.policy())
+}
+
+impl SignerRecords {
+    /// These records, if the gate would accept them.
+    fn if_relied_on(self, gate: &GatePolicy) -> Result<Self, SignerError> {
+        match self.objection(gate) {
+            Some(why) => Err(SignerError::NotReliedOn(why)),
+            None => Ok(self),
+        }
+    }
+
+    /// Why the gate would not accept them: a weaker grade of proof than it requires, or their source.
+    fn objection(&self, gate: &GatePolicy) -> Option<&'static str> {
+        if gate.min_proof.is_some_and(|least| self.grade < least) {
+            return Some("the grade of proof is lower than the gate demands");
+        }
+        let denies = |code: &Code| gate.deny.contains(code) && !clresolve_core::mutant!("anybody-lends-keys");
+        self.lent
+            .iter()
+            .any(denies)
+            .then_some("the records come from off the chain or from an ancestor's resolver, which gate.deny refuses")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::{Ready, ready};
+
+    use alloy_primitives::B256;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    const AGENT: &str = "agent.eth";
+
+    pub(super) fn records(of: impl IntoIterator<Item = (Key, Record)>) -> SignerRecords {
+        let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
+        SignerRecords { records: of.into_iter().collect(), grade: Grade::Quorum, block, lent: Vec::new() }
+    }
+
+    /// An agent that names a signer. The records of both are read in turn, each time at the next block of a list.
+    pub(super) struct InTurn<'a> {
+        blocks: &'a [u8],
+        reads: Cell<usize>,
+    }
+
+    impl<'a> InTurn<'a> {
+        pub(super) fn at(blocks: &'a [u8]) -> Self {
+            Self { blocks, reads: Cell::new(0) }
+        }
+
+        pub(super) fn agent(&self) -> EnsName {
+            EnsName::parse(AGENT).expect("a name")
+        }
+
+        /// Number of readings.
+        pub(super) fn reads(&self) -> usize {
+            self.reads.get()
+        }
+
+        pub(super) fn read(&self, name: &EnsName) -> Ready<Result<SignerRecords, SignerError>> {
+            let number = self.blocks[self.reads.get()];
+            self.reads.set(self.reads.get() + 1);
+            let names_signer = (Key::ReceiptSigner, "signer.eth");
+            let has_key = (Key::SigPub, "ed25519:6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=");
+            let (key, text) = if name.as_str() == AGENT { names_signer } else { has_key };
+            let mut found = records([(key, Record::Text(text.to_owned()))]);
+            found.block = Block { number: number.into(), hash: B256::repeat_byte(number), ..found.block };
+            ready(Ok(found))
+        }
+    }
+
+    /// The key of the agent's offers, read at these blocks, and how many names were read for it.
+    async fn offer_key_at(blocks: &[u8]) -> (OfferKey, usize) {
+        let chain = InTurn::at(blocks);
+        let key = offer_key_by(&chain.agent(), |name| chain.read(&name)).await;
+        (key, chain.reads())
+    }
+
+    /// Otherwise the key of a former signer, or a former key of the signer, would prove a payee today.
+    #[tokio::test]
+    async fn both_names_of_an_offer_are_read_at_one_block() {
+        for (blocks, count) in [(&[1, 1][..], 2), (&[1, 2, 2, 2], 4)] {
+            let (key, reads) = offer_key_at(blocks).await;
+            assert!(matches!(key, OfferKey::Is(_)), "{blocks:?}: {key:?}");
+            assert_eq!(reads, count, "{blocks:?}");
+        }
+        let (key, _) = offer_key_at(&[1, 2, 3, 4, 5, 6]).await;
+        let OfferKey::Unread(reason) = key else { panic!("it moved on each time: {key:?}") };
+        let said = (reason.code, reason.observed, reason.retryable);
+        assert_eq!(said, (Code::OfferSignerUnproven, Some(SignerError::TwoBlocks.to_string()), true));
+    }
+
+    #[test]
+    fn only_what_was_not_read_leaves_open_who_signs_offers() {
+        for none in [
+            SignerError::Unregistered,
+            SignerError::NoResolver,
+            SignerError::Absent(Key::SigPub),
+            SignerError::NotUtf8(Key::ReceiptSigner),
+            SignerError::NotReliedOn("a reason"),
+            SignerError::NoName(NameError::Empty),
+        ] {
+            let key = OfferKey::of(Err(none.clone()));
+            assert!(matches!(key, OfferKey::None), "{none}: {key:?}");
+        }
+        for open in [SignerError::Unavailable("it is down".to_owned()), SignerError::TwoBlocks] {
+            let key = OfferKey::of(Err(open.clone()));
+            let OfferKey::Unread(reason) = key else { panic!("{open}: {key:?}") };
+            assert_eq!(reason.observed, Some(open.to_string()));
+        }
+    }
+
+    #[test]
+    fn keys_are_relied_on_as_the_gate_says() {
+        let own = records([]);
+        let lent = |code| SignerRecords { lent: vec![code], ..records([]) };
+        let gate = |deny: &[Code], min_proof| GatePolicy { deny: deny.to_vec(), min_proof, ..GatePolicy::default() };
+        let objects = |records: &SignerRecords, gate: GatePolicy| records.objection(&gate).is_some();
+        let codes = [Code::RecordOffchain, Code::NameWildcard];
+        for (code, other) in codes.into_iter().zip(codes.into_iter().rev()) {
+            assert!(objects(&lent(code), gate(&[code], None)) && !objects(&own, gate(&[code], None)), "{code}");
+            assert!(!objects(&lent(code), gate(&[other], None)) && !objects(&lent(code), gate(&[], None)), "{code}");
+        }
+        assert!(objects(&own, gate(&[], Some(Grade::StateProof))) && !objects(&own, gate(&[], Some(Grade::Quorum))));
+    }
+
+    #[test]
+    fn a_key_that_is_not_set_or_no_text_is_none() {
+        let of = |record| records([(Key::SigPub, record)]).public_key().map(str::to_owned);
+        assert_eq!(of(Record::Text("ed25519:AA".to_owned())), Ok("ed25519:AA".to_owned()));
+        assert_eq!(of(Record::Absent), Err(SignerError::Absent(Key::SigPub)));
+        assert_eq!(of(Record::NotUtf8(vec![0xff])), Err(SignerError::NotUtf8(Key::SigPub)));
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_key_that_the_newest_block_does_not_repeat_is_pending() {
+        let spec = "[[agent]]\nname = \"leaving.eth\"\nabout = \"Its key changes.\"\nrecords.\"cl.sig.pub\" = \
+                    \"ed25519:AA\"\nlatest.\"cl.sig.pub\" = \"ed25519:AB\"\n";
+        let spec = crate::sandbox::spec::Spec::parse(spec).expect("it is a world");
+        let world = crate::sandbox::World::start(&spec).await.expect("it starts");
+        let resolver = crate::Resolver::new(&world.config()).await.expect("its configuration is good");
+        let walker = &resolver.0.walker;
+        let name = EnsName::parse("leaving.eth").expect("a name");
+        let read = SignerRecords::read(walker, &name, walker.config.timeout).await.map(|_| ());
+        let Err(SignerError::Pending(reason)) = read else { panic!("{read:?}") };
+        assert_eq!(reason.code, Code::RecordPending);
+    }
+
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_name_without_records_is_told_from_one_that_was_not_read() {
+        let sandbox = crate::sandbox::Sandbox::start().await.expect("it starts");
+        let resolver = crate::resolve::Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let limit = resolver.0.walker.config.timeout;
+        let read = async |resolver: &crate::Resolver, name: &str, limit| {
+            let name = EnsName::parse(name).expect("a name");
+            SignerRecords::read(&resolver.0.walker, &name, limit).await.map(|_| ())
+        };
+        assert_eq!(read(&resolver, "summarizeagent.eth", limit).await, Ok(()));
+        assert_eq!(read(&resolver, "nobody-has-this.eth", limit).await, Err(SignerError::Unregistered));
+        assert_eq!(read(&resolver, "resolver-missing.eth", limit).await, Err(SignerError::NoResolver));
+        let (_world, stalled) = crate::resolve::tests::stalled().await;
+        let late = SignerError::Unavailable("no answer in time".to_owned());
+        assert_eq!(read(&stalled, "summarizeagent.eth", Duration::ZERO).await, Err(late));
+    }
+}

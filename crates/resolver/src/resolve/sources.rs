@@ -1,0 +1,371 @@
+//! Queries the sources of a card and of its schemas within a time limit.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use clresolve_core::reading::Found;
+use clresolve_core::reason::Step;
+use clresolve_core::uri;
+use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, WalkedBlocks};
+use clresolve_verdict::card::Card;
+use clresolve_verdict::check::verbs::holds_placeholder;
+use clresolve_verdict::evidence::{
+    BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets,
+    Walked,
+};
+use clresolve_verdict::manifest::Side;
+use clresolve_verdict::schema::served::ServedSchema;
+use clresolve_verdict::verdict::Status;
+use futures_util::future::OptionFuture;
+use tokio::time::Instant;
+
+use super::content::{Content, Liars, Retrieved};
+use super::progress::NameProgress;
+use crate::cache::{ContentCache, ProvenContent};
+use crate::cpu_pool::CpuPool;
+use crate::fetch::{FetchError, https::REGISTRY_LIMIT};
+
+/// The sources, and what was proven of their content before.
+#[derive(Clone)]
+pub(super) struct ContentSources {
+    pub(super) content: Arc<dyn Content>,
+    /// Content that an earlier resolution proved.
+    pub(super) proven: ContentCache,
+    /// The blocks of the walks, in a resolution for a bundle.
+    pub(super) kept: Option<Arc<Mutex<WalkedBlocks>>>,
+    /// Parses what the sources served.
+    pub(super) pool: Arc<CpuPool>,
+}
+
+/// The results of the card's sources.
+pub(super) struct Sources {
+    pub(super) https: Source,
+    pub(super) ipfs: Retrieved,
+    pub(super) mirror: Retrieved,
+    pub(super) milliseconds: BTreeMap<Step, u64>,
+}
+
+impl Sources {
+    /// The results that an earlier resolution fetched.
+    pub(super) fn again(earlier: &ProvenContent) -> Self {
+        let (ipfs, mirror) = earlier.walked();
+        Self {
+            https: earlier.https().clone(),
+            ipfs: ipfs.clone().into(),
+            mirror: mirror.clone().into(),
+            milliseconds: BTreeMap::new(),
+        }
+    }
+}
+
+/// The status that a host's response implies by itself.
+const fn said_by_host(source: &Source) -> Option<Status> {
+    match source {
+        Source::NotAsked => None,
+        Source::Body { .. } => Some(Status::Pass),
+        Source::Unavailable(_) => Some(Status::Unknown),
+        Source::Forbidden(_) | Source::Oversize(_) => Some(Status::Fail),
+    }
+}
+
+/// The status that a walk implies by itself. Bytes from another source may still prove what the gateways did not
+/// supply.
+const fn said_by_gateways(Retrieved { walked, .. }: &Retrieved) -> Option<Status> {
+    match walked {
+        Walked::NotAsked | Walked::Unproven(_) => None,
+        Walked::Proven { .. } => Some(Status::Pass),
+        Walked::Refuted(_) => Some(Status::Fail),
+    }
+}
+
+impl ContentSources {
+    /// Queries the card's URL and the gateways, concurrently unless one needs the other's result.
+    pub(super) async fn of_card(
+        &self,
+        found: &Found,
+        all: bool,
+        limit: Duration,
+        progress: NameProgress<'_>,
+    ) -> Sources {
+        let targets = Targets::of(&found.records);
+        let needs_https = targets.waits_for_url(all);
+        let Targets { url, cid, path, mirror: other } = targets;
+
+        let started = Instant::now();
+        // A stalling host leaves the gateways half of the time.
+        let https_limit = if needs_https { limit / 2 } else { limit };
+        let fetch = timed(async {
+            match &url {
+                Some(url) => progress.during(Step::FetchHttps, self.content.card(url, https_limit), said_by_host).await,
+                None => Source::NotAsked,
+            }
+        });
+        let ((https, https_ms), (walked, walk_ms)) = if needs_https {
+            let fetched = fetch.await;
+            let limit = limit.saturating_sub(started.elapsed());
+            let walk = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit);
+            let walked = timed(progress.during(Step::FetchIpfs, walk, said_by_gateways)).await;
+            (fetched, walked)
+        } else {
+            let walk = self.walk(cid.as_ref(), &path, None, limit);
+            tokio::join!(fetch, timed(progress.during(Step::FetchIpfs, walk, said_by_gateways)))
+        };
+        let left = || limit.saturating_sub(started.elapsed());
+        let later = Instant::now();
+        let ipfs = self.with_known_leaf(walked, cid.as_ref(), &path, &https).await;
+        let mirror = match other {
+            Some(mirror) => self.walk(Some(&mirror.cid), &mirror.path, https.bytes(), left()).await,
+            None => Retrieved::not_asked(),
+        };
+        let ipfs_ms = walk_ms + elapsed(later);
+        let milliseconds = BTreeMap::from([(Step::FetchHttps, https_ms), (Step::FetchIpfs, ipfs_ms)]);
+        Sources { https, ipfs, mirror, milliseconds }
+    }
+
+    async fn walk(
+        &self,
+        cid: Option<&ContentId>,
+        path: &ContentPath,
+        known: Option<&Bytes>,
+        limit: Duration,
+    ) -> Retrieved {
+        let Some(cid) = cid else { return Retrieved::not_asked() };
+        if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
+            self.keep(|kept| kept.add(cid, bytes.clone()));
+            return Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 }.into();
+        }
+        if let Some(bytes) = self.proven.get(cid, path).await {
+            return Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }.into();
+        }
+        let known: Vec<Bytes> = known.cloned().into_iter().collect();
+        let walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
+        self.keep(|kept| kept.extend(walk.blocks.clone()));
+        if let Some(bytes) = walk.walked.bytes() {
+            self.proven.insert(cid, path, bytes.clone()).await;
+        }
+        walk
+    }
+
+    /// Stores blocks, in a resolution for a bundle.
+    fn keep(&self, keep: impl FnOnce(&mut WalkedBlocks)) {
+        if let Some(kept) = &self.kept {
+            keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// If the gateways sent all but the last block, the bytes that the URL served may be that block. The blocks they
+    /// sent are walked again, so that no gateway has to send them twice. This hashes megabytes, so it runs as a job.
+    async fn with_known_leaf(
+        &self,
+        walk: Retrieved,
+        cid: Option<&ContentId>,
+        path: &ContentPath,
+        https: &Source,
+    ) -> Retrieved {
+        let Walked::Unproven(causes) = &walk.walked else { return walk };
+        let Some(served) = https.bytes().cloned() else { return walk };
+        let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
+        let (again, at_hand) = (Walk::new(*cid, path, Budget::card()), walk.blocks);
+        let (ended, blocks) = self.pool.run(move || walked_over(again, &at_hand, &served)).await;
+        let walked = Walked::of(ended, ProvenBy::Gateway, causes.clone());
+        if let Some(bytes) = walked.bytes() {
+            self.keep(|kept| kept.extend(blocks.clone()));
+            self.proven.insert(cid, path, bytes.clone()).await;
+        }
+        Retrieved { walked, liars: walk.liars, blocks }
+    }
+
+    /// Fetches the schemas that the card binds, from their canonical locations and their mirrors.
+    pub(super) async fn of_schemas(&self, evidence: &Evidence, limit: Duration) -> Option<(SchemaEvidence, Liars)> {
+        let bytes = evidence.card_bytes()?.clone();
+        let card = self.pool.run(move || Card::parse(&bytes).ok()).await?;
+        let bound = async |side: Side| {
+            let mirror = card.schema_mirror(side).filter(|mirror| !holds_placeholder(mirror));
+            let (canonical, mirror) = tokio::join!(
+                OptionFuture::from(card.schema(side).map(|location| self.schema(location, limit))),
+                OptionFuture::from(mirror.map(|location| self.schema(location, limit))),
+            );
+            let unnamed = || (Err(SchemaFault::NotNamed.into()), Liars::new());
+            let (canonical, mut liars) = canonical.unwrap_or_else(unnamed);
+            let mirror = mirror.map(|(answer, others)| {
+                liars.extend(others);
+                answer
+            });
+            (BoundSchema { canonical, mirror }, liars)
+        };
+        let ((request, of_request), (receipt, of_receipt)) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
+        Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
+    }
+
+    /// Fetches a schema from its location (an `https` URL, or an `ipfs` URL, walked and proven). Also returns the
+    /// gateways that sent wrong blocks.
+    pub(super) async fn schema(&self, location: &str, limit: Duration) -> (SchemaAnswer, Liars) {
+        let (answer, liars) = if uri::strip_scheme(location, "ipfs").is_some() {
+            let (bytes, liars) = self.ipfs_file(location, Budget::card(), limit).await;
+            (bytes.map_err(SchemaFault::Ipfs), liars)
+        } else {
+            (self.content.schema(location, limit).await.map_err(SchemaFault::Https), Liars::new())
+        };
+        match answer {
+            Ok(bytes) => (Ok(self.read(bytes).await), liars),
+            Err(fault) => (Err(fault.into()), liars),
+        }
+    }
+
+    /// The schemas that an earlier resolution fetched.
+    pub(super) async fn schemas_again(&self, earlier: &SchemaEvidence<Bytes>) -> SchemaEvidence {
+        let answer = async |answer: &SchemaAnswer<Bytes>| match answer {
+            Ok(bytes) => Ok(self.read(bytes.clone()).await),
+            Err(fault) => Err(fault.clone()),
+        };
+        let bound = async |bound: &BoundSchema<Bytes>| BoundSchema {
+            canonical: answer(&bound.canonical).await,
+            mirror: OptionFuture::from(bound.mirror.as_ref().map(&answer)).await,
+        };
+        SchemaEvidence { request: bound(&earlier.request).await, receipt: bound(&earlier.receipt).await }
+    }
+
+    /// Each document is a separate job.
+    async fn read(&self, bytes: Bytes) -> ServedSchema {
+        self.pool.run(move || ServedSchema::read(bytes)).await
+    }
+
+    /// The bytes behind an `ipfs` URL, walked and proven, and the gateways that sent wrong blocks.
+    async fn ipfs_file(&self, location: &str, budget: Budget, limit: Duration) -> (Result<Bytes, IpfsFault>, Liars) {
+        let Mirror { cid, path } = match Mirror::parse(location) {
+            Ok(mirror) => mirror,
+            Err(error) => return (Err(error.into()), Liars::new()),
+        };
+        let Retrieved { walked, liars, .. } = self.content.walk(&cid, &path, &[], budget, limit).await;
+        let bytes = match walked {
+            Walked::Proven { bytes, .. } => Ok(bytes),
+            other => Err(IpfsFault::Walk(Box::new(other))),
+        };
+        (bytes, liars)
+    }
+}
+
+impl ContentSources {
+    /// Fetches the document at a URI that a contract names (ERC-8004): a `data` URI, an `ipfs` URL, or a URL that the
+    /// egress guard checks.
+    ///
+    /// # Errors
+    /// A description of the cause.
+    pub(super) async fn named_by_contract(&self, uri: &str, limit: Duration) -> Result<Bytes, String> {
+        if let Some(data) = uri.strip_prefix("data:application/json;base64,") {
+            return STANDARD.decode(data).map(Bytes::from).map_err(|_| "its data URI is not base64".to_owned());
+        }
+        if uri::strip_scheme(uri, "ipfs").is_some() {
+            return self.ipfs_file(uri, Budget::card(), limit).await.0.map_err(|fault| fault.to_string());
+        }
+        self.content.document(uri, limit).await.map(|body| body.bytes).map_err(|error| error.to_string())
+    }
+
+    /// Fetches a registry's manifest from its location: an `ipfs` URL, walked and proven, or a URL that the egress
+    /// guard checks.
+    ///
+    /// # Errors
+    /// [`RegistryFault`]
+    pub(super) async fn registry(&self, location: &str, limit: Duration) -> Result<Bytes, RegistryFault> {
+        if uri::strip_scheme(location, "ipfs").is_some() {
+            let budget = Budget { total_bytes: REGISTRY_LIMIT, ..Budget::card() };
+            return Ok(self.ipfs_file(location, budget, limit).await.0?);
+        }
+        Ok(self.content.registry(location, limit).await?)
+    }
+}
+
+/// The result of a walk over the blocks at hand, with those that it proved. A raw block that is missing may be
+/// `served`.
+fn walked_over(mut walk: Walk, at_hand: &WalkedBlocks, served: &Bytes) -> (Result<Proven, WalkError>, WalkedBlocks) {
+    // Ends when the blocks run out: a walk wants each of them once.
+    while let Some(wanted) = walk.wanted().copied() {
+        let leaf =
+            || Some(served).filter(|_| wanted.is_raw() && !clresolve_core::mutant!("leaf-of-the-host-is-ignored"));
+        let Some(block) = at_hand.get(&wanted).or_else(leaf) else { break };
+        if walk.supply(block.clone()).is_err() {
+            break;
+        }
+    }
+    let blocks = walk.take_blocks();
+    (walk.finish(), blocks)
+}
+
+/// Why the location of a registry yields no document.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryFault {
+    /// The host of an `https` URL returned none.
+    #[error(transparent)]
+    Https(#[from] FetchError),
+    /// The walk from an `ipfs` URL returned none.
+    #[error(transparent)]
+    Ipfs(#[from] IpfsFault),
+}
+
+impl RegistryFault {
+    /// Whether no source could be reached or none responded, which implies nothing about the registry.
+    pub fn is_silence(&self) -> bool {
+        match self {
+            Self::Https(fault) => matches!(fault, FetchError::Unavailable(_)),
+            Self::Ipfs(IpfsFault::Url(_)) => false,
+            Self::Ipfs(IpfsFault::Walk(walked)) => !matches!(**walked, Walked::Refuted(_)),
+        }
+    }
+}
+
+/// The result of `work`, and its duration in milliseconds.
+pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, u64) {
+    let started = Instant::now();
+    (work.await, elapsed(started))
+}
+
+/// Whole milliseconds since then.
+pub(super) fn elapsed(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use clresolve_core::recordable::Recordable;
+    use clresolve_ipfs::build::{Layout, tree};
+
+    use super::*;
+    use crate::resolve::Resolver;
+    use crate::sandbox::Sandbox;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_schema_that_no_gateway_has_is_not_served() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let config = sandbox.config();
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let location = format!("ipfs://{}", ContentId::raw_of(b"what nobody has"));
+        let (answer, _) = resolver.0.walker.sources.schema(&location, config.timeout).await;
+        let Err(Recordable::Met(SchemaFault::Ipfs(IpfsFault::Walk(walked)))) = &answer else { panic!("{answer:?}") };
+        assert!(matches!(**walked, Walked::Unproven(_)), "{walked}");
+    }
+
+    /// A publisher's directories may have megabytes, and the threads that answer requests must not wait for their
+    /// hashes.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn blocks_are_walked_again_apart_from_those_who_answer() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let card = Bytes::from_static(b"{}");
+        let (root, blocks) = tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), Layout::default());
+        let mut sent = WalkedBlocks::default();
+        sent.add(&root, blocks[&root].clone());
+        let walk = Retrieved { blocks: sent, ..Walked::Unproven(Vec::new()).into() };
+        let https = Source::Body { bytes: card.clone(), url: "https://a.example/card.json".to_owned() };
+        let path = ContentPath::literal("card.json").expect("a path");
+
+        let sources = &resolver.0.walker.sources;
+        let before = sources.pool.begun();
+        let proven = sources.with_known_leaf(walk, Some(&root), &path, &https).await;
+        assert_eq!(proven.walked, Walked::Proven { bytes: card, by: ProvenBy::Gateway, blocks: 2 });
+        assert_eq!(sources.pool.begun() - before, 1);
+    }
+}

@@ -1,0 +1,35 @@
+//! Permits for querying content: when many names are resolved at once, few of them query hosts and gateways
+//! concurrently.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// The permits shared by all names.
+#[derive(Clone, Default)]
+pub(super) struct Turns(Option<Arc<Semaphore>>);
+
+/// The permit of a name. Dropping it releases the permit.
+pub(super) struct Turn {
+    _permit: Option<OwnedSemaphorePermit>,
+    /// How long the name waited for the permit, which is not the fault of its sources.
+    pub(super) waited: Duration,
+}
+
+impl Turns {
+    /// Creates this many permits.
+    pub(super) fn of(at_once: u8) -> Self {
+        Self(Some(Arc::new(Semaphore::new(usize::from(at_once)))))
+    }
+
+    pub(super) async fn next(&self) -> Turn {
+        let began = Instant::now();
+        let permit = match &self.0 {
+            Some(turns) => Arc::clone(turns).acquire_owned().await.ok(),
+            None => None,
+        };
+        Turn { _permit: permit, waited: began.elapsed() }
+    }
+}

@@ -1,0 +1,633 @@
+//! Metrics of the process. Each function below records one event.
+//!
+//! They use the `metrics` facade, so that a program that embeds the crate may install its own recorder. The daemon
+//! installs [`exposition()`], which `/metrics` renders. Without a recorder, a call costs next to nothing.
+//!
+//! Labels never contain foreign text: endpoints and gateways have the labels of the configuration, and all other values
+//! are constants of this file.
+
+mod exposition;
+mod histogram;
+#[cfg(feature = "redis")]
+mod shared;
+
+use jiff::Timestamp;
+use metrics::{Counter, Histogram, counter, gauge, histogram};
+
+use clresolve_chain::{HEADS_REFUSED, RPC_LIES};
+use clresolve_core::reason::Refusal;
+use clresolve_core::text::Foreign;
+use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
+
+pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
+pub use exposition::{Exposition, exposition};
+#[cfg(feature = "redis")]
+pub use shared::{Heard, SharedRead, SharedWrite, bus_heard, redis_is_up, shared_read, shared_write};
+
+/// The type of a metric family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number that only increases.
+    Counter,
+    /// A number that increases and decreases.
+    Gauge,
+    /// The distribution of durations over fixed buckets.
+    Histogram,
+}
+
+/// The log target of incidents, one event each (CL-68).
+pub const INCIDENTS: &str = "clresolve::incident";
+
+/// The log target of payment decisions, one event each.
+pub const DECISIONS: &str = "clresolve::decision";
+
+/// A metric family: one name, and one series for each set of labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The name in the exposition.
+    pub name: &'static str,
+    /// Counter, gauge or histogram.
+    pub kind: Kind,
+    /// The label names.
+    pub labels: &'static [&'static str],
+    /// The help text, with the label values that need an explanation.
+    pub help: &'static str,
+}
+
+const HTTP_REQUESTS: &str = "clresolve_http_requests_total";
+const HTTP_REFUSALS: &str = "clresolve_http_refusals_total";
+const HTTP_HEADS_REFUSED: &str = "clresolve_http_heads_refused_total";
+const HTTP_CONNECTIONS_REFUSED: &str = "clresolve_http_connections_refused_total";
+const HTTP_SECONDS: &str = "clresolve_http_request_seconds";
+const HTTP_CONNECTIONS_EVICTED: &str = "clresolve_http_connections_evicted_total";
+const LOG_LINES_DROPPED: &str = "clresolve_log_lines_dropped_total";
+const LOG_EVENTS_DROPPED: &str = "clresolve_log_events_dropped_total";
+const HTTP_CONNECTIONS: &str = "clresolve_http_connections";
+const GATE_DECISIONS: &str = "clresolve_gate_decisions_total";
+const PAYMENT_DECISIONS: &str = "clresolve_payment_decisions_total";
+const VERDICTS: &str = "clresolve_verdicts_total";
+const RUNS_IN_FLIGHT: &str = "clresolve_runs_in_flight";
+const CACHE_HITS: &str = "clresolve_cache_hits_total";
+const CACHE_MISSES: &str = "clresolve_cache_misses_total";
+const CACHE_EVICTIONS: &str = "clresolve_cache_evictions_total";
+const CACHE_REFRESHES: &str = "clresolve_cache_refreshes_total";
+const NOT_CACHED: &str = "clresolve_cache_not_stored_total";
+const HOT_NAMES_IGNORED: &str = "clresolve_hot_names_ignored_total";
+const REDIS_UP: &str = "clresolve_redis_up";
+const SHARED_READS: &str = "clresolve_shared_reads_total";
+const SHARED_WRITES: &str = "clresolve_shared_writes_total";
+const BUS_MESSAGES: &str = "clresolve_bus_messages_total";
+const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
+const FOLLOW_HINTS: &str = "clresolve_follow_hints_total";
+const FOLLOW_HINTS_IGNORED: &str = "clresolve_follow_hints_ignored_total";
+const FOLLOW_GAPS: &str = "clresolve_follow_gaps_total";
+const FOLLOW_HEAD_TIME: &str = "clresolve_follow_head_timestamp_seconds";
+const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
+const FOLLOW_STREAM_UP: &str = "clresolve_follow_stream_up";
+const FOLLOW_STREAMS_ENDED: &str = "clresolve_follow_streams_ended_total";
+const FOLLOW_NOTICES_IGNORED: &str = "clresolve_follow_notices_ignored_total";
+const SPANS_DROPPED: &str = "clresolve_trace_spans_dropped_total";
+const BUILD_INFO: &str = "clresolve_build_info";
+const START_TIME: &str = "process_start_time_seconds";
+
+/// The commit of the build, if the build was given one. A packaged source has no repository to ask.
+pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
+
+/// Every family.
+pub const FAMILIES: [Family; 39] = [
+    Family {
+        name: BUILD_INFO,
+        kind: Kind::Gauge,
+        labels: &["version", "commit"],
+        help: "The running program; always 1.",
+    },
+    Family {
+        name: START_TIME,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Start time of the daemon, in seconds of Unix time.",
+    },
+    Family {
+        name: HTTP_REQUESTS,
+        kind: Kind::Counter,
+        labels: &["route", "class"],
+        help: "Requests answered, by route and status class (2xx).",
+    },
+    Family {
+        name: HTTP_SECONDS,
+        kind: Kind::Histogram,
+        labels: &["route"],
+        help: "Seconds from the head of a request to the head of its response.",
+    },
+    Family {
+        name: HTTP_REFUSALS,
+        kind: Kind::Counter,
+        labels: &["code"],
+        help: "Refused requests outside the gate, and refused names of batches, by reason code.",
+    },
+    Family {
+        name: HTTP_HEADS_REFUSED,
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Requests refused before routing because their head was malformed or too large.",
+    },
+    Family {
+        name: HTTP_CONNECTIONS_REFUSED,
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Connections closed at once because their client had too many.",
+    },
+    Family {
+        name: HTTP_CONNECTIONS_EVICTED,
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Connections closed while they waited for their client, to make room for new ones.",
+    },
+    Family {
+        name: LOG_LINES_DROPPED,
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Log lines dropped because standard error was blocked.",
+    },
+    Family {
+        name: LOG_EVENTS_DROPPED,
+        kind: Kind::Counter,
+        labels: &["target"],
+        help: "Incidents and payment decisions missing from the log because standard error was blocked.",
+    },
+    Family {
+        name: SPANS_DROPPED,
+        kind: Kind::Counter,
+        labels: &["why"],
+        help: "Trace spans dropped: queue (full) or collector (not accepted).",
+    },
+    Family { name: HTTP_CONNECTIONS, kind: Kind::Gauge, labels: &[], help: "Open connections." },
+    Family {
+        name: GATE_DECISIONS,
+        kind: Kind::Counter,
+        labels: &["code"],
+        help: "Decisions of the gate: allow, or the reason code of the denial.",
+    },
+    Family {
+        name: PAYMENT_DECISIONS,
+        kind: Kind::Counter,
+        labels: &["decision"],
+        help: "Decisions about payments: allow, deny or undecided.",
+    },
+    Family {
+        name: VERDICTS,
+        kind: Kind::Counter,
+        labels: &["state"],
+        help: "Verdicts of finished resolutions, by state.",
+    },
+    Family { name: RUNS_IN_FLIGHT, kind: Kind::Gauge, labels: &[], help: "Resolutions in progress." },
+    Family {
+        name: CACHE_HITS,
+        kind: Kind::Counter,
+        labels: &["pool"],
+        help: "Questions answered from the cache; pool stale counts expired verdicts that still described a name.",
+    },
+    Family {
+        name: CACHE_MISSES,
+        kind: Kind::Counter,
+        labels: &["cache"],
+        help: "Questions that the cache could not answer.",
+    },
+    Family {
+        name: CACHE_EVICTIONS,
+        kind: Kind::Counter,
+        labels: &["pool", "cause"],
+        help: "Cache entries removed: expired, size (pool full) or changed (on chain).",
+    },
+    Family {
+        name: CACHE_REFRESHES,
+        kind: Kind::Counter,
+        labels: &["state"],
+        help: "Refreshes of trusted verdicts before they expired, by resulting state.",
+    },
+    Family {
+        name: NOT_CACHED,
+        kind: Kind::Counter,
+        labels: &["why"],
+        help: "Verdicts not cached: undecided (only the failure is kept), changed (undecided, and the records changed, so the trusted verdict was removed), too-large, overtaken (evicted during the resolution), invalid-name.",
+    },
+    Family {
+        name: HOT_NAMES_IGNORED,
+        kind: Kind::Counter,
+        labels: &[],
+        help: "Invalid lines in the file of hot names.",
+    },
+    Family {
+        name: UPSTREAM_REQUESTS,
+        kind: Kind::Counter,
+        labels: &["kind", "endpoint", "outcome"],
+        help: "Outbound requests, by kind, endpoint label (foreign: a host that a name chose) and outcome.",
+    },
+    Family {
+        name: UPSTREAM_UP,
+        kind: Kind::Gauge,
+        labels: &["kind", "endpoint"],
+        help: "Whether the configured upstream answered the latest request (1) or not (0).",
+    },
+    Family {
+        name: REDIS_UP,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Whether Redis answered the latest command (1) or not (0).",
+    },
+    Family {
+        name: SHARED_READS,
+        kind: Kind::Counter,
+        labels: &["outcome"],
+        help: "Reads of shared evidence, by outcome.",
+    },
+    Family {
+        name: SHARED_WRITES,
+        kind: Kind::Counter,
+        labels: &["outcome"],
+        help: "Writes of shared evidence and evictions, by outcome.",
+    },
+    Family {
+        name: BUS_MESSAGES,
+        kind: Kind::Counter,
+        labels: &["outcome"],
+        help: "Events on the eviction bus: joined, broken, or a message by its outcome (own: sent by this daemon).",
+    },
+    Family {
+        name: GATEWAY_LIES,
+        kind: Kind::Counter,
+        labels: &["gateway"],
+        help: "Wrong blocks sent by an IPFS gateway.",
+    },
+    Family {
+        name: FOLLOW_HINTS,
+        kind: Kind::Counter,
+        labels: &["endpoint"],
+        help: "Names evicted from the cache because of logs from this endpoint.",
+    },
+    Family {
+        name: FOLLOW_HINTS_IGNORED,
+        kind: Kind::Counter,
+        labels: &["endpoint", "cause"],
+        help: "Change notifications ignored: budget, too-far (future block), unasked or malformed.",
+    },
+    Family {
+        name: FOLLOW_GAPS,
+        kind: Kind::Counter,
+        labels: &["endpoint"],
+        help: "Times that an endpoint omitted logs of new blocks.",
+    },
+    Family {
+        name: FOLLOW_HEAD_TIME,
+        kind: Kind::Gauge,
+        labels: &["endpoint"],
+        help: "Timestamp of the endpoint's newest block, in seconds of Unix time.",
+    },
+    Family {
+        name: FOLLOW_ENDPOINTS,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Endpoints that are followed; at 0 the daemon learns of changes only when verdicts expire.",
+    },
+    Family {
+        name: FOLLOW_STREAM_UP,
+        kind: Kind::Gauge,
+        labels: &["endpoint"],
+        help: "Whether the endpoint's WebSocket is open and subscribed to new blocks (1) or not (0).",
+    },
+    Family {
+        name: FOLLOW_STREAMS_ENDED,
+        kind: Kind::Counter,
+        labels: &["endpoint", "cause"],
+        help: "WebSockets that ended or failed to open (each is reopened): unreachable, status, refused, malformed, too-long, silent or closed.",
+    },
+    Family {
+        name: FOLLOW_NOTICES_IGNORED,
+        kind: Kind::Counter,
+        labels: &["endpoint", "cause"],
+        help: "WebSocket messages ignored: waiting (another poll was already due) or unasked.",
+    },
+    Family {
+        name: HEADS_REFUSED,
+        kind: Kind::Counter,
+        labels: &["endpoint", "why"],
+        help: "Newest blocks rejected because they were too old or ahead of the clock.",
+    },
+    Family {
+        name: RPC_LIES,
+        kind: Kind::Counter,
+        labels: &["endpoint"],
+        help: "Answers contradicted by a proof or by other endpoints.",
+    },
+];
+
+/// A pool of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// Trusted verdicts.
+    Trusted,
+    /// Untrusted verdicts.
+    Untrusted,
+    /// Failures.
+    Failures,
+    /// Trusted verdicts that are no longer fresh.
+    Stale,
+    /// Content that was proven by its CID.
+    Content,
+}
+
+/// A cache with all of its pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// The verdict cache, which has three pools.
+    Verdicts,
+    /// The content cache.
+    Content,
+}
+
+/// Why the cache dropped an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// The entry expired.
+    Expired,
+    /// The pool was full.
+    Size,
+    /// A log from an endpoint announced a change on chain.
+    Changed,
+}
+
+/// Why a verdict is not cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotCached {
+    /// It is undecided. The failure is cached, and an earlier verdict stays.
+    Undecided,
+    /// It is undecided, and the resolution saw that the records have changed. An earlier trusted verdict was dropped.
+    Changed,
+    /// It is larger than the whole pool.
+    TooLarge,
+    /// Its name was evicted during the resolution, which may have read the earlier records.
+    Overtaken,
+    /// It is about an invalid name, which is judged each time.
+    InvalidName,
+}
+
+/// Why trace spans are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpansDropped {
+    /// The queue is full.
+    Queue,
+    /// The collector did not accept them.
+    Collector,
+}
+
+/// Records the start of the daemon.
+pub fn started(at: Timestamp) {
+    gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT.unwrap_or("unknown")).set(1.0);
+    gauge!(START_TIME).set(at.as_duration().as_secs_f64());
+}
+
+/// Counts responses on a route by status class (`2xx`).
+pub fn requests(route: &'static str, class: &'static str) -> Counter {
+    counter!(HTTP_REQUESTS, "route" => route, "class" => class)
+}
+
+/// The histogram of response times on a route.
+pub fn request_times(route: &'static str) -> Histogram {
+    histogram!(HTTP_SECONDS, "route" => route)
+}
+
+/// The API rejected a request, or a name in a batch.
+pub fn refused(refusal: Refusal) {
+    counter!(HTTP_REFUSALS, "code" => refusal.slug()).increment(1);
+}
+
+/// A request head was rejected before routing.
+pub fn head_refused() {
+    counter!(HTTP_HEADS_REFUSED).increment(1);
+}
+
+/// A connection was closed at once because its client had too many.
+pub fn connection_refused() {
+    counter!(HTTP_CONNECTIONS_REFUSED).increment(1);
+}
+
+/// An idle connection was closed to make room for another.
+pub fn connection_made_room() {
+    counter!(HTTP_CONNECTIONS_EVICTED).increment(1);
+}
+
+/// A log line was dropped.
+pub fn log_line_dropped() {
+    counter!(LOG_LINES_DROPPED).increment(1);
+}
+
+/// The log dropped an event of this target: [`INCIDENTS`] or [`DECISIONS`].
+pub fn log_event_dropped(target: &'static str) {
+    counter!(LOG_EVENTS_DROPPED, "target" => target).increment(1);
+}
+
+/// Spans were dropped.
+pub fn spans_dropped(why: SpansDropped, spans: usize) {
+    let why = match why {
+        SpansDropped::Queue => "queue",
+        SpansDropped::Collector => "collector",
+    };
+    counter!(SPANS_DROPPED, "why" => why).increment(u64::try_from(spans).unwrap_or(u64::MAX));
+}
+
+/// Counts gate decisions by `allow` or the code of the objection.
+pub fn gate_decisions(code: &'static str) -> Counter {
+    counter!(GATE_DECISIONS, "code" => code)
+}
+
+/// A payment decision was made.
+pub fn payment_decision(outcome: &'static str) {
+    counter!(PAYMENT_DECISIONS, "decision" => outcome).increment(1);
+}
+
+/// A gateway sent a wrong block.
+pub fn gateway_lied(label: &str) {
+    counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
+}
+
+/// Names were evicted from the cache because of an endpoint's logs.
+pub fn hints(label: &str, count: u64) {
+    counter!(FOLLOW_HINTS, "endpoint" => label.to_owned()).increment(count);
+}
+
+/// Change notifications of an endpoint were ignored, by cause.
+pub fn hints_ignored(label: &str, cause: &'static str, count: u64) {
+    if count > 0 {
+        counter!(FOLLOW_HINTS_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(count);
+    }
+}
+
+/// An endpoint omitted logs of new blocks.
+pub fn gap(label: &str) {
+    counter!(FOLLOW_GAPS, "endpoint" => label.to_owned()).increment(1);
+}
+
+/// Time of an endpoint's newest block. Unlike an age, it stops when the chain stops.
+pub fn head_time(label: &str, time: Timestamp) {
+    gauge!(FOLLOW_HEAD_TIME, "endpoint" => label.to_owned()).set(time.as_second() as f64);
+}
+
+/// An endpoint has a configured WebSocket. Initializes its series.
+pub fn stream_is_configured(label: &str) {
+    gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()).increment(0);
+}
+
+/// The WebSocket of an endpoint is subscribed to new blocks until the returned guard is dropped.
+pub fn stream_opens(label: &str) -> Held {
+    Held::new(gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()))
+}
+
+/// The WebSocket of an endpoint closed or could not be opened.
+pub fn stream_ended(label: &str, cause: &'static str) {
+    counter!(FOLLOW_STREAMS_ENDED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
+}
+
+/// A message on an endpoint's WebSocket was ignored.
+pub fn notice_ignored(label: &str, cause: &'static str) {
+    counter!(FOLLOW_NOTICES_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
+}
+
+/// Number of endpoints that are followed.
+pub fn followed(count: usize) {
+    gauge!(FOLLOW_ENDPOINTS).set(count as f64);
+}
+
+/// A resolution ended in a verdict with this state.
+pub fn verdict(state: &'static str) {
+    counter!(VERDICTS, "state" => state).increment(1);
+}
+
+/// A cache hit.
+pub fn cache_hit(pool: Pool) {
+    cache_hits(pool).increment(1);
+}
+
+/// Counts hits of a pool. For callers to which looking up the counter would cost more than the hit itself.
+pub fn cache_hits(pool: Pool) -> Counter {
+    counter!(CACHE_HITS, "pool" => pool.as_str())
+}
+
+/// A cache miss.
+pub fn cache_miss(cache: Cache) {
+    counter!(CACHE_MISSES, "cache" => cache.as_str()).increment(1);
+}
+
+/// The cache dropped an entry on its own.
+pub fn cache_evicted(pool: Pool, cause: Eviction) {
+    counter!(CACHE_EVICTIONS, "pool" => pool.as_str(), "cause" => cause.as_str()).increment(1);
+}
+
+/// A trusted verdict was refreshed, with this state as the result.
+pub fn cache_refreshed(state: &'static str) {
+    counter!(CACHE_REFRESHES, "state" => state).increment(1);
+}
+
+/// A verdict on `name` was not cached.
+pub fn not_cached(name: &str, why: NotCached) {
+    tracing::debug!(name = %Foreign::new(name), why = why.as_str(), "not cached");
+    counter!(NOT_CACHED, "why" => why.as_str()).increment(1);
+}
+
+/// Invalid lines of the hot-names file were skipped.
+pub fn hot_names_ignored(lines: usize) {
+    counter!(HOT_NAMES_IGNORED).increment(u64::try_from(lines).unwrap_or(u64::MAX));
+}
+
+/// A resolution is in progress until the returned guard is dropped.
+pub fn run_begins() -> Held {
+    Held::new(gauge!(RUNS_IN_FLIGHT))
+}
+
+/// A connection is open until the returned guard is dropped.
+pub fn connection_opens() -> Held {
+    Held::new(gauge!(HTTP_CONNECTIONS))
+}
+
+/// A guard that keeps a gauge one higher until it is dropped.
+#[must_use]
+pub struct Held(metrics::Gauge);
+
+impl Held {
+    fn new(gauge: metrics::Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+impl Pool {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::Untrusted => "untrusted",
+            Self::Failures => "failures",
+            Self::Stale => "stale",
+            Self::Content => "content",
+        }
+    }
+}
+
+impl NotCached {
+    /// All variants, in the order of the family's help text.
+    #[cfg(test)]
+    pub const ALL: [Self; 5] = [Self::Undecided, Self::Changed, Self::TooLarge, Self::Overtaken, Self::InvalidName];
+
+    /// The label value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Undecided => "undecided",
+            Self::Changed => "changed",
+            Self::TooLarge => "too-large",
+            Self::Overtaken => "overtaken",
+            Self::InvalidName => "invalid-name",
+        }
+    }
+}
+
+impl Cache {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verdicts => "verdicts",
+            Self::Content => "content",
+        }
+    }
+}
+
+impl Eviction {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Size => "size",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the help text, parentheses explain the cause before them.
+    #[test]
+    fn the_help_names_each_cause_for_which_nothing_is_cached() {
+        let help = FAMILIES.iter().find(|family| family.name == NOT_CACHED).expect("it is a family").help;
+        let (_, causes) = help.strip_suffix('.').and_then(|help| help.split_once(": ")).expect("causes");
+        let outside = causes.split('(').enumerate().map(|(number, part)| match part.split_once(')') {
+            Some((_, rest)) if number > 0 => rest,
+            _ => part,
+        });
+        let named = outside.collect::<String>();
+        let named: Vec<&str> = named.split(',').map(str::trim).collect();
+        assert_eq!(named, NotCached::ALL.map(NotCached::as_str));
+    }
+}

@@ -1,0 +1,264 @@
+//! The daemon: the report face, which describes, and the gate face, which decides.
+//!
+//! `router.rs` has the routes, and docs/reference/http.md describes each of them.
+//!
+//! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate answers 200 or 403
+//! only: a proxy that fails open would let a request through on a 5xx or a 429. What is no well-formed HTTP request
+//! gets a bare 4xx.
+//!
+//! Every question goes through [`Resolver`]; nothing here reaches the chain or the web.
+
+mod activity;
+#[cfg(unix)]
+mod admin;
+mod admission;
+mod agent_requests;
+mod agents;
+mod answer_limits;
+mod background;
+mod body;
+mod caching;
+mod cards;
+mod client_limits;
+mod connection;
+mod connection_set;
+mod cors;
+mod counters;
+mod decisions;
+mod discover;
+mod event_stream;
+mod events;
+mod explorer;
+mod face;
+mod fallback;
+mod gate;
+mod gate_path;
+mod gate_response;
+mod head_scan;
+mod health;
+mod hot_names;
+mod in_force;
+mod keys;
+mod lint;
+mod listen;
+mod listener;
+mod log;
+mod mcp;
+mod metrics;
+mod negotiate;
+mod openapi;
+mod operator;
+mod path;
+mod probes;
+mod problem;
+mod query;
+mod receipts;
+mod recent_decisions;
+mod registries;
+mod reload;
+mod rendered;
+mod request;
+mod router;
+mod serving;
+mod signatures;
+mod state;
+mod steps;
+mod system_cards;
+mod systems;
+#[cfg(unix)]
+mod unix_socket;
+mod verdicts;
+mod write_timeout;
+
+use std::future::Future;
+use std::io::{Error, ErrorKind};
+use std::sync::Arc;
+
+#[cfg(unix)]
+use clresolve_resolver::config::SocketPath;
+use clresolve_resolver::config::{Config, ListenAt};
+use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::sign;
+use clresolve_resolver::telemetry;
+use jiff::Timestamp;
+
+#[cfg(unix)]
+use self::admin::AdminState;
+use self::face::ListenerRole;
+use self::hot_names::{HotNames, MOST_NAMES};
+use self::in_force::InForce;
+use self::listener::Listener;
+pub use self::operator::{Operator, Reread};
+pub use self::reload::{ReloadError, Reloader, Restart};
+use self::serving::serving;
+pub use self::serving::{ServeError, check};
+use self::signatures::Signatures;
+use self::state::AppState;
+use self::systems::Systems;
+pub use self::systems::SystemsError;
+#[cfg(unix)]
+use self::unix_socket::UnixSocket;
+use crate::traces::TraceExporter;
+
+/// A daemon that listens, and answers once it [runs](Server::run).
+pub struct Server {
+    listener: Listener,
+    address: ListenAt,
+    /// The gate's own listener, where one is configured.
+    gate: Option<(Listener, ListenAt)>,
+    config: Config,
+    in_force: Arc<InForce>,
+    /// The names that the run before was asked for most, where a file is configured for them.
+    hot_names: Option<HotNames>,
+    started: Timestamp,
+    /// The admin socket, once there is an operator.
+    #[cfg(unix)]
+    admin: Option<(UnixSocket, AdminState)>,
+    /// Sends traces, where a collector is configured.
+    traces: Option<TraceExporter>,
+}
+
+impl Server {
+    /// Binds the configured addresses and builds the resolver. Counts go to the process's recorder (of the crate
+    /// `metrics`); one is installed unless the program has its own. The resolver never connects to these listeners.
+    ///
+    /// # Errors
+    /// When the address cannot or must not be bound, or the resolver cannot be built.
+    pub async fn bind(config: &Config) -> Result<Self, ServeError> {
+        check(config)?;
+        let (listeners, mut config) = (Listeners::bind(config).await?, config.clone());
+        config.network.denied.extend(listeners.all.1.tcp());
+        config.network.denied.extend(listeners.gate.as_ref().and_then(|(_, address)| address.tcp()));
+        let resolver = Resolver::new(&config).await?;
+        Self::over(listeners, resolver, config)
+    }
+
+    /// Binds the configured address for an existing resolver: one under another clock, or shared with other faces. It
+    /// may connect to this listener.
+    ///
+    /// # Errors
+    /// When the address cannot or must not be bound.
+    pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
+        check(config)?;
+        Self::over(Listeners::bind(config).await?, resolver, config.clone())
+    }
+
+    fn over(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
+        let signatures = sign::open(&config.sign)?.map(Signatures::new).map(Arc::new);
+        let now = resolver.now();
+        let systems = Systems::open(&config.orloj, now)?;
+        let traces = TraceExporter::open(&config, &resolver)?;
+        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, signatures, systems))));
+        // After the state, which installs the recorder.
+        telemetry::started(now);
+        let Listeners { all: (listener, address), gate } = listeners;
+        let hot_names = config.cache.hot_names.as_deref().map(HotNames::open);
+        Ok(Self {
+            listener,
+            address,
+            gate,
+            config,
+            in_force,
+            hot_names,
+            started: now,
+            #[cfg(unix)]
+            admin: None,
+            traces,
+        })
+    }
+
+    /// The address it listens on. Where port 0 is configured it has the port that the system chose.
+    pub const fn address(&self) -> &ListenAt {
+        &self.address
+    }
+
+    /// The address of the gate's own listener, where one is configured.
+    pub fn gate_address(&self) -> Option<&ListenAt> {
+        self.gate.as_ref().map(|(_, address)| address)
+    }
+
+    /// Lets the operator of this daemon ask `operator` through the admin socket, where one is configured. Gives where that
+    /// is.
+    ///
+    /// # Errors
+    /// When the socket cannot or must not be bound.
+    #[cfg(unix)]
+    pub async fn administer(&mut self, operator: Arc<dyn Operator>) -> Result<Option<SocketPath>, ServeError> {
+        let Some(path) = &self.config.admin.socket else { return Ok(None) };
+        let failed = |error| not_bound("admin.socket", &ListenAt::Unix(path.clone()), &error);
+        let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
+        let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
+        let state = AdminState { in_force: Arc::clone(&self.in_force), operator, started: self.started };
+        self.admin = Some((socket, state));
+        Ok(Some(path.clone()))
+    }
+
+    /// What puts another configuration in force while the daemon runs.
+    pub fn reloader(&self) -> Reloader {
+        Reloader::new(self.config.clone(), Arc::clone(&self.in_force))
+    }
+
+    /// Answers until `stop` ends, then drains. For the time of the notice new connections are accepted, with 503 from
+    /// `readyz` and 403 from the gate. After it none are accepted, and requests in work may finish within the limit.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let gate = self.gate.map(|(listener, _)| (listener, ListenerRole::Gate));
+        let listeners = [(self.listener, ListenerRole::All)].into_iter().chain(gate);
+        let administered = async {
+            #[cfg(unix)]
+            if let Some((socket, state)) = self.admin {
+                return admin::run(socket, state).await;
+            }
+            std::future::pending().await
+        };
+        let exported = async {
+            if let Some(exporter) = self.traces {
+                return exporter.run().await;
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = listen::run(listeners, Arc::clone(&self.in_force), stop) => {}
+            never = administered => match never {},
+            never = exported => match never {},
+            never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
+        }
+        if let Some(hot_names) = self.hot_names {
+            let hot = self.in_force.state().resolver.hot_names(MOST_NAMES);
+            // The last work of this process: it has nobody to hold up.
+            hot_names.save(hot);
+        }
+    }
+}
+
+/// The bound listeners, with their addresses.
+struct Listeners {
+    all: (Listener, ListenAt),
+    gate: Option<(Listener, ListenAt)>,
+}
+
+impl Listeners {
+    async fn bind(config: &Config) -> Result<Self, ServeError> {
+        let all = listen("http.listen", &config.http.listen).await?;
+        let gate = match &config.gate.listen {
+            Some(address) => Some(listen("gate.listen", address).await?),
+            None => None,
+        };
+        Ok(Self { all, gate })
+    }
+}
+
+async fn listen(key: &'static str, address: &ListenAt) -> Result<(Listener, ListenAt), ServeError> {
+    Listener::bind(address).await.map_err(|error| not_bound(key, address, &error))
+}
+
+fn not_bound(key: &'static str, address: &ListenAt, error: &Error) -> ServeError {
+    let next = match (error.kind(), key) {
+        (ErrorKind::AddrInUse, "http.listen") => "; another program listens there: --listen or this key names another",
+        (ErrorKind::AddrInUse, _) => "; another program listens there: this key names another",
+        _ => "",
+    };
+    ServeError::Listen { key, address: address.clone(), detail: format!("{error}{next}") }
+}
+
+#[cfg(test)]
+mod tests;

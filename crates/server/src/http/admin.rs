@@ -1,0 +1,226 @@
+//! The admin socket, through which the operator inspects and changes a running daemon. It is a Unix socket that only
+//! the daemon's user may connect to. None of its routes is available over TCP.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State as Shared};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, Uri};
+use axum::response::Response;
+use axum::routing::{get, post, put};
+use axum::{Json, Router};
+use clresolve_core::json::object::Object;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state::State;
+use clresolve_ipfs::ContentId;
+use clresolve_resolver::config::HttpConfig;
+use clresolve_resolver::resolve::Flush;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tower::Service as _;
+
+use super::activity::Activity;
+use super::body::{self, RequestError};
+use super::in_force::InForce;
+use super::operator::{Operator, Reread};
+use super::reload::Restart;
+use super::unix_socket::UnixSocket;
+use super::{connection, path, problem};
+
+/// File mode of the socket: only the daemon's own user may connect.
+pub(super) const MODE: u32 = 0o600;
+
+/// Maximum number of concurrent connections: an operator and a few scripts. Further connections wait.
+const MOST_CONNECTIONS: usize = 4;
+
+/// Maximum lifetime of a connection. A reload may fetch manifests over HTTPS, each within the time limit of a
+/// resolution.
+const CONNECTION_TIME: Duration = Duration::from_secs(60);
+
+/// Timeout for a head, for a body, between two requests, and for a client that does not read its response.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// Maximum size of a body: a log filter or a name.
+const MAX_BODY_BYTES: usize = 4 * 1024;
+
+/// Pause after accepting a connection failed, as on the daemon's other listeners.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What the admin socket's handlers need.
+#[derive(Clone)]
+pub(super) struct AdminState {
+    pub(super) in_force: Arc<InForce>,
+    pub(super) operator: Arc<dyn Operator>,
+    pub(super) started: Timestamp,
+}
+
+/// What to drop from the caches.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FlushBody {
+    All,
+    Name(String),
+    State(State),
+    Owner(String),
+    Cid(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FilterBody {
+    filter: String,
+}
+
+/// Serves the admin socket until the future is dropped.
+pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
+    let (router, places) = (router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    // When the daemon ends, dropping `_end` closes the connections.
+    let (_end, ended) = watch::channel(false);
+    let mut open = JoinSet::new();
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+        while open.try_join_next().is_some() {}
+        match socket.accept().await {
+            Ok((stream, _)) => {
+                let (router, ended) = (router.clone(), ended.clone());
+                open.spawn(async move {
+                    let _place = place;
+                    // A connection that exceeds its lifetime is closed.
+                    let _ = timeout(CONNECTION_TIME, serve(stream, router, ended)).await;
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection to the admin socket could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(stream: UnixStream, router: Router, ended: watch::Receiver<bool>) {
+    let wait = if clresolve_core::mutant!("admin-waits") { CONNECTION_TIME } else { WAIT };
+    let mut limits = HttpConfig::default();
+    (limits.idle_timeout, limits.head_timeout, limits.read_timeout) = (wait, wait, wait);
+    let activity = Arc::new(Activity::new());
+    let handle = |request: hyper::Request<Body>| {
+        activity.request_begins(false);
+        let mut router = router.clone();
+        async move { router.call(request).await.unwrap_or_else(|never| match never {}) }
+    };
+    // An error means that the operator's program disconnected or did not speak HTTP.
+    let _ = connection::serve(stream, &limits, &activity, handle, ended).await;
+}
+
+fn router(admin: AdminState) -> Router {
+    Router::new()
+        .route("/admin/state", get(state))
+        .route("/admin/cache/flush", post(flush))
+        .route("/admin/cache/{name}", get(held))
+        .route("/admin/reload", post(reload))
+        .route("/admin/log-level", put(log_level))
+        .method_not_allowed_fallback(async || problem::refused(Refusal::MethodUnsupported, None))
+        .fallback(async || problem::refused(Refusal::RouteUnknown, None))
+        .with_state(admin)
+}
+
+/// The daemon's version, caches and chain followers, and the settings in force.
+async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
+    let state = admin.in_force.state();
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "started": admin.started,
+        "now": state.resolver.now(),
+        "draining": state.is_draining(),
+        "log": admin.operator.log_filter(),
+        "cache": state.resolver.cache_sizes().await,
+        "follow": state.resolver.followed(),
+        "settings": admin.operator.settings().await,
+    }))
+}
+
+/// The cache entries of a name.
+async fn held(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
+    match parsed(&path::segment(&uri, 0)) {
+        Ok(name) => {
+            answer(&json!({ "name": name.as_str(), "held": admin.in_force.state().resolver.held_about(&name) }))
+        }
+        Err(refused) => refused.into_response(),
+    }
+}
+
+async fn flush(Shared(admin): Shared<AdminState>, request: Request) -> Response {
+    let asked = async { read::<FlushBody>(request).await?.try_into() };
+    let what: Flush = match asked.await {
+        Ok(what) => what,
+        Err(refused) => return RequestError::into_response(refused),
+    };
+    let flushed = admin.in_force.state().resolver.flush(&what).await;
+    tracing::info!(?what, names = flushed.names, "the operator flushed the cache");
+    answer(&flushed)
+}
+
+async fn reload(Shared(admin): Shared<AdminState>) -> Response {
+    match admin.operator.reload().await {
+        Ok(Reread { file, is_unchanged, restart }) => answer(&json!({
+            "file": file.display().to_string(),
+            "unchanged": is_unchanged,
+            "restart": restart.iter().map(Restart::to_string).collect::<Vec<_>>(),
+        })),
+        Err(why) => problem::refused(Refusal::ConfigurationRefused, Some(why.into())),
+    }
+}
+
+async fn log_level(Shared(admin): Shared<AdminState>, request: Request) -> Response {
+    let asked = match read::<Object<FilterBody>>(request).await {
+        Ok(Object(asked)) => asked,
+        Err(refused) => return refused.into_response(),
+    };
+    let before = admin.operator.log_filter();
+    match admin.operator.set_log_filter(&asked.filter) {
+        Ok(()) => answer(&json!({ "filter": admin.operator.log_filter(), "before": before })),
+        Err(why) => problem::refused(Refusal::ConfigurationRefused, Some(why.into())),
+    }
+}
+
+async fn read<T: for<'de> Deserialize<'de>>(request: Request) -> Result<T, RequestError> {
+    let bytes = body::json(request, MAX_BODY_BYTES, WAIT).await?;
+    serde_json::from_slice(&bytes).map_err(|error| RequestError::malformed(error.to_string()))
+}
+
+fn parsed(name: &str) -> Result<EnsName, RequestError> {
+    EnsName::parse(name).map_err(|error| RequestError::malformed(error.to_string()))
+}
+
+fn answer(value: &impl Serialize) -> Response {
+    let mut response = Response::new(Body::from(serde_json::to_vec(value).unwrap_or_default()));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+impl TryFrom<FlushBody> for Flush {
+    type Error = RequestError;
+
+    fn try_from(asked: FlushBody) -> Result<Self, RequestError> {
+        Ok(match asked {
+            FlushBody::All => Self::All,
+            FlushBody::Name(name) => Self::Name(parsed(&name)?),
+            FlushBody::State(state) => Self::State(state),
+            FlushBody::Owner(owner) => Self::Owner(owner),
+            FlushBody::Cid(cid) => {
+                let parsed = ContentId::parse(&cid).map_err(|error| RequestError::malformed(error.to_string()));
+                Self::Cid(parsed?)
+            }
+        })
+    }
+}

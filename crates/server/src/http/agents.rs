@@ -1,0 +1,69 @@
+//! `GET /v1/agents/{name}/.well-known/agent-card.json` returns a trusted agent as an A2A card, for clients that look
+//! for one at that path.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::header::{CONTENT_TYPE, ETAG};
+use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::response::Response;
+use clresolve_cards::project::signed_a2a_card;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::cpu_pool::PoolFull;
+use clresolve_resolver::resolve::{Question, Resolution};
+
+use super::caching::{Lease, is_known_to_client, not_modified};
+use super::client_limits::Client;
+use super::log::LogEntry;
+use super::path::segment;
+use super::problem;
+use super::state::AppState;
+
+pub(super) async fn card(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let answered = match state.admission.ask(client, Question::new(segment(&uri, 0))).await {
+        Ok(answered) => answered,
+        Err(refusal) => return problem::refused(refusal, None),
+    };
+    let verdict = answered.resolution.verdict();
+    // A card may be 256 KiB, so it is converted off the worker threads, which also serve the gate.
+    let (making, resolution) = (Arc::clone(&state), answered.resolution.clone());
+    let made = state.resolver.pool().try_run(move || Projected::of(&making, &resolution)).await;
+    let Projected { body, tag } = match made {
+        Ok(Ok(projected)) => projected,
+        Ok(Err(code)) => return problem::objected(verdict, code),
+        Err(PoolFull) => return problem::refused(Refusal::Overloaded, None),
+    };
+    let mut response = if is_known_to_client(&headers, &tag) {
+        not_modified()
+    } else {
+        let mut response = Response::new(Body::from(body));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    };
+    Lease::of(&verdict.freshness).declare(response.headers_mut(), answered.cache_use, state.resolver.now());
+    response.headers_mut().insert(ETAG, HeaderValue::from_str(&tag).expect("hex is a header value"));
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response
+}
+
+/// A card in its serialized form, with its entity tag.
+struct Projected {
+    body: String,
+    tag: String,
+}
+
+impl Projected {
+    fn of(state: &AppState, resolution: &Resolution) -> Result<Self, &'static str> {
+        let signer = state.signatures.as_ref().map(|signatures| signatures.signer().key());
+        let body = signed_a2a_card(resolution, &state.gate.policy(), signer)?.to_string();
+        let tag = format!("\"{}\"", Digest::of(body.as_bytes()).hex());
+        Ok(Self { body, tag })
+    }
+}

@@ -1,0 +1,164 @@
+//! Limits on the bytes of responses that wait in memory until they are written, in total and per client. A client that
+//! requests much and reads nothing costs little memory. The limits apply to the report API.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, HttpBody};
+use axum::response::Response;
+use bytes::Bytes;
+use clresolve_core::reason::Refusal;
+use hyper::body::{Frame, SizeHint};
+
+use super::client_limits::{Client, HeldPlaces, Places};
+
+/// Slots for responses. A streamed response needs none: its next part is produced once the last one is being written.
+pub(super) struct AnswerLimits(Places);
+
+impl AnswerLimits {
+    /// Maximum size of a response that needs no slot. Each connection has buffers of that size anyway.
+    const FREE: u64 = 8 * 1024;
+
+    /// Bytes per slot.
+    const UNIT: u64 = 16 * 1024;
+
+    /// Maximum number of slots in use: 16 MiB.
+    const MOST: usize = 1024;
+
+    /// Maximum number of slots of one client: 4 MiB, which is 16 cards of the maximum size. A client that reads its
+    /// responses frees its slots at once.
+    const MOST_OF_CLIENT: usize = 256;
+
+    pub(super) fn new() -> Self {
+        Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
+    }
+
+    /// Reserves slots for the response. They are freed when its last byte has been written or the connection has ended.
+    ///
+    /// # Errors
+    /// The client has used up its share, or no slot is free.
+    pub(super) fn hold(&self, client: Client, answer: Response) -> Result<Response, Refusal> {
+        let bytes = answer.body().size_hint().exact().unwrap_or_default();
+        if bytes <= Self::FREE || clresolve_core::mutant!("answers-without-places") {
+            return Ok(answer);
+        }
+        let places = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let places = Arc::new(self.0.take(client, places)?);
+        Ok(answer.map(|body| Body::new(HeldBody { body, places })))
+    }
+}
+
+/// A body whose bytes occupy slots.
+struct HeldBody {
+    body: Body,
+    places: Arc<HeldPlaces>,
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        // hyper drops a body before it has written its last bytes.
+        let held = |bytes| Bytes::from_owner(HeldBytes { bytes, _places: Arc::clone(&self.places) });
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(held))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+struct HeldBytes {
+    bytes: Bytes,
+    _places: Arc<HeldPlaces>,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ORIGIN};
+    use axum::http::{Request, StatusCode};
+
+    use super::*;
+    use crate::http::activity::Activity;
+    use crate::http::face::ListenerRole;
+    use crate::http::in_force::InForce;
+    use crate::http::state::AppState;
+    use crate::http::{request, serving};
+    use clresolve_resolver::config::Config;
+    use clresolve_resolver::resolve::Resolver;
+
+    /// An origin whose pages may read responses.
+    const PAGE: &str = "https://app.example";
+
+    fn client(number: u8) -> Client {
+        Client::Address(Ipv4Addr::new(192, 0, 2, number).into())
+    }
+
+    fn of(bytes: usize) -> Response {
+        Response::new(Body::from(vec![b'x'; bytes]))
+    }
+
+    #[tokio::test]
+    async fn answers_are_bounded_in_all_and_for_each_client_until_their_bytes_are_gone() {
+        const BYTES: usize = 256 * 1024;
+        let limits = AnswerLimits::new();
+        let take = |number: usize| limits.hold(client(u8::try_from(number).expect("few")), of(BYTES));
+        let of_places = |places: usize| places * AnswerLimits::UNIT as usize / BYTES;
+        let (of_client, all) = (of_places(AnswerLimits::MOST_OF_CLIENT), of_places(AnswerLimits::MOST));
+        let mut held: Vec<_> = (0..of_client).map(|_| take(1).expect("a place")).collect();
+        assert_eq!(take(1).err(), Some(Refusal::ClientOverQuota));
+        assert!(limits.hold(client(1), of(8 * 1024)).is_ok(), "a small answer needs no place");
+        held.extend((of_client..all).map(|number| take(2 + number).expect("a place")));
+        assert_eq!(take(200).err(), Some(Refusal::Overloaded));
+
+        let read = axum::body::to_bytes(held.remove(0).into_body(), BYTES).await.expect("a body");
+        assert_eq!(read.len(), BYTES);
+        assert!(take(1).is_err(), "its bytes are still in memory");
+        drop(read);
+        assert!(take(1).is_ok());
+    }
+
+    /// The daemon's response to a page whose client has no slot left.
+    async fn answered_without_places(path: &str) -> Response {
+        let mut config = Config::default();
+        (config.follow.enabled, config.cors.origins) = (false, vec![PAGE.to_owned()]);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
+        let all = of(AnswerLimits::MOST_OF_CLIENT * AnswerLimits::UNIT as usize);
+        let _held = in_force.state().answers.hold(client(1), all).expect("places");
+        let asked = Request::get(path).header(ORIGIN, PAGE).body(Body::empty()).expect("a request");
+        request::answer(&in_force, ListenerRole::All, client(1), &Activity::new(), asked).await
+    }
+
+    #[tokio::test]
+    async fn a_page_may_read_why_there_is_no_place_for_its_answer() {
+        let refused = answered_without_places("/openapi.json").await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers()[ACCESS_CONTROL_ALLOW_ORIGIN], PAGE);
+    }
+
+    #[tokio::test]
+    async fn metrics_need_no_place_however_long_they_are() {
+        let metrics = answered_without_places("/metrics").await;
+        assert_eq!(metrics.status(), StatusCode::OK);
+        assert!(metrics.body().size_hint().exact() > Some(AnswerLimits::FREE), "a short answer needs none anyway");
+    }
+}

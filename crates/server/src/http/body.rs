@@ -1,0 +1,154 @@
+//! Reads the JSON body of a request within a size limit and a time limit.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::cpu_pool::PoolFull;
+use futures_util::StreamExt as _;
+use tokio::time::timeout;
+
+use super::client_limits::{Client, HeldPlaces};
+use super::problem;
+use super::request::RequestPlace;
+use super::state::AppState;
+
+/// Why a request with a body is rejected.
+#[derive(Debug)]
+pub(super) struct RequestError {
+    refusal: Refusal,
+    /// Details beyond the refusal's title.
+    detail: Option<String>,
+}
+
+impl RequestError {
+    /// The request does not have the form that its route expects.
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self { refusal: Refusal::RequestMalformed, detail: Some(detail.into()) }
+    }
+
+    /// The request names a profile that does not exist.
+    pub(super) fn unknown_profile(id: String) -> Self {
+        Self { refusal: Refusal::ProfileUnknown, detail: Some(id) }
+    }
+
+    /// The request's `Accept` matches no available media type.
+    pub(super) fn not_acceptable(detail: &str) -> Self {
+        Self { refusal: Refusal::NotAcceptable, detail: Some(detail.to_owned()) }
+    }
+
+    fn too_large(limit: usize) -> Self {
+        Self { refusal: Refusal::BodyTooLarge, detail: Some(format!("a body has at most {limit} bytes")) }
+    }
+
+    /// The error response. Part of the body may be unread, so the response announces that the connection closes.
+    /// Otherwise a client could send its next request into a connection that is being closed.
+    pub(super) fn into_response(self) -> Response {
+        let mut response = problem::refused(self.refusal, self.detail.map(Cow::Owned));
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+}
+
+impl From<Refusal> for RequestError {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, detail: None }
+    }
+}
+
+/// Reads the whole body as sent. The caller validates its content.
+pub(super) async fn json(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, RequestError> {
+    timeout(time, whole(request, limit)).await.unwrap_or_else(|_| Err(Refusal::RequestTimeout.into()))
+}
+
+/// Like [`json`], but reserves memory for the body and a slot for the request.
+pub(super) async fn held(
+    request: Request,
+    state: &AppState,
+    client: Client,
+    limit: usize,
+) -> Result<(Vec<u8>, HeldPlaces), RequestError> {
+    let most = announced(request.headers()).map_or(limit, |length| length.min(limit));
+    let place = state.documents.take(client, most)?;
+    let in_work = request.extensions().get::<RequestPlace>().cloned();
+    let bytes = json(request, limit, state.http.read_timeout).await?;
+    in_work.map_or(Ok(()), |in_work| in_work.take())?;
+    Ok((bytes, place))
+}
+
+/// Like [`held`], for a document to judge. A draining daemon rejects it.
+pub(super) async fn document(
+    request: Request,
+    state: &AppState,
+    client: Client,
+    limit: usize,
+) -> Result<(Vec<u8>, HeldPlaces), RequestError> {
+    let held = held(request, state, client, limit).await?;
+    if state.is_draining() {
+        return Err(Refusal::Draining.into());
+    }
+    Ok(held)
+}
+
+/// Reads and parses a question about such a document. The document keeps its slots.
+pub(super) async fn question<Q: Send + 'static>(
+    request: Request,
+    state: &AppState,
+    client: Client,
+    limit: usize,
+    read: fn(&[u8]) -> Result<Q, String>,
+) -> Result<(Arc<Q>, HeldPlaces), RequestError> {
+    let document = document(request, state, client, limit).await?;
+    read_apart(state, document, read).await
+}
+
+/// Parses a body with `read` on the CPU pool, off the threads that answer requests. The job holds the slots of the
+/// body, so a client that disconnects frees none before parsing ends.
+pub(super) async fn read_apart<Q: Send + 'static>(
+    state: &AppState,
+    (bytes, place): (Vec<u8>, HeldPlaces),
+    read: fn(&[u8]) -> Result<Q, String>,
+) -> Result<(Arc<Q>, HeldPlaces), RequestError> {
+    let reading = state.resolver.pool().try_run(move || (read(&bytes), place));
+    let (question, place) = reading.await.map_err(|PoolFull| Refusal::Overloaded)?;
+    Ok((question.map(Arc::new).map_err(RequestError::malformed)?, place))
+}
+
+async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {
+    let (head, body) = request.into_parts();
+    if !is_json(&head.headers) {
+        return Err(Refusal::MediaTypeUnsupported.into());
+    }
+    if announced(&head.headers).is_some_and(|length| length > limit) {
+        return Err(RequestError::too_large(limit));
+    }
+    // The announced length is already accounted for. A growing buffer would use up to twice as much.
+    let mut bytes = Vec::with_capacity(announced(&head.headers).unwrap_or_default());
+    let mut chunks = body.into_data_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_| RequestError::malformed("the body is cut off, or its chunks are malformed"))?;
+        if bytes.len() + chunk.len() > limit {
+            return Err(RequestError::too_large(limit));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// The length that `Content-Length` announces. The server reads no byte beyond it.
+fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+}

@@ -1,0 +1,280 @@
+//! Per-client limits. Each client has its own permits and cannot use those of another.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::cpu_share::{ClientPlace, CpuShare, Urgency};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A client, as the limits and the log identify it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Client {
+    /// An IPv4 address, or the first 64 bits of an IPv6 address, which one customer controls. All loopback addresses
+    /// count as `127.0.0.1`, since each local process may use any of them.
+    Address(IpAddr),
+    /// A user of this machine, whose processes connect through a Unix socket, which has no IP address.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only Unix sockets have such clients"))]
+    User(u32),
+    /// Web pages of other sites, regardless of the browser that sends their requests. They cannot start resolutions.
+    Pages,
+    /// Web pages whose requests a proxy checks at the gate. These can start resolutions.
+    PagesAtGate,
+    /// Requests at the gate from this machine to a public host name: of a proxy that passes on its client's `Host`, or of
+    /// a web page that uses DNS rebinding. These can start resolutions.
+    OtherHostAtGate,
+}
+
+impl Client {
+    /// Whether the client may start work that costs more than a cached answer.
+    pub(super) fn may_start(self) -> Result<(), Refusal> {
+        if self == Self::Pages { Err(Refusal::HostUnexpected) } else { Ok(()) }
+    }
+}
+
+impl From<IpAddr> for Client {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            local if local.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(six) => Ipv6Addr::from_bits(six.to_bits() >> 64 << 64).into(),
+            four @ IpAddr::V4(_) => four,
+        })
+    }
+}
+
+impl fmt::Display for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::User(user) => write!(f, "user {user}"),
+            Self::Pages => f.write_str("pages of other sites"),
+            Self::PagesAtGate => f.write_str("pages of other sites at the gate"),
+            Self::OtherHostAtGate => f.write_str("local requests to other hosts at the gate"),
+        }
+    }
+}
+
+/// Permits for each client. A client is in the table only while it holds a permit or waits for one. The overall limit
+/// on the guarded resource therefore bounds the table too.
+pub(super) struct ClientLimits {
+    permits: usize,
+    table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
+}
+
+/// A permit held by a client.
+pub(super) struct ClientPermit {
+    _permit: OwnedSemaphorePermit,
+    listed: Listed,
+    /// Maximum number of permits per client.
+    most: usize,
+}
+
+impl ClientPermit {
+    /// How many other permits the client holds.
+    fn others(&self) -> usize {
+        self.most.saturating_sub(self.listed.permits.available_permits() + 1)
+    }
+}
+
+impl ClientLimits {
+    pub(super) fn new(permits: usize) -> Self {
+        let permits = if clresolve_core::mutant!("clients-unlimited") { Semaphore::MAX_PERMITS } else { permits };
+        Self { permits, table: Arc::default() }
+    }
+
+    /// Returns a permit for `client` if one is left.
+    pub(super) fn take(&self, client: Client) -> Option<ClientPermit> {
+        self.take_many(client, 1)
+    }
+
+    /// Returns this many permits for `client` if they are left.
+    fn take_many(&self, client: Client, permits: u32) -> Option<ClientPermit> {
+        let listed = self.list(client);
+        let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
+        Some(ClientPermit { _permit: permit, listed, most: self.permits })
+    }
+
+    /// Waits until `client` has a permit left and returns it.
+    pub(super) async fn wait(&self, client: Client) -> ClientPermit {
+        let listed = self.list(client);
+        let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
+        ClientPermit { _permit: permit, listed, most: self.permits }
+    }
+
+    fn list(&self, client: Client) -> Listed {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.permits)));
+        Listed { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
+    }
+}
+
+/// Each client's share of the CPU pool's queue. Each urgency has separate slots, so that a client's documents do not
+/// delay its decisions.
+pub(super) struct JobPlaces([ClientLimits; Urgency::ALL.len()]);
+
+impl JobPlaces {
+    pub(super) fn new(of_client: usize) -> Self {
+        Self(Urgency::ALL.map(|_| ClientLimits::new(of_client)))
+    }
+}
+
+/// One client's share of the CPU pool's queue.
+pub(super) struct ShareOfClient {
+    pub(super) client: Client,
+    pub(super) places: Arc<JobPlaces>,
+}
+
+#[async_trait]
+impl CpuShare for ShareOfClient {
+    async fn place(&self, urgency: Urgency) -> ClientPlace {
+        let held = self.places.0[urgency as usize].wait(self.client).await;
+        ClientPlace::new(held.others(), held)
+    }
+}
+
+/// Slots shared by all clients, with a limit per client.
+pub(super) struct Places {
+    all: Arc<Semaphore>,
+    per_client: ClientLimits,
+}
+
+/// Reserved slots.
+pub(super) struct HeldPlaces {
+    _of_all: OwnedSemaphorePermit,
+    _of_client: ClientPermit,
+}
+
+impl Places {
+    pub(super) fn new(all: usize, per_client: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(all)), per_client: ClientLimits::new(per_client) }
+    }
+
+    /// Reserves this many slots for `client` if they are free.
+    pub(super) fn take(&self, client: Client, count: u32) -> Result<HeldPlaces, Refusal> {
+        let of_client = self.per_client.take_many(client, count).ok_or(Refusal::ClientOverQuota)?;
+        let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
+        Ok(HeldPlaces { _of_all: of_all, _of_client: of_client })
+    }
+}
+
+/// Limits on the bytes of request bodies in memory, in total and per client, so that clients that send slowly or send
+/// much cost little. A body counts with the length that its head announces, or else with its route's maximum, from its
+/// first byte until it has been judged.
+pub(super) struct BodyLimits(Places);
+
+impl BodyLimits {
+    /// Bytes per permit. Small questions take one each, and a client has more permits than connections.
+    const UNIT: usize = 16 * 1024;
+
+    /// Maximum number of permits in use: 32 MiB. Parsing a body takes a few times its size.
+    const MOST: usize = 2048;
+
+    /// Maximum number of permits of one client: 8 MiB, which is 32 cards, 12 receipts, or 8 MCP messages, each of the
+    /// maximum size.
+    const MOST_OF_CLIENT: usize = 512;
+
+    pub(super) fn new() -> Self {
+        Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
+    }
+
+    /// Reserves slots for a body from `client` of at most this many bytes.
+    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<HeldPlaces, Refusal> {
+        let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
+        self.0.take(client, permits)
+    }
+
+    /// Whether no body is in memory.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.all.available_permits() == Self::MOST
+    }
+}
+
+/// A client's entry in the table. Dropping the last one of a client removes it from the table.
+struct Listed {
+    client: Client,
+    permits: Arc<Semaphore>,
+    table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        // A permit holds the semaphore too, but is dropped before this. The two remaining references are the table's
+        // and this one.
+        if Arc::strong_count(&self.permits) == 2 {
+            table.remove(&self.client);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    fn client(text: &str) -> Client {
+        Client::from(text.parse::<IpAddr>().expect("an address"))
+    }
+
+    #[test]
+    fn a_client_of_ipv6_is_its_network() {
+        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:2"));
+        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
+        assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
+        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
+    }
+
+    #[test]
+    fn addresses_of_this_machine_are_one_client() {
+        for local in ["127.0.0.2", "127.255.255.254", "::1", "::ffff:127.0.0.1", "::ffff:127.9.9.9"] {
+            assert_eq!(client(local), client("127.0.0.1"), "{local}");
+        }
+        for other in ["126.255.255.255", "128.0.0.1", "::2", "::ffff:10.0.0.1", "2001:db8::1", "0.0.0.0"] {
+            assert_ne!(client(other), client("127.0.0.1"), "{other}");
+        }
+    }
+
+    #[test]
+    fn bodies_are_bounded_in_all_and_for_each_client() {
+        const BYTES: usize = 1 << 20;
+        let limits = BodyLimits::new();
+        let of = |number: usize| limits.take(client(&format!("192.0.2.{number}")), BYTES);
+        let of_client = BodyLimits::MOST_OF_CLIENT * BodyLimits::UNIT / BYTES;
+        let mut held: Vec<_> = (0..of_client).map(|_| of(1).expect("a permit")).collect();
+        assert_eq!(of(1).err(), Some(Refusal::ClientOverQuota));
+        let all = BodyLimits::MOST * BodyLimits::UNIT / BYTES;
+        held.extend((of_client..all).map(|number| of(2 + number).expect("a permit")));
+        assert_eq!(of(200).err(), Some(Refusal::Overloaded));
+        held.pop();
+        assert!(of(200).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_client_takes_its_own_permits_only_and_is_forgotten_after_the_last() {
+        let limits = ClientLimits::new(2);
+        let (one, other) = (client("192.0.2.1"), client("192.0.2.2"));
+        let (first, second) = (limits.take(one).expect("a permit"), limits.take(one).expect("a permit"));
+        assert!(limits.take(one).is_none());
+        assert_eq!((first.others(), second.others()), (1, 1));
+        let others = limits.take(other).expect("a permit of its own");
+        assert_eq!(others.others(), 0);
+        let mut waiting = Box::pin(limits.wait(one));
+        assert!(poll!(&mut waiting).is_pending());
+        drop(first);
+        let third = waiting.await;
+        assert!(limits.take(one).is_none());
+        let mut gave_up = Box::pin(limits.wait(one));
+        assert!(poll!(&mut gave_up).is_pending());
+        drop((second, third));
+        drop(gave_up);
+        assert_eq!(limits.table.lock().expect("no panic").len(), 1);
+        drop(others);
+        assert!(limits.table.lock().expect("no panic").is_empty());
+    }
+}

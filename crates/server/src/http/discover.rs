@@ -1,0 +1,97 @@
+//! `GET /v1/discover` returns the cards of a host that the client names. The route exists only if `http.discover` is
+//! on.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::{Extension, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderValue, Uri};
+use axum::response::{IntoResponse as _, Response};
+use clresolve_cards::system::CardSystem;
+use clresolve_core::reason::Refusal;
+use clresolve_discover::{Question, SystemName, Target, discover};
+
+use super::client_limits::Client;
+use super::problem;
+use super::query;
+use super::state::AppState;
+
+/// The query parameters: the host, the card's system, the system on a host that has several, and whether names are
+/// resolved.
+pub(super) const PARAMETERS: [&str; 4] = ["url", "as", "system", "bind"];
+
+pub(super) async fn host(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Response {
+    let question = match asked(uri.query().unwrap_or_default()) {
+        Ok(question) => question,
+        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(Cow::Owned(detail))),
+    };
+    let Some(profile) = state.resolver.profiles().get(&state.default_profile) else {
+        return problem::refused(Refusal::ProfileUnknown, None);
+    };
+    let resolver = state.resolver.clone();
+    let work = async move {
+        let found = discover(&resolver, &question, &profile).await;
+        // A host may have several large documents, so the findings are serialized on the pool.
+        resolver.pool().run(move || serde_json::to_vec(&found).unwrap_or_default()).await
+    };
+    match state.admission.admitted(client, work).await {
+        Ok(written) => sent(written),
+        Err(refusal) => problem::refused(refusal, None),
+    }
+}
+
+/// Hosts may generate cards on request, so caches must not reuse an old response.
+fn sent(found: Vec<u8>) -> Response {
+    let head = [
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+    ];
+    (head, found).into_response()
+}
+
+/// The question in a query.
+fn asked(query: &str) -> Result<Question, String> {
+    let [url, card_system, system, bind] = query::read(query, PARAMETERS)?;
+    let wrong = |key: &str, error: &dyn std::fmt::Display| format!("{key}: {error}");
+    let url = url.ok_or_else(|| "expected the parameter url".to_owned())?;
+    let mut target = Target::parse(&url).map_err(|error| wrong("url", &error))?;
+    if let Some(name) = system {
+        let name = SystemName::parse(&name).map_err(|error| wrong("system", &error))?;
+        target = target.with_system(name).map_err(|error| wrong("system", &error))?;
+    }
+    let card_system =
+        card_system.map(|slug| slug.parse::<CardSystem>()).transpose().map_err(|error| wrong("as", &error))?;
+    let bind = match bind.as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err("bind: expected true or false".to_owned()),
+    };
+    Ok(Question { system: card_system, bind, ..Question::new(target) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_names_a_host_and_what_is_wanted_of_it() {
+        let question = asked("url=https%3A%2F%2Fa.example&as=orloj&system=b&bind=true").unwrap();
+        assert_eq!((question.system, question.bind), (Some(CardSystem::Orloj), true));
+        assert_eq!(question.target.to_string(), "https://a.example/v1/agent-systems/b");
+        for bad in [
+            "",
+            "as=a2a",
+            "url=a.example&url=b.example",
+            "url=a.example&x=1",
+            "url=a.example&bind=yes",
+            "url=http%3A%2F%2Fa.example",
+        ] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
+    }
+}

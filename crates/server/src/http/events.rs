@@ -1,0 +1,126 @@
+//! `GET /v1/events?name=`: what happens to the answers about some names, as it happens.
+//!
+//! A client that holds verdicts learns here which of them to ask for anew. It goes on from where it was with
+//! `Last-Event-ID`; where what it missed is no longer known the first event is `reset`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Extension, State};
+use axum::http::{HeaderMap, HeaderName, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::cache::Follower;
+use futures_util::{Stream, StreamExt as _, stream};
+use tokio::time::timeout;
+use url::form_urlencoded;
+
+use super::client_limits::Client;
+use super::event_stream::{self, StreamPermit};
+use super::problem;
+use super::state::AppState;
+
+/// Most names that one stream follows (design §7). The log of all events is read once for them.
+pub(super) const MAX_NAMES: usize = 100;
+
+/// The parameter of the query, which may stand there more than once.
+pub(super) const PARAMETER: &str = "name";
+
+/// Pause after which a comment is sent: short beside the time after which proxies give up a silent connection (60 s), and
+/// the only way to see that a reader is gone.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// Pause, in milliseconds, after which a client is asked to come back.
+const COME_BACK: u32 = 2000;
+
+/// Where a client was (HTML, 9.2.4).
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// `GET /v1/events`
+pub(super) async fn follow(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    if state.is_draining() {
+        return problem::refused(Refusal::Draining, None);
+    }
+    let names = match names(uri.query().unwrap_or_default()) {
+        Ok(names) => names,
+        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
+    };
+    let permit = match state.event_streams.take(client) {
+        Ok(permit) => permit,
+        Err(refusal) => return problem::refused(refusal, None),
+    };
+    let feed = state.resolver.feed();
+    let last = headers.get(LAST_EVENT_ID);
+    let resumed = last.and_then(|last| feed.resume(names.clone(), last.to_str().ok()?));
+    let has_missed = last.is_some() && resumed.is_none();
+    let follower = resumed.unwrap_or_else(|| feed.follow(names));
+    let greeting = greeting(&follower, has_missed);
+    event_stream::response(stream::iter([greeting]).chain(events(follower, permit)))
+}
+
+/// The names of a query.
+fn names(query: &str) -> Result<BTreeSet<EnsName>, String> {
+    let mut names = BTreeSet::new();
+    for (number, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
+        if number == MAX_NAMES {
+            return Err(format!("expected at most {MAX_NAMES} names"));
+        }
+        if key != PARAMETER {
+            return Err(format!("expected the parameter {PARAMETER}, found {key}"));
+        }
+        names.insert(EnsName::parse(&value).map_err(|error| format!("{value}: {error}"))?);
+    }
+    if names.is_empty() { Err("expected a name".to_owned()) } else { Ok(names) }
+}
+
+/// What a stream begins with: where its reader stands, and whether it has missed something.
+fn greeting(follower: &Follower, has_missed: bool) -> Bytes {
+    let reset = if has_missed { event_stream::event("reset", b"{}") } else { Bytes::from_static(b"\n") };
+    let come_back = [format!("retry: {COME_BACK}\n").as_bytes(), &reset].concat();
+    event_stream::placed(follower.place(), &come_back)
+}
+
+/// The events of a follower, until it has fallen behind or all streams end. The permit is held for as long.
+fn events(follower: Follower, permit: StreamPermit) -> impl Stream<Item = Bytes> {
+    stream::unfold((follower, permit), |(mut follower, mut permit)| async move {
+        let next = async {
+            tokio::select! {
+                () = permit.ended() => None,
+                event = follower.next() => event,
+            }
+        };
+        let written = match timeout(SILENCE, next).await {
+            Ok(event) => {
+                let event = event?;
+                let data = serde_json::to_vec(&*event).unwrap_or_default();
+                event_stream::placed(follower.place(), &event_stream::event(event.kind(), &data))
+            }
+            Err(_) => Bytes::from_static(b":\n\n"),
+        };
+        Some((written, (follower, permit)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_asked_for_by_name() {
+        let of = |names: &[&str]| names.iter().map(|name| EnsName::parse(name).expect("a name")).collect();
+        assert_eq!(names("name=a.eth&name=B.eth&name=b.eth"), Ok(of(&["a.eth", "b.eth"])));
+        let many = |count: usize| vec!["name=a.eth"; count].join("&");
+        assert!(names(&many(MAX_NAMES)).is_ok());
+        for bad in ["", "name=", "names=a.eth", "name=a.eth&depth=schemas", "name=a..eth", &many(MAX_NAMES + 1)] {
+            assert!(names(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `GET /` serves the explorer, a page on which a person types a name and sees what is proven about it.
+//!
+//! The daemon renders the page from the verdict, and the page works without its script. All foreign text is escaped in
+//! one place: [`html::foreign`]. Sellers are queried through [`probes`] if the configuration permits it.
+
+mod html;
+mod page;
+mod walk;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::Response;
+use clresolve_core::digest::Digest;
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::resolve::{Question, Resolution};
+
+use self::page::{AtGate, PageQuery, Shown};
+use super::caching::{is_known_to_client, not_modified};
+use super::client_limits::Client;
+use super::in_force::InForce;
+use super::log::LogEntry;
+use super::state::AppState;
+use super::{probes, problem, query, verdicts};
+
+/// What a browser may do with the page: load its style and script from here, and send requests here. Markup injected
+/// through a bug could not execute anything.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; \
+                      base-uri 'none'; frame-ancestors 'none'";
+
+/// The query parameters: the agent's name, and the same choices as in the query of a verdict.
+pub(super) const PARAMETERS: [&str; 3] = ["name", "profile", "depth"];
+
+const STYLE: &str = include_str!("explorer/page.css");
+const SCRIPT: &str = include_str!("explorer/page.js");
+
+/// `GET /` and `GET /?name=`. It starts a resolution, which is admitted and counted like one of `GET
+/// /v1/verdicts/{name}`. If the query chooses rules, the gate's own rules are a second question.
+pub(super) async fn page(
+    State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
+    Extension(client): Extension<Client>,
+    uri: Uri,
+) -> Response {
+    let (name, question) = match asked(uri.query().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(detail) => return refused(Refusal::RequestMalformed, PageQuery::default(), &detail),
+    };
+    let Some(question) = question else { return written(StatusCode::OK, page::start(&state.default_profile)) };
+    let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth };
+    match state.admission.ask(client, question.clone()).await {
+        Ok(answered) => {
+            let verdict = answered.resolution.verdict();
+            let judged = by_rules_of_gate(&state, client, &question, &answered.resolution).await;
+            let gate = in_force.state().gate.policy();
+            let gate = judged
+                .as_ref()
+                .map_err(|refusal| *refusal)
+                .map(|judged| AtGate { verdict: judged.verdict(), objection: gate.objection(judged, None, None) });
+            let sellers = state.explorer.probe.then_some(probes::PATH);
+            let shown = Shown::Verdict { verdict, gate, sellers, chain: &state.chain };
+            let mut response = written(StatusCode::OK, page::write(query, &shown));
+            response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+            response
+        }
+        Err(refusal) => refused(refusal, query, ""),
+    }
+}
+
+/// The answer under the gate's rules, since the gate accepts no rules from a client.
+async fn by_rules_of_gate(
+    state: &AppState,
+    client: Client,
+    asked: &Question,
+    answer: &Resolution,
+) -> Result<Resolution, Refusal> {
+    let of_gate = Question::new(&*asked.input);
+    if *asked == of_gate {
+        return Ok(answer.clone());
+    }
+    state.admission.ask(client, of_gate).await.map(|answered| answered.resolution)
+}
+
+/// `GET /explorer.css`
+pub(super) async fn style(headers: HeaderMap) -> Response {
+    asset(STYLE, "text/css; charset=utf-8", &headers)
+}
+
+/// `GET /explorer.js`
+pub(super) async fn script(headers: HeaderMap) -> Response {
+    asset(SCRIPT, "text/javascript; charset=utf-8", &headers)
+}
+
+/// The name in a query as typed, and the question. The question is `None` if the query is empty.
+fn asked(query: &str) -> Result<(String, Option<Question>), String> {
+    let [name, profile, depth] = query::read(query, PARAMETERS)?;
+    let name = name.unwrap_or_default().trim().to_owned();
+    let question = verdicts::chosen(Question::new(&name), [profile, depth])?;
+    let question = (!name.is_empty()).then_some(question);
+    Ok((name, question))
+}
+
+fn refused(refusal: Refusal, query: PageQuery<'_>, detail: &str) -> Response {
+    let mut response = written(problem::status(refusal), page::write(query, &Shown::Refusal(refusal, detail)));
+    response.headers_mut().extend(problem::retry_after(problem::pause(refusal)));
+    response.extensions_mut().insert(LogEntry::of_refusal(refusal).named(query.name));
+    response
+}
+
+fn written(status: StatusCode, page: String) -> Response {
+    let mut response = Response::new(Body::from(page));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // Other sites must not learn which name someone looks up.
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}
+
+/// A static file of the page. Browsers cache it and revalidate it.
+fn asset(text: &'static str, media: &'static str, request: &HeaderMap) -> Response {
+    let tag = format!("\"{}\"", Digest::of(text.as_bytes()).hex());
+    let mut response = if is_known_to_client(request, &tag) { not_modified() } else { Response::new(Body::from(text)) };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.extend(HeaderValue::from_str(&tag).ok().map(|tag| (ETAG, tag)));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_has_one_name_and_what_a_verdict_may_choose() {
+        let (name, question) = asked("profile=agent-cards%2F1.0.0%2Breleased&name=+A.eth&depth=").expect("a question");
+        let question = question.expect("a name is asked about");
+        assert_eq!((name.as_str(), &*question.input), ("A.eth", "A.eth"));
+        assert_eq!(question.profile.as_deref(), Some("agent-cards/1.0.0+released"));
+        assert_eq!(asked("").map(|(_, question)| question), Ok(None));
+        assert_eq!(asked("name=+").map(|(_, question)| question), Ok(None));
+        for bad in ["name=a.eth&name=b.eth", "nmae=a.eth", "name=a.eth&depth=deep"] {
+            assert!(asked(bad).is_err(), "{bad}");
+        }
+    }
+}

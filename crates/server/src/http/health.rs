@@ -1,0 +1,31 @@
+//! Health endpoints: whether the process responds, and whether it accepts requests.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::telemetry::Exposition;
+
+use super::problem;
+use super::state::AppState;
+
+/// The process answers.
+pub(super) async fn livez() -> &'static str {
+    "live\n"
+}
+
+/// Whether the daemon accepts requests. The body has a line for each configured upstream whose latest request failed.
+/// Since the cache still answers then, those failures do not change the status.
+pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
+    if state.is_draining() {
+        return problem::refused(Refusal::Draining, None);
+    }
+    let mut text = String::from("ready\n");
+    let down = state.counters.exposition.as_ref().map(Exposition::down).unwrap_or_default();
+    for (kind, label) in down.iter().filter(|(_, label)| state.upstreams.contains(label)) {
+        text.push_str(&format!("down: {kind} {label}\n"));
+    }
+    (StatusCode::OK, text).into_response()
+}

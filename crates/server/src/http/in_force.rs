@@ -1,0 +1,63 @@
+//! The configuration in force. A reload replaces it as a whole, so each response is produced under one configuration.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::Router;
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::resolve::Question;
+
+use super::admission::Answered;
+use super::client_limits::Client;
+use super::cors::PagePermissions;
+use super::state::AppState;
+
+/// The state that requests are served from, with its routes.
+pub(super) struct InForce(RwLock<Serving>);
+
+/// What the daemon serves under one configuration.
+#[derive(Clone)]
+pub(super) struct Serving {
+    pub(super) state: Arc<AppState>,
+    pub(super) router: Router,
+    /// Which web pages may read the responses.
+    pub(super) pages: PagePermissions,
+}
+
+impl InForce {
+    pub(super) const fn new(serving: Serving) -> Self {
+        Self(RwLock::new(serving))
+    }
+
+    /// The current state.
+    pub(super) fn state(&self) -> Arc<AppState> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).state)
+    }
+
+    /// The current state with its routes.
+    pub(super) fn serving(&self) -> Serving {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Answers a question that was asked under the state `asked`. Returns the answer and the state in force at that
+    /// time. If a reload tightened the configuration while the question was open, the new endpoints, rules and limits
+    /// apply.
+    pub(super) async fn ask(
+        &self,
+        asked: &AppState,
+        client: Client,
+        question: Question,
+    ) -> Result<(Arc<AppState>, Answered), Refusal> {
+        let answered = asked.admission.ask(client, question.clone()).await?;
+        let latest = self.state();
+        if std::ptr::eq(&*latest, asked) {
+            return Ok((latest, answered));
+        }
+        let answered = latest.admission.ask(client, question).await?;
+        Ok((latest, answered))
+    }
+
+    /// Puts `serving` in force from the next response on.
+    pub(super) fn replace(&self, serving: Serving) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = serving;
+    }
+}

@@ -1,0 +1,132 @@
+//! Listeners: they accept connections, serve them, and drain them at shutdown.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use clresolve_resolver::telemetry;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::activity::Activity;
+use super::client_limits::Client;
+use super::connection_set::{ConnectionSet, Member};
+use super::face::ListenerRole;
+use super::in_force::InForce;
+use super::listener::{Listener, Stream};
+use super::{connection, request};
+
+/// Pause after accepting a connection failed (no file descriptors left). Retrying at once would busy-loop.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves on all listeners until `stop` completes, then drains.
+pub(super) async fn run(
+    listeners: impl IntoIterator<Item = (Listener, ListenerRole)>,
+    in_force: Arc<InForce>,
+    stop: impl Future<Output = ()>,
+) {
+    let (close, closed) = watch::channel(false);
+    let (end, ended) = watch::channel(false);
+    let mut open = JoinSet::new();
+    for (listener, role) in listeners {
+        let set = ConnectionSet::new(&in_force.state().http);
+        let service = Service { role, in_force: Arc::clone(&in_force), ended: ended.clone() };
+        open.spawn(serve_until_closed(listener, set, service, closed.clone()));
+    }
+    stop.await;
+
+    tracing::info!("draining");
+    let state = in_force.state();
+    state.drain();
+    sleep(state.http.drain_notice).await;
+    close.send_replace(true);
+    end.send_replace(true);
+    let all_done = async { while open.join_next().await.is_some() {} };
+    if timeout(state.http.drain, all_done).await.is_err() {
+        tracing::warn!("the drain timeout has expired; closing connections with requests in progress");
+    }
+}
+
+/// What is needed to serve a connection.
+#[derive(Clone)]
+struct Service {
+    role: ListenerRole,
+    in_force: Arc<InForce>,
+    ended: watch::Receiver<bool>,
+}
+
+/// Accepts connections until the listener is closed, then waits for the open ones.
+async fn serve_until_closed(
+    listener: Listener,
+    set: ConnectionSet,
+    service: Service,
+    mut closed: watch::Receiver<bool>,
+) {
+    let mut open = JoinSet::new();
+    {
+        let mut closed = pin!(closed.wait_for(|closed| *closed));
+        let mut arriving = pin!(arrive(&listener, &set));
+        loop {
+            tokio::select! {
+                _ = &mut closed => break,
+                Some(_) = open.join_next() => {}
+                (stream, client, member) = &mut arriving => {
+                    open.spawn(serve(stream, client, member, service.clone()));
+                    arriving.set(arrive(&listener, &set));
+                }
+            }
+        }
+    }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
+
+/// The next connection, once the set has room for it.
+async fn arrive(listener: &Listener, set: &ConnectionSet) -> (Stream, Client, Member) {
+    loop {
+        let (stream, client) = match listener.accept().await {
+            Ok(arrived) => arrived,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        if let Some(member) = set.take_in(client).await {
+            return (stream, client, member);
+        }
+        telemetry::connection_refused();
+        tracing::debug!(client = %client, "a connection was closed: its client has too many");
+    }
+}
+
+async fn serve(stream: Stream, client: Client, member: Member, service: Service) {
+    match stream {
+        Stream::Tcp(stream) => serve_bytes(stream, client, member, service).await,
+        #[cfg(unix)]
+        Stream::Unix(stream) => serve_bytes(stream, client, member, service).await,
+    }
+}
+
+async fn serve_bytes(stream: impl AsyncRead + AsyncWrite + Unpin, client: Client, member: Member, service: Service) {
+    let _open = telemetry::connection_opens();
+    let Service { role, in_force, ended } = service;
+    let limits = in_force.state().http.clone();
+    let activity: &Arc<Activity> = &member.activity;
+    let handle = |request: hyper::Request<Body>| {
+        let (in_force, activity) = (Arc::clone(&in_force), Arc::clone(activity));
+        async move { request::answer(&in_force, role, client, &activity, request).await }
+    };
+    match connection::serve(stream, &limits, activity, handle, ended).await {
+        Err(error) if error.is_parse() => {
+            telemetry::head_refused();
+            tracing::info!(%error, client = %client, "the head of a request was refused");
+        }
+        // Any other error means that the client was too slow or disconnected.
+        Ok(()) | Err(_) => {}
+    }
+}

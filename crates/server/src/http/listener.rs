@@ -1,0 +1,62 @@
+//! A bound listener of either kind, and how its clients are identified.
+
+use std::io;
+
+use clresolve_resolver::config::ListenAt;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::client_limits::Client;
+#[cfg(unix)]
+use super::unix_socket::UnixSocket;
+
+/// File mode of a socket that proxies connect to: for its owner and its group.
+#[cfg(unix)]
+const MODE: u32 = 0o660;
+
+/// A bound listener.
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(UnixSocket),
+}
+
+/// An accepted connection.
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+}
+
+impl Listener {
+    /// Binds to `at`. Also returns the actual address: for port 0, the port that the system chose.
+    pub(super) async fn bind(at: &ListenAt) -> io::Result<(Self, ListenAt)> {
+        match at {
+            ListenAt::Tcp(address) => {
+                let listener = TcpListener::bind(address).await?;
+                let bound = listener.local_addr()?;
+                Ok((Self::Tcp(listener), ListenAt::Tcp(bound)))
+            }
+            #[cfg(unix)]
+            ListenAt::Unix(path) => Ok((Self::Unix(UnixSocket::bind(path, MODE).await?), at.clone())),
+            #[cfg(not(unix))]
+            ListenAt::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Accepts the next connection. Its client is the peer's address, or the user that owns the peer process.
+    pub(super) async fn accept(&self) -> io::Result<(Stream, Client)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // If this fails, small responses may be delayed (Nagle's algorithm), but they still arrive.
+                let _ = stream.set_nodelay(true);
+                Ok((Stream::Tcp(stream), Client::from(peer.ip())))
+            }
+            #[cfg(unix)]
+            Self::Unix(socket) => {
+                let (stream, user) = socket.accept().await?;
+                Ok((Stream::Unix(stream), Client::User(user)))
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Content negotiation with `Accept` (RFC 9110, 12.5.1) between a verdict, its signed form, and the events of its
+//! resolution.
+
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT;
+use clresolve_resolver::sign::MEDIA_TYPE;
+
+/// Server-sent events (HTML, 9.2), as requested by a browser's `EventSource`.
+pub(super) const EVENTS: &str = "text/event-stream";
+
+/// An unsigned verdict, and the default if the request has no `Accept`.
+const JSON: &str = "application/json";
+
+/// Whether `Accept` prefers events to the verdict as JSON or signed. The `q` of events is higher, or it is equal and
+/// the other media type is matched less exactly.
+pub(super) fn wants_events(headers: &HeaderMap) -> bool {
+    let events = fit(headers, EVENTS);
+    is_named(events) && [JSON, MEDIA_TYPE].iter().all(|other| events > fit(headers, other))
+}
+
+/// Maximum number of media ranges that are evaluated. Browsers send ten.
+const MAX_RANGES: usize = 32;
+
+/// The form in which a request wants a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// JSON. Also the form for a request that accepts neither.
+    Plain,
+    /// Signed only.
+    Signed,
+    /// Signed, or else JSON.
+    SignedOrPlain,
+}
+
+/// How well a form matches: `q` in thousandths, and how exactly the range matches (0 for no match).
+type Fit = (u16, u8);
+
+/// The exactness of a range that contains the full media type.
+const BY_NAME: u8 = 3;
+
+impl Form {
+    /// The form that `Accept` asks for. The signed form wins if its `q` is higher, or if the `q` values are equal and
+    /// its range matches more exactly.
+    pub(super) fn asked(headers: &HeaderMap) -> Self {
+        let (plain, signed) = (fit(headers, JSON), fit(headers, MEDIA_TYPE));
+        if !is_named(signed) || plain >= signed {
+            return Self::Plain;
+        }
+        if plain.0 == 0 { Self::Signed } else { Self::SignedOrPlain }
+    }
+}
+
+/// Whether a form is listed explicitly and its `q` is not 0.
+const fn is_named((q, exactness): Fit) -> bool {
+    q > 0 && exactness == BY_NAME
+}
+
+/// How well `media` matches, by the most exact matching range of `Accept`.
+fn fit(headers: &HeaderMap, media: &str) -> Fit {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut fit = (0, 0);
+    for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {
+        let mut parts = range.split(';').map(str::trim);
+        let exactness = exactness(parts.next().unwrap_or_default(), media);
+        if exactness > fit.1 {
+            fit = (parts.find_map(quality).unwrap_or(1000), exactness);
+        }
+    }
+    fit
+}
+
+/// How exactly a range matches `media`.
+fn exactness(range: &str, media: &str) -> u8 {
+    let kind = media.split('/').next().unwrap_or_default();
+    match range {
+        "*/*" => 1,
+        _ if range.strip_suffix("/*").is_some_and(|range| range.eq_ignore_ascii_case(kind)) => 2,
+        _ if range.eq_ignore_ascii_case(media) => BY_NAME,
+        _ => 0,
+    }
+}
+
+/// The `q=` value of a parameter in thousandths. Anything that is not a number between 0 and 1 counts as 0.
+fn quality(parameter: &str) -> Option<u16> {
+    let (key, value) = parameter.split_once('=')?;
+    if !key.trim().eq_ignore_ascii_case("q") {
+        return None;
+    }
+    let value = value.trim();
+    let (whole, decimals) = value.split_once('.').unwrap_or((value, ""));
+    let good = decimals.len() <= 3 && decimals.bytes().all(|byte| byte.is_ascii_digit());
+    let thousandths = format!("{decimals:0<3}").parse::<u16>().ok().filter(|_| good);
+    Some(match (whole, thousandths) {
+        ("0", Some(thousandths)) => thousandths,
+        ("1", Some(0)) => 1000,
+        _ => 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_signed_form_is_for_clients_that_name_it() {
+        for (accept, form) in [
+            ("", Form::Plain),
+            ("*/*", Form::Plain),
+            ("text/html, application/*", Form::Plain),
+            ("application/json", Form::Plain),
+            ("application/json, application/jose", Form::Plain),
+            ("application/jose", Form::Signed),
+            ("Application/JOSE ; q=0.3", Form::Signed),
+            ("application/jose, */*;q=0.1", Form::SignedOrPlain),
+            ("application/jose, */*", Form::SignedOrPlain),
+            ("application/jose, application/json;q=0.9", Form::SignedOrPlain),
+            ("application/jose;q=0.8, application/json;q=0.9", Form::Plain),
+            ("application/jose, */*;q=0.5, application/json;q=0", Form::Signed),
+            ("application/jose;q=0, */*", Form::Plain),
+            ("application/jose;q=2", Form::Plain),
+            ("application/jose;q=x", Form::Plain),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(Form::asked(&headers), form, "{accept}");
+        }
+        assert_eq!(Form::asked(&HeaderMap::new()), Form::Plain);
+    }
+
+    #[test]
+    fn events_are_for_clients_that_name_them() {
+        for (accept, wanted) in [
+            ("text/event-stream", true),
+            ("Text/Event-Stream;q=0.1", true),
+            ("text/event-stream, */*", true),
+            ("application/*, text/event-stream", true),
+            ("application/json;q=0.9, text/event-stream", true),
+            ("application/jose;q=0.9, text/event-stream", true),
+            ("application/json;q=0, text/event-stream;q=0.1", true),
+            // Its `q` is at most that of JSON.
+            ("application/json, text/event-stream", false),
+            ("text/event-stream, application/json", false),
+            ("application/json, text/event-stream;q=0.1", false),
+            ("text/event-stream;q=0.5, */*", false),
+            ("application/jose, text/event-stream", false),
+            ("text/event-stream;q=0", false),
+            ("*/*", false),
+            ("text/*, */*;q=0.1", false),
+            ("", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            assert_eq!(wants_events(&headers), wanted, "{accept}");
+        }
+    }
+
+    #[test]
+    fn several_lines_are_one_list() {
+        let mut headers = HeaderMap::new();
+        headers.append(ACCEPT, HeaderValue::from_static("application/json;q=0.5"));
+        headers.append(ACCEPT, HeaderValue::from_static("application/jose"));
+        assert_eq!(Form::asked(&headers), Form::SignedOrPlain);
+    }
+}

@@ -1,0 +1,103 @@
+//! `POST /v1/receipts/verify` verifies a receipt that an agent sent. It counts as a resolution.
+//!
+//! Any receipt is judged, however malformed. Only a malformed question is answered with a problem document. Nothing is
+//! stored unless `receipts.remember` is on.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
+use axum::response::Response;
+use clresolve_core::reason::Refusal;
+use clresolve_messages::receipt::question::MAX_QUESTION_BYTES;
+use clresolve_messages::receipt::{ReceiptQuestion, Verification};
+use clresolve_resolver::cpu_pool::PoolFull;
+use clresolve_resolver::resolve::{Question, Resolution};
+use clresolve_resolver::sign;
+use clresolve_verdict::verdict::Verdict;
+
+use super::admission::keeping;
+use super::body::{self, RequestError};
+use super::client_limits::Client;
+use super::log::LogEntry;
+use super::negotiate::Form;
+use super::problem;
+use super::state::AppState;
+
+/// The media type of an unsigned verification.
+pub(super) const JSON: &str = "application/json";
+
+/// `POST /v1/receipts/verify`
+pub(super) async fn verify(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    answered(&state, client, request).await.unwrap_or_else(RequestError::into_response)
+}
+
+async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
+    let form = Form::asked(request.headers());
+    let (question, place) =
+        body::question(request, state, client, MAX_QUESTION_BYTES, ReceiptQuestion::from_json).await?;
+    let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
+    let verdict = Arc::clone(resolution.verdict());
+    let judging = Arc::clone(state);
+    let work = async move {
+        let resolver = judging.resolver.clone();
+        let found = if judging.remembers_receipts {
+            resolver.verify_and_remember_receipt_of(&resolution, question).await
+        } else {
+            resolver.verify_receipt_of(&resolution, question).await
+        };
+        resolver.pool().try_run(move || Written::of(&judging, form, &found, &resolution)).await
+    };
+    let work = keeping(place, work);
+    let mut response = match state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)? {
+        Ok(Written { body, media }) => sent(body, media, &verdict),
+        Err(detail) => return Ok(problem::refused(Refusal::NotAcceptable, Some(detail.into()))),
+    };
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    Ok(response)
+}
+
+/// A verification, serialized in the requested form.
+struct Written {
+    body: Vec<u8>,
+    media: &'static str,
+}
+
+impl Written {
+    /// # Errors
+    /// Why the verification cannot be signed, if the client accepts only the signed form.
+    fn of(state: &AppState, form: Form, found: &Verification, resolution: &Resolution) -> Result<Self, String> {
+        let plain = || Self { body: serde_json::to_vec(found).unwrap_or_default(), media: JSON };
+        if form == Form::Plain {
+            return Ok(plain());
+        }
+        match signature(state, found, resolution) {
+            Ok(jws) => Ok(Self { body: jws.into_bytes(), media: sign::MEDIA_TYPE }),
+            Err(detail) if form == Form::Signed => Err(detail),
+            Err(_) => Ok(plain()),
+        }
+    }
+}
+
+/// A response with a document about a message to or from the agent of a verdict, as serialized. It is private to the
+/// client and must not be cached.
+pub(super) fn sent(body: Vec<u8>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response
+}
+
+fn signature(state: &AppState, found: &Verification, resolution: &Resolution) -> Result<String, String> {
+    let signatures = state.signatures.as_ref().ok_or("this daemon has no key to sign with")?;
+    let signed = sign::sign_receipt(signatures.signer(), found, resolution, state.resolver.now());
+    signed.map_err(|error| error.to_string())
+}

@@ -1,0 +1,210 @@
+//! Replaces the configuration of a running daemon, as a whole or not at all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use clresolve_resolver::config::Config;
+
+use super::in_force::InForce;
+use super::serving::{ServeError, check, serving};
+use super::state::AppState;
+use super::systems::Systems;
+
+/// Replaces the configuration in force.
+pub struct Reloader {
+    /// The configuration in force.
+    config: Config,
+    in_force: Arc<InForce>,
+}
+
+/// Keys that are read only at startup. A reload keeps their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// `http.listen`.
+    Listen,
+    /// `gate.listen`.
+    GateListen,
+    /// `http.connections` and `http.connections-per-client`.
+    Connections,
+    /// `[sign]`.
+    Sign,
+    /// `[memory]`.
+    Memory,
+    /// `[cache]`.
+    Cache,
+    /// `[redis]`.
+    Redis,
+    /// `[admin]`.
+    Admin,
+    /// `[telemetry]`.
+    Telemetry,
+}
+
+/// Why a configuration was rejected. The previous one stays in force.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReloadError {
+    /// The configuration selects another network.
+    #[error("world, chain-id, genesis and universal-resolver take a restart")]
+    OtherWorld,
+    /// The daemon could not serve under the configuration.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+impl Reloader {
+    pub(super) const fn new(config: Config, in_force: Arc<InForce>) -> Self {
+        Self { config, in_force }
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Puts `config` in force from the next response on. The cache stays valid if rules and endpoints are unchanged.
+    /// Returns the changed keys that require a restart.
+    ///
+    /// # Errors
+    /// [`ReloadError`]. The configuration in force is then unchanged.
+    pub async fn reload(&mut self, config: &Config) -> Result<Vec<Restart>, ReloadError> {
+        if world(config) != world(&self.config) && !clresolve_core::mutant!("reloads-into-another-world") {
+            return Err(ReloadError::OtherWorld);
+        }
+        let mut next = config.clone();
+        let restart = Restart::ALL.into_iter().filter(|keys| keys.keep(&self.config, &mut next)).collect();
+        next.network.denied.clone_from(&self.config.network.denied);
+        check(&next)?;
+        let before = self.in_force.state();
+        let resolver = before.resolver.reconfigured(&next).await.map_err(ServeError::from)?;
+        let systems = Systems::open(&next.orloj, resolver.now()).map_err(ServeError::from)?;
+        let state = AppState::after(&before, resolver, &next, systems);
+        self.in_force.replace(serving(state));
+        self.config = next;
+        Ok(restart)
+    }
+}
+
+impl Restart {
+    const ALL: [Self; 9] = [
+        Self::Listen,
+        Self::GateListen,
+        Self::Connections,
+        Self::Sign,
+        Self::Memory,
+        Self::Cache,
+        Self::Redis,
+        Self::Admin,
+        Self::Telemetry,
+    ];
+
+    /// Copies the values of `before` into `next`. Returns whether they differed.
+    fn keep(self, before: &Config, next: &mut Config) -> bool {
+        match self {
+            Self::Listen => differs(&before.http.listen, &mut next.http.listen),
+            Self::GateListen => differs(&before.gate.listen, &mut next.gate.listen),
+            Self::Connections => {
+                let all = differs(&before.http.connections, &mut next.http.connections);
+                differs(&before.http.connections_per_client, &mut next.http.connections_per_client) || all
+            }
+            Self::Sign => differs(&before.sign, &mut next.sign),
+            Self::Memory => differs(&before.memory, &mut next.memory),
+            Self::Cache => differs(&before.cache, &mut next.cache),
+            Self::Redis => differs(&before.redis, &mut next.redis),
+            Self::Admin => differs(&before.admin, &mut next.admin),
+            Self::Telemetry => differs(&before.telemetry, &mut next.telemetry),
+        }
+    }
+}
+
+impl fmt::Display for Restart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Listen => "http.listen",
+            Self::GateListen => "gate.listen",
+            Self::Connections => "http.connections and http.connections-per-client",
+            Self::Sign => "[sign]",
+            Self::Memory => "[memory]",
+            Self::Cache => "[cache]",
+            Self::Redis => "[redis]",
+            Self::Admin => "[admin]",
+            Self::Telemetry => "[telemetry]",
+        })
+    }
+}
+
+fn differs<T: Clone + PartialEq>(before: &T, next: &mut T) -> bool {
+    let other = std::mem::replace(next, before.clone());
+    other != *before
+}
+
+/// The settings that determine the network of a configuration.
+fn world(config: &Config) -> impl PartialEq {
+    let chain = &config.chain;
+    (chain.world.clone(), chain.id, chain.genesis, chain.universal_resolver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_names_all_that_takes_a_restart() {
+        let document = include_str!("../../../../docs/run.md");
+        let (_, section) = document.split_once("\n### Reload\n").expect("the section");
+        let section = section.split("\n### ").next().unwrap_or_default();
+        for part in
+            Restart::ALL.iter().flat_map(|part| part.to_string().split(" and ").map(str::to_owned).collect::<Vec<_>>())
+        {
+            let key = part.rsplit('.').next().unwrap_or_default();
+            assert!(section.contains(&format!("`{key}`")), "{part}");
+        }
+    }
+    use clresolve_resolver::config::ListenAt;
+    use clresolve_resolver::resolve::Resolver;
+
+    /// Changes the settings of `keys`.
+    fn change(keys: Restart, config: &mut Config) {
+        match keys {
+            Restart::Listen => config.http.listen = ListenAt::loopback(1),
+            Restart::GateListen => config.gate.listen = Some(ListenAt::loopback(2)),
+            Restart::Connections => config.http.connections += 1,
+            Restart::Sign => config.sign.key = Some("other.pem".into()),
+            Restart::Memory => config.memory.path = Some("other".into()),
+            Restart::Cache => config.cache.trusted += 1,
+            Restart::Redis => config.redis.mac_key = Some("other.key".into()),
+            Restart::Admin => config.admin.socket = Some("/run/other.sock".parse().expect("a path")),
+            Restart::Telemetry => config.telemetry.otlp = Some("http://127.0.0.1:4318".parse().expect("a URL")),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_takes_a_restart_is_named_and_stays_as_it_was() {
+        let mut config = Config::default();
+        config.follow.enabled = false;
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let state = AppState::new(resolver, &config, None, None);
+        let mut reloader = Reloader::new(config.clone(), Arc::new(InForce::new(serving(state))));
+        for keys in [
+            Restart::Listen,
+            Restart::GateListen,
+            Restart::Connections,
+            Restart::Sign,
+            Restart::Memory,
+            Restart::Cache,
+            Restart::Redis,
+            Restart::Admin,
+            Restart::Telemetry,
+        ] {
+            let mut next = config.clone();
+            change(keys, &mut next);
+            assert_eq!(reloader.reload(&next).await.expect("the rest can be served"), [keys]);
+            assert_eq!(*reloader.config(), config, "{keys}");
+        }
+        let mut other = config.clone();
+        other.chain.id += 1;
+        assert!(matches!(reloader.reload(&other).await, Err(ReloadError::OtherWorld)));
+        assert_eq!(*reloader.config(), config);
+    }
+}

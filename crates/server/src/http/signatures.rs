@@ -1,0 +1,51 @@
+//! Signed verdicts, and the keys that verify them.
+
+use axum::http::HeaderValue;
+use bytes::Bytes;
+use clresolve_core::digest::Digest;
+use clresolve_resolver::sign::{SignError, Signer};
+use clresolve_verdict::trust::Resolution;
+use jiff::Timestamp;
+
+use super::caching::Lease;
+use super::rendered::{Rendered, RenderedCache};
+
+/// The signer and its cached signatures.
+pub(super) struct Signatures {
+    signer: Signer,
+    /// Cached signed verdicts. They are stored apart from unsigned ones, so that neither kind evicts the other.
+    signed: RenderedCache,
+    /// The published key set, as JSON.
+    pub(super) keys: Bytes,
+    /// The entity tag of the key set.
+    pub(super) keys_tag: HeaderValue,
+}
+
+impl Signatures {
+    pub(super) fn new(signer: Signer) -> Self {
+        let keys = Bytes::from(signer.published().to_jwks().to_string());
+        let keys_tag = header(&format!("\"{}\"", Digest::of(&keys)));
+        Self { signer, signed: RenderedCache::new(), keys, keys_tag }
+    }
+
+    pub(super) fn signer(&self) -> &Signer {
+        &self.signer
+    }
+
+    /// Returns the verdict in signed form.
+    pub(super) async fn of(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+        self.signed.get_or_render(resolution.verdict(), || self.sign(resolution, now)).await
+    }
+
+    fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
+        let body = self.signer.sign(resolution, now)?.into();
+        let verdict = resolution.verdict();
+        // The tag includes the key, since another key produces another signature.
+        let tag = header(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
+        Ok(Rendered { body, tag, lease: Lease::of(&verdict.freshness) })
+    }
+}
+
+fn header(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("digests and base64url are a header value")
+}

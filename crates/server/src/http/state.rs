@@ -1,0 +1,157 @@
+//! State shared by all requests.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clresolve_resolver::config::{ChainConfig, Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
+use clresolve_resolver::cpu_share::{Urgency, Work};
+use clresolve_resolver::resolve::{Following, Resolver};
+
+use super::admission::Admission;
+use super::answer_limits::AnswerLimits;
+use super::client_limits::{BodyLimits, Client, JobPlaces, Places, ShareOfClient};
+use super::counters::Counters;
+use super::event_stream::EventStreams;
+use super::recent_decisions::RecentDecisions;
+use super::rendered::RenderedCache;
+use super::signatures::Signatures;
+use super::systems::Systems;
+
+/// The reciprocal of the share of all request slots that one client may use, so that it leaves room for others. A proxy
+/// counts as one client.
+const PART_OF_REQUESTS: usize = 4;
+
+/// The state that the handlers of all routes share.
+pub(super) struct AppState {
+    pub(super) resolver: Resolver,
+    pub(super) admission: Admission,
+    pub(super) http: HttpConfig,
+    pub(super) cors: CorsConfig,
+    pub(super) explorer: ExplorerConfig,
+    /// The network that is queried, for the explorer.
+    pub(super) chain: ChainConfig,
+    pub(super) gate: GateConfig,
+    pub(super) mcp: McpConfig,
+    pub(super) default_profile: String,
+    /// Slots for requests to the report API. Gate requests are limited only by the number of connections.
+    pub(super) requests: Places,
+    /// Cached verdicts as JSON.
+    pub(super) rendered: RenderedCache,
+    /// Decisions from the last second.
+    pub(super) recent_decisions: RecentDecisions,
+    /// Signs verdicts, if a key is configured.
+    pub(super) signatures: Option<Arc<Signatures>>,
+    /// Orloj's agent cards, if resources are configured.
+    pub(super) systems: Option<Systems>,
+    /// Whether verified receipts are remembered.
+    pub(super) remembers_receipts: bool,
+    /// Permits for event streams, which survive a reload.
+    pub(super) event_streams: Arc<EventStreams>,
+    /// Each client's share of the pool's queue.
+    job_places: Arc<JobPlaces>,
+    /// Memory for documents to judge.
+    pub(super) documents: BodyLimits,
+    /// Memory for responses that are not written yet.
+    pub(super) answers: AnswerLimits,
+    pub(super) counters: Counters,
+    /// Labels of the configured endpoints and gateways.
+    pub(super) upstreams: BTreeSet<String>,
+    /// Keeps the cache in sync with the chain.
+    pub(super) following: Following,
+    draining: Arc<AtomicBool>,
+}
+
+impl AppState {
+    pub(super) fn new(
+        resolver: Resolver,
+        config: &Config,
+        signatures: Option<Arc<Signatures>>,
+        systems: Option<Systems>,
+    ) -> Self {
+        Self {
+            // First, because counts before the recorder is installed are lost.
+            counters: Counters::new(),
+            admission: Admission::new(resolver.clone(), config),
+            following: resolver.follow(),
+            job_places: Arc::new(JobPlaces::new(resolver.pool().share())),
+            resolver,
+            http: config.http.clone(),
+            cors: config.cors.clone(),
+            explorer: config.explorer.clone(),
+            chain: config.chain.clone(),
+            gate: config.gate.clone(),
+            mcp: config.mcp.clone(),
+            default_profile: config.rules.profile.clone(),
+            requests: Places::new(config.http.requests, requests_of_client(config)),
+            rendered: RenderedCache::new(),
+            recent_decisions: RecentDecisions::new(),
+            signatures,
+            systems,
+            remembers_receipts: config.receipts.remember,
+            event_streams: Arc::new(EventStreams::new(config.http.connections)),
+            documents: BodyLimits::new(),
+            answers: AnswerLimits::new(),
+            upstreams: upstreams(config),
+            draining: Arc::default(),
+        }
+    }
+
+    /// The state that replaces `earlier` after a reload. A drain that was announced stays announced. Only one state at
+    /// a time follows the chain.
+    pub(super) fn after(earlier: &Self, resolver: Resolver, config: &Config, systems: Option<Systems>) -> Self {
+        earlier.following.stop();
+        let signatures = earlier.signatures.clone();
+        Self {
+            draining: Arc::clone(&earlier.draining),
+            event_streams: Arc::clone(&earlier.event_streams),
+            job_places: Arc::clone(&earlier.job_places),
+            ..Self::new(resolver, config, signatures, systems)
+        }
+    }
+
+    /// A handle for work on behalf of `client`, within its share of the pool's queue.
+    pub(super) fn work(&self, client: Client, urgency: Urgency) -> Work {
+        Work::new(Arc::new(ShareOfClient { client, places: Arc::clone(&self.job_places) }), urgency)
+    }
+
+    /// Whether the daemon is shutting down.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Announces the shutdown: from now on `readyz` and the gate refuse, and event streams end.
+    pub(super) fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.event_streams.end();
+    }
+}
+
+fn requests_of_client(config: &Config) -> usize {
+    let part = if clresolve_core::mutant!("one-client-takes-all-places") { 1 } else { PART_OF_REQUESTS };
+    (config.http.requests / part).max(1)
+}
+
+/// The labels of all configured endpoints, of every chain, and of all gateways.
+fn upstreams(config: &Config) -> BTreeSet<String> {
+    let of_chains = config.chains.values().flat_map(|chain| &chain.endpoints);
+    let endpoints = config.chain.labelled().into_iter().chain(of_chains.cloned()).map(|endpoint| endpoint.label);
+    endpoints.chain(config.gateways.iter().map(|gateway| gateway.label.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clresolve_resolver::config::Layer;
+
+    #[test]
+    fn endpoints_of_every_chain_are_upstreams() {
+        let text = "rpc = [\"https://a.example\"]\n[chains.8453]\nrpc = [{ url = \"https://b.example\", own = true }]\n\
+                    registry = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n";
+        let config = Config::default()
+            .with([Layer::from_toml(text, "f.toml").expect("a configuration")])
+            .unwrap_or_else(|e| panic!("{e}"));
+        let upstreams = upstreams(&config);
+        assert!(["rpc-1", "rpc-8453-1"].iter().all(|label| upstreams.contains(*label)), "{upstreams:?}");
+    }
+}

@@ -1,0 +1,139 @@
+//! `GET /v1/verdicts/{name}` as server-sent events: the start and end of each step of the resolution, the result of
+//! each step, and then the verdict.
+//!
+//! The response ends with the verdict, within the time limit of a resolution. If a start or end event was missed, or
+//! happened before the client subscribed, it is derived from the step's result. The connection's write timeout
+//! disconnects a client that does not read.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use bytes::Bytes;
+use clresolve_core::reason::Refusal;
+use clresolve_resolver::resolve::{Moment, StepSeen, Watch};
+use clresolve_verdict::verdict::Verdict;
+use futures_util::future::BoxFuture;
+use futures_util::{Stream, StreamExt as _, stream};
+use serde_json::{Value, json};
+
+use super::request::RequestPlace;
+use super::{event_stream, problem};
+
+/// How a resolution ends.
+type Answer = Result<Arc<Verdict>, Refusal>;
+
+/// Streams the steps as they happen, and then the verdict. A refusal before the first event is a problem response, as
+/// it is without events.
+pub(super) async fn stream(
+    watch: Option<Watch>,
+    verdict: BoxFuture<'static, Answer>,
+    permit: RequestPlace,
+) -> Response {
+    let mut walk = WatchedRun { watch, verdict, has_ended: false };
+    let first = walk.next().await;
+    if let Event::Verdict(Err(refusal)) = first {
+        return problem::refused(refusal, None);
+    }
+    let events = walk.events(first).map(move |event| {
+        let _held = &permit;
+        event
+    });
+    event_stream::response(events)
+}
+
+/// A resolution with a subscriber.
+struct WatchedRun {
+    /// `None` for a name without a normal form, which is not resolved.
+    watch: Option<Watch>,
+    verdict: BoxFuture<'static, Answer>,
+    has_ended: bool,
+}
+
+enum Event {
+    Step(StepSeen),
+    Verdict(Answer),
+}
+
+impl WatchedRun {
+    async fn next(&mut self) -> Event {
+        let seen = async {
+            match &mut self.watch {
+                Some(watch) => watch.next().await,
+                None => None,
+            }
+        };
+        tokio::select! {
+            // Steps first, since the verdict ends the response.
+            biased;
+            Some(seen) = seen => Event::Step(seen),
+            verdict = &mut self.verdict => Event::Verdict(verdict),
+        }
+    }
+
+    /// All serialized events, starting with `first`. The last one is the verdict or a refusal.
+    fn events(self, first: Event) -> impl Stream<Item = Bytes> {
+        stream::unfold((self, Some(first)), |(mut walk, first)| async move {
+            if walk.has_ended {
+                return None;
+            }
+            let event = match first {
+                Some(first) => first,
+                None => walk.next().await,
+            };
+            walk.has_ended = matches!(event, Event::Verdict(_));
+            Some((event.written(), (walk, None)))
+        })
+    }
+}
+
+impl Event {
+    fn written(&self) -> Bytes {
+        match self {
+            Self::Step(seen) => event_stream::event("step", told(*seen).to_string().as_bytes()),
+            Self::Verdict(Ok(verdict)) => {
+                let judged = verdict.steps.iter().map(|report| {
+                    json!({"step": report.step, "status": "judged", "result": report.status}).to_string()
+                });
+                let judged = judged.map(|data| event_stream::event("step", data.as_bytes()));
+                let verdict = serde_json::to_vec(&**verdict).unwrap_or_default();
+                judged.chain([event_stream::event("verdict", &verdict)]).collect::<Vec<_>>().concat().into()
+            }
+            Self::Verdict(Err(refusal)) => {
+                event_stream::event("problem", problem::document(*refusal, None).to_string().as_bytes())
+            }
+        }
+    }
+}
+
+fn told(StepSeen { step, moment }: StepSeen) -> Value {
+    match moment {
+        Moment::Began => json!({"step": step, "status": "began"}),
+        Moment::Ended(None) => json!({"step": step, "status": "ended"}),
+        Moment::Ended(Some(result)) => json!({"step": step, "status": "ended", "result": result}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+    use clresolve_core::reason::Step;
+
+    /// The status is sent before the first step, so a later refusal can only be an event.
+    #[tokio::test]
+    async fn a_refusal_after_a_step_is_a_problem_and_ends_the_answer() {
+        for (refusal, status, pause) in [(Refusal::RunOverdue, 504, Value::Null), (Refusal::Overloaded, 503, json!(1))]
+        {
+            let walk = WatchedRun { watch: None, verdict: Box::pin(ready(Answer::Err(refusal))), has_ended: false };
+            let began = StepSeen { step: Step::Records, moment: Moment::Began };
+            let told: Vec<Bytes> = walk.events(Event::Step(began)).collect().await;
+            let [step, end] = &told[..] else { panic!("{told:?}") };
+            assert!(step.starts_with(b"event: step\n"), "{step:?}");
+            let data = end.strip_prefix(b"event: problem\ndata: ").and_then(|rest| rest.strip_suffix(b"\n\n"));
+            let problem: Value = serde_json::from_slice(data.expect("a problem")).expect("JSON");
+            assert_eq!(problem["code"], refusal.slug());
+            assert_eq!((&problem["status"], &problem["retry_after"]), (&json!(status), &pause), "{problem}");
+        }
+    }
+}

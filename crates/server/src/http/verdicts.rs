@@ -1,0 +1,360 @@
+//! Verdict routes: one name, and a batch whose verdicts are sent as they complete.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Extension, Request, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY};
+use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+use clresolve_core::json::object::from_object;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state;
+use clresolve_core::text::Foreign;
+use clresolve_resolver::cpu_share::{self, Urgency};
+use clresolve_resolver::resolve::{Question, Resolution, Stale};
+use clresolve_resolver::sign;
+use clresolve_resolver::telemetry;
+use clresolve_verdict::verdict::{Depth, Verdict};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::admission::{Answered, CacheUse};
+use super::body::{self, RequestError};
+use super::caching::{is_known_to_client, not_modified};
+use super::client_limits::Client;
+use super::log::LogEntry;
+use super::negotiate::{Form, wants_events};
+use super::path::segment;
+use super::rendered::Rendered;
+use super::request::RequestPlace;
+use super::state::AppState;
+use super::{problem, query, steps};
+
+/// Maximum number of names in one request: enough for an agent runtime at startup, too few for an audit.
+const MAX_NAMES: usize = 100;
+
+/// Number of names of one request that are resolved concurrently, so that one request does not use every permit.
+const AT_ONCE: usize = 8;
+
+/// Capacity for the headers of a verdict response, including those of every response.
+const HEADERS: usize = 11;
+
+/// The query parameters: the rules of a release line, and how much is proven.
+pub(super) const PARAMETERS: [&str; 2] = ["profile", "depth"];
+
+/// `GET /v1/verdicts/{name}`
+pub(super) async fn one(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    Extension(permit): Extension<RequestPlace>,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    let question = match asked(segment(&uri, 0), uri.query().unwrap_or_default()) {
+        Ok(question) => question,
+        Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
+    };
+    if let Err(refusal) = permit.take() {
+        return varying(without_place(&state, &question, &headers, refusal).await);
+    }
+    if wants_events(&headers) {
+        return varying(watched(state, client, permit, question).await);
+    }
+    let answer = if demands_run(&headers) {
+        state.admission.ask_anew(client, question.clone()).await
+    } else {
+        state.admission.ask(client, question.clone()).await
+    };
+    let response = match answer {
+        Ok(answered) => described(&state, &question, &answered, &headers).await,
+        Err(refusal) => {
+            problem::refused(refusal, question.profile.filter(|_| refusal == Refusal::ProfileUnknown).map(Cow::Owned))
+        }
+    };
+    varying(response)
+}
+
+/// Returns the cached verdict when no request slot is free. Nothing is resolved or signed for it. Its bytes are shared
+/// with other responses, so the name appears in its normal form. If the verdict is not cached, returns the refusal.
+async fn without_place(state: &AppState, question: &Question, headers: &HeaderMap, refusal: Refusal) -> Response {
+    let refused = || problem::refused(refusal, None);
+    let is_plain = Form::asked(headers) == Form::Plain && !wants_events(headers);
+    let is_normal = EnsName::parse(&question.input).is_ok_and(|name| name.as_str() == question.input);
+    if !is_plain || !is_normal {
+        return refused();
+    }
+    let Ok(Some(resolution)) = state.admission.known(question).await else { return refused() };
+    if resolution.verdict().state == state::State::Indeterminate {
+        // A stale verdict would have to be serialized separately for each response.
+        return refused();
+    }
+    let cache_use = if demands_run(headers) { CacheUse::ForceRefused } else { CacheUse::Hit };
+    described(state, question, &Answered { resolution, cache_use }, headers).await
+}
+
+/// Streams the steps as they happen, and then the verdict.
+async fn watched(state: Arc<AppState>, client: Client, permit: RequestPlace, question: Question) -> Response {
+    if state.is_draining() {
+        return problem::refused(Refusal::Draining, None);
+    }
+    let watch = state.resolver.watch(&question);
+    let work = state.work(client, Urgency::Document);
+    let verdict = async move {
+        let answered = state.admission.ask(client, question.clone()).await?;
+        Ok(current(&state, &question, &answered).await)
+    };
+    steps::stream(watch, cpu_share::within(work, verdict).boxed(), permit).await
+}
+
+/// Marks a response as dependent on `Accept`.
+fn varying(mut response: Response) -> Response {
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// `POST /v1/verdicts`
+pub(super) async fn batch(
+    State(state): State<Arc<AppState>>,
+    Extension(client): Extension<Client>,
+    Extension(permit): Extension<RequestPlace>,
+    request: Request,
+) -> Response {
+    let batch = match Batch::read(request, &state, client).await {
+        Ok(batch) => batch,
+        Err(error) => return error.into_response(),
+    };
+    let Batch { names, profile, depth } = batch;
+    if let Some(unknown) = profile.as_ref().filter(|id| state.resolver.profiles().get(id).is_none()) {
+        return problem::refused(Refusal::ProfileUnknown, Some(Cow::Borrowed(unknown)));
+    }
+    let lines = stream::iter(names)
+        .map(move |name| {
+            let state = Arc::clone(&state);
+            let mut question = Question::new(name);
+            question.profile.clone_from(&profile);
+            question.depth = depth;
+            // The lines are produced after this handler has returned.
+            let work = state.work(client, Urgency::Document);
+            async move { cpu_share::within(work, line(&state, client, question)).await }
+        })
+        .buffer_unordered(AT_ONCE)
+        .map(move |line| {
+            let _held = &permit;
+            Ok::<Bytes, Infallible>(line)
+        });
+    let mut response = Response::new(Body::from_stream(lines));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A verdict on one line. A refused name gets a problem with the additional member `name`.
+async fn line(state: &AppState, client: Client, question: Question) -> Bytes {
+    let name = question.input.clone();
+    let mut line = match state.admission.ask_patiently(client, question.clone()).await {
+        Ok(answered) => serde_json::to_vec(&*current(state, &question, &answered).await).unwrap_or_default(),
+        Err(refusal) => {
+            tracing::info!(name = %Foreign::new(&name), code = refusal.slug(), "a name of a batch was refused");
+            telemetry::refused(refusal);
+            let mut problem = problem::document(refusal, None);
+            problem["name"] = name.into();
+            problem.to_string().into_bytes()
+        }
+    };
+    line.push(b'\n');
+    line.into()
+}
+
+/// The verdict to describe: the last known one if the resolution failed.
+async fn current(state: &AppState, question: &Question, answered: &Answered) -> Arc<Verdict> {
+    let stale = stale(state, question, answered).await;
+    Arc::clone(stale.as_ref().map_or_else(|| answered.resolution.verdict(), Stale::verdict))
+}
+
+/// The body of a batch.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Batch {
+    /// The agents' ENS names.
+    #[schemars(length(min = 1, max = MAX_NAMES))]
+    names: Vec<String>,
+    /// The rules of a release line; the configured ones by default.
+    profile: Option<String>,
+    /// How much is proven; the configured depth by default.
+    #[schemars(with = "Option<String>")]
+    depth: Option<Depth>,
+}
+
+impl Batch {
+    async fn read(request: Request, state: &AppState, client: Client) -> Result<Self, RequestError> {
+        let (bytes, _place) = body::held(request, state, client, state.http.body_bytes).await?;
+        let batch: Self = from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
+        if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
+            return Err(RequestError::malformed(format!(
+                "expected 1 to {MAX_NAMES} names, found {}",
+                batch.names.len()
+            )));
+        }
+        Ok(batch)
+    }
+}
+
+/// The question in a name and a query.
+fn asked(name: String, query: &str) -> Result<Question, String> {
+    chosen(Question::new(name), query::read(query, PARAMETERS)?)
+}
+
+/// Applies the parameters to a question. An empty value chooses nothing.
+pub(super) fn chosen(mut question: Question, parameters: [Option<String>; 2]) -> Result<Question, String> {
+    let [profile, depth] = parameters.map(|value| value.filter(|value| !value.is_empty()));
+    question.depth = depth.as_deref().map(read_depth).transpose()?;
+    question.profile = profile;
+    Ok(question)
+}
+
+fn read_depth(text: &str) -> Result<Depth, String> {
+    let depth = Depth::ALL.into_iter().find(|depth| depth.as_str() == text);
+    depth.ok_or_else(|| "expected the depth identity or schemas".to_owned())
+}
+
+/// Whether the request has `Cache-Control: no-cache`.
+fn demands_run(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
+}
+
+/// The last known verdict, if the resolution failed. A client that forced a resolution gets the result of that
+/// resolution.
+async fn stale(state: &AppState, question: &Question, answered: &Answered) -> Option<Stale> {
+    let failed = answered.resolution.verdict().state == state::State::Indeterminate;
+    if !failed || !matches!(answered.cache_use, CacheUse::Hit | CacheUse::Miss) {
+        return None;
+    }
+    state.resolver.stale(question).await.ok().flatten()
+}
+
+/// A response with the last known verdict, marked as stale. It has no entity tag, so that no client mistakes it for the
+/// copy that it has cached.
+fn described_as_stale(state: &AppState, stale: &Stale, failure: &Verdict) -> Response {
+    let Rendered { body, lease, .. } = Rendered::json(stale.verdict());
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    lease.declare(headers, CacheUse::Stale, state.resolver.now());
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.extend(failure.freshness.retry_after.map(|pause| (RETRY_AFTER, HeaderValue::from(pause))));
+    response.extensions_mut().insert(LogEntry::of_verdict(stale.verdict()));
+    response
+}
+
+/// A response with the verdict, and with all headers that a cache needs.
+async fn described(state: &AppState, question: &Question, answered: &Answered, request: &HeaderMap) -> Response {
+    let form = Form::asked(request);
+    // Only verdicts of the current resolution are signed.
+    if let (Form::Plain, Some(stale)) = (form, stale(state, question, answered).await) {
+        return described_as_stale(state, &stale, answered.resolution.verdict());
+    }
+    let verdict = answered.resolution.verdict();
+    let (Rendered { body, tag, lease }, media) = match signed_if_asked(state, &answered.resolution, form).await {
+        Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
+        Ok(None) => (json(state, verdict).await, "application/json"),
+        Err(detail) => return problem::refused(Refusal::NotAcceptable, Some(detail.into())),
+    };
+    let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
+        not_modified()
+    } else {
+        let mut response = Response::new(Body::from(body));
+        response.headers_mut().reserve(HEADERS);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+        response
+    };
+    lease.declare(response.headers_mut(), answered.cache_use, state.resolver.now());
+    response.headers_mut().insert(ETAG, tag);
+    if let Some(pause) = verdict.freshness.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, pause.into());
+    }
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response
+}
+
+/// The signed form, if the request asks for it. Returns `Ok(None)` if plain JSON is acceptable.
+async fn signed_if_asked(state: &AppState, resolution: &Resolution, form: Form) -> Result<Option<Rendered>, String> {
+    if form == Form::Plain {
+        return Ok(None);
+    }
+    let signed = match &state.signatures {
+        Some(signatures) => signatures.of(resolution, state.resolver.now()).await.map_err(|error| error.to_string()),
+        None => Err("this daemon has no key to sign with".to_owned()),
+    };
+    match signed {
+        Err(_) if form == Form::SignedOrPlain => Ok(None),
+        signed => signed.map(Some),
+    }
+}
+
+async fn json(state: &AppState, verdict: &Verdict) -> Rendered {
+    let render = || Ok::<_, Infallible>(Rendered::json(verdict));
+    state.rendered.get_or_render(verdict, render).await.unwrap_or_else(|never| match never {})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+    use clresolve_resolver::resolve::CacheStatus;
+    use clresolve_resolver::sandbox::Sandbox;
+
+    /// A slow or disconnected reader causes no resolutions for lines that it does not read.
+    #[tokio::test]
+    async fn a_batch_runs_no_further_ahead_than_its_reader() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        (config.timeout, config.http.cold_runs_per_minute) = (std::time::Duration::from_secs(120), u32::MAX);
+        let resolver = clresolve_resolver::resolve::Resolver::new(&config).await.expect("a resolver");
+        let state = Arc::new(AppState::new(resolver.clone(), &config, None, None));
+        let client = Client::Address(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let names: Vec<String> = (0..MAX_NAMES).map(|number| format!("n{number}.eth")).collect();
+        let request = Request::post("/v1/verdicts").header(CONTENT_TYPE, "application/json");
+        let request = request.body(Body::from(serde_json::json!({ "names": names }).to_string())).expect("a request");
+        let place = RequestPlace::new(Arc::clone(&state), client);
+        let response = batch(State(Arc::clone(&state)), Extension(client), Extension(place), request).await;
+        let known = async || {
+            let mut known = 0;
+            for name in &names {
+                let status = resolver.cache_status(&Question::new(name)).await.expect("the profile exists");
+                known += usize::from(matches!(status, CacheStatus::Fresh(_)));
+            }
+            known
+        };
+        assert_eq!(known().await, 0, "nobody reads yet");
+        let mut lines = response.into_body().into_data_stream();
+        lines.next().await.expect("a line").expect("no error");
+        let idle = async {
+            while !state.admission.is_idle(&config) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(config.timeout, idle).await.expect("the runs end");
+        assert_eq!(known().await, AT_ONCE);
+        assert_eq!(lines.count().await, MAX_NAMES - 1);
+    }
+
+    #[test]
+    fn profile_and_depth_may_be_chosen_and_nothing_else() {
+        let question = asked("a.eth".to_owned(), "profile=agent-cards%2F1.0.0%2Breleased&depth=schemas").unwrap();
+        assert_eq!(question.profile.as_deref(), Some("agent-cards/1.0.0+released"));
+        assert_eq!(question.depth, Some(Depth::Schemas));
+        assert_eq!(asked("a.eth".to_owned(), "profile=&depth=").unwrap(), Question::new("a.eth"));
+        for bad in ["block=5", "depth=deep", "depth=identity&depth=schemas", "profile=a&profile=b", "&&x"] {
+            assert!(asked("a.eth".to_owned(), bad).is_err(), "{bad}");
+        }
+    }
+}

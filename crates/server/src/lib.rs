@@ -1,0 +1,10 @@
+//! The daemon of clresolve: HTTP API, gate, explorer, tools of the Model Context Protocol, metrics and traces.
+//!
+//! [`http::Server`] is the way in.
+
+#[cfg(unix)]
+pub mod exposed_path;
+pub mod http;
+pub mod mcp;
+mod registries;
+mod traces;

@@ -1,0 +1,221 @@
+//! `check_payment`: may these terms be paid, and does a signed payment match what may be paid?
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_core::reason::Reason;
+use clresolve_payment::decision::Outcome;
+use clresolve_payment::request::Demand;
+use clresolve_payment::terms::check_meta;
+use clresolve_payment::{Decision, DecisionRequest};
+use clresolve_resolver::cpu_share::Urgency;
+use clresolve_resolver::resolve::{DecisionEvent, Question};
+use serde_json::{Value, json};
+
+use super::label::Label;
+use super::tool::{Tool, name_argument};
+use crate::mcp::answer::{Answer, Failure, OwnText};
+use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
+use crate::mcp::form::{self, Form};
+
+pub(super) struct CheckPayment;
+
+#[async_trait]
+impl Tool for CheckPayment {
+    fn name(&self) -> &'static str {
+        "check_payment"
+    }
+
+    fn title(&self) -> &'static str {
+        "Check a payment"
+    }
+
+    fn description(&self) -> &'static str {
+        "Decides whether an x402 payment may be made: that the agent is trusted, that the terms come from its URL and pay it, \
+         and that they are within the operator's limits. Give what the agent answered: response for an HTTP 402, toolResult \
+         for the result of an MCP tool that asks to be paid, or paymentRequired for the terms alone. Ask before you sign, and \
+         again with what you signed, as header, before you send: only then is it compared with what was decided. Pay only \
+         where abort is false in both answers."
+    }
+
+    fn arguments(&self) -> (Value, &'static [&'static str]) {
+        let members = json!({
+            "name": name_argument(),
+            "verb": {"type": "string", "description": "What the agent is to do"},
+            "response": {
+                "type": "object",
+                "description": "The agent's HTTP reply, as it came",
+                "properties": {
+                    "status": {"type": "integer"},
+                    "url": {"type": "string"},
+                    "headers": {"description": "An object, or a list of pairs"},
+                    "body": {"type": "string"},
+                    "body_base64": {"type": "string"},
+                },
+                "required": ["status", "url"],
+                "additionalProperties": false,
+            },
+            "paymentRequired": {"type": "object", "description": "The terms alone"},
+            "toolResult": {
+                "type": "object",
+                "description": "The result of an MCP tool, as it came, with _meta; or {\"error\": …} with the JSON-RPC error",
+            },
+            "url": {"type": "string", "description": "Where paymentRequired or toolResult comes from"},
+            "selected": {"description": "The entry that is to be paid: its index in accepts, or the entry itself"},
+            "limits": {"type": "object", "description": "Limits that are tighter than the operator's"},
+            "header": {
+                "type": ["string", "object"],
+                "description": "What is about to be sent: the payment header, or _meta of the tool call that pays",
+            },
+        });
+        (members, &["name", "verb"])
+    }
+
+    fn form(&self) -> &'static Form {
+        &form::DECISION
+    }
+
+    fn urgency(&self) -> Urgency {
+        Urgency::Decision
+    }
+
+    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+        let request = read_apart(asker, move || request(given)).await??;
+        for text in [&request.name, &request.verb] {
+            Label::try_from(text.clone())?;
+        }
+        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*request.name)).await?;
+        let work = async move {
+            let (decision, _) = resolver.decide_on(resolution, &request).await;
+            DecisionEvent::of(&decision).report();
+            let said = of_decision(&decision).codes(decision.codes.iter().map(String::as_str));
+            Answer::about(&resolver, said, &form::DECISION, decision).await
+        };
+        asker.admitted(Box::pin(work)).await
+    }
+}
+
+fn of_decision(decision: &Decision) -> OwnText {
+    OwnText::new(match (decision.decision, decision.abort) {
+        (Outcome::Allow, false) => "allow: every check was made and passed. This payment may be made.",
+        (Outcome::Undecided, _) => "undecided: not every check could be made. Do not pay.",
+        (Outcome::Allow | Outcome::Deny, _) => "deny: do not pay.",
+    })
+}
+
+/// The question in the arguments.
+fn request(mut given: Value) -> Result<Arc<DecisionRequest>, Failure> {
+    let result = take_result(&mut given)?;
+    let refused = take_meta(&mut given)?;
+    let bytes = serde_json::to_vec(&given).unwrap_or_default();
+    let mut request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+    if let Some(result) = result {
+        request.demand = Demand::ToolResult(result);
+    }
+    if let Some(reason) = refused {
+        request.demand = Demand::Unasked(reason);
+    }
+    Ok(Arc::new(request))
+}
+
+/// Removes the tool result from the arguments. It may be arbitrary, so nothing of it remains there.
+fn take_result(given: &mut Value) -> Result<Option<String>, Failure> {
+    let Some(members) = given.as_object_mut() else { return Ok(None) };
+    let Some(result) = members.remove("toolResult") else { return Ok(None) };
+    if members.contains_key("paymentRequired") || members.contains_key("response") {
+        return Err(Failure::malformed("expected one of response, paymentRequired and toolResult"));
+    }
+    if !result.is_object() {
+        return Err(Failure::malformed("toolResult: expected an object"));
+    }
+    members.insert("paymentRequired".to_owned(), json!({}));
+    Ok(Some(result.to_string()))
+}
+
+/// Replaces a `_meta` that contains a payment by that payment. It may be an object as in the specification, base64 as
+/// Cloudflare's client writes it, or the form of the specification's extension. Otherwise returns why that `_meta` must
+/// not be sent.
+fn take_meta(given: &mut Value) -> Result<Option<Box<Reason>>, Failure> {
+    let Some(header) = given.get_mut("header") else { return Ok(None) };
+    let Value::Object(meta) = header else { return Ok(None) };
+    if let Err(reason) = check_meta(meta) {
+        *header = Value::Null;
+        return Ok(Some(reason));
+    }
+    let of_extension = meta.get("org.x402/payment").map(|payment| payment.get("paymentPayload").unwrap_or(payment));
+    let header_of = |payment: &Value| match payment {
+        Value::String(encoded) => encoded.clone(),
+        payment => STANDARD.encode(payment.to_string()),
+    };
+    let encoded = match (meta.get("x402/payment"), of_extension) {
+        (Some(payment), None) | (None, Some(payment)) => header_of(payment),
+        _ => return Err(Failure::malformed("header: expected _meta with one payment, or the payment header as text")),
+    };
+    *header = Value::String(encoded);
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::request as request_of;
+    use super::*;
+
+    fn asked(result: Value) -> Result<Arc<DecisionRequest>, Failure> {
+        request_of(json!({"name": "a.eth", "verb": "v", "toolResult": result}))
+    }
+
+    #[test]
+    fn result_of_a_tool_is_handed_on_whole() {
+        let result =
+            json!({"structuredContent": {"accepts": []}, "content": [{"type": "text", "text": "{}"}], "_meta": {}});
+        let request = asked(result.clone()).expect("a question");
+        let Demand::ToolResult(text) = &request.demand else { panic!("the result of a tool") };
+        assert_eq!(serde_json::from_str::<Value>(text).ok(), Some(result));
+        assert!(asked(json!(3)).is_err());
+        let twice = json!({"name": "a.eth", "verb": "v", "toolResult": {}, "paymentRequired": {}});
+        assert!(request_of(twice).is_err());
+    }
+
+    #[test]
+    fn payment_header_is_read_from_the_meta_of_a_call() {
+        let with =
+            |header: Value| request_of(json!({"name": "a.eth", "verb": "v", "toolResult": {}, "header": header}));
+        let encoded = Some("eyJhIjoxfQ==".to_owned());
+        for header in [
+            json!("eyJhIjoxfQ=="),
+            json!({"x402/payment": "eyJhIjoxfQ=="}),
+            json!({"x402/payment": {"a": 1}, "progressToken": 3}),
+            json!({"org.x402/payment": {"paymentPayload": {"a": 1}}}),
+        ] {
+            assert_eq!(with(header.clone()).map(|request| request.header.clone()), Ok(encoded.clone()), "{header}");
+        }
+        for header in [json!({}), json!({"x402/payment": {}, "org.x402/payment": {"paymentPayload": {}}}), json!(7)] {
+            assert!(with(header.clone()).is_err(), "{header}");
+        }
+    }
+
+    #[test]
+    fn credential_of_another_protocol_is_refused() {
+        let terms = json!({"x402Version": 2, "accepts": [{}], "resource": {"url": "mcp://tool/a"}});
+        for meta in [
+            json!({"org.paymentauth/credential": {}}),
+            json!({"org.paymentauth/credential": {}, "x402/payment": {"a": 1}}),
+        ] {
+            let given = json!({"name": "a.eth", "verb": "v", "paymentRequired": terms, "header": meta});
+            let code = request_of(given).expect("a question").terms().expect_err("a credential").code;
+            assert_eq!(code.slug(), "payment-terms-ambiguous", "{meta}");
+        }
+    }
+
+    /// Any result of a tool is judged as terms, even a malformed one.
+    #[test]
+    fn a_tools_result_without_terms_is_a_question_all_the_same() {
+        for result in [json!({}), json!({"content": []}), json!({"content": [{"text": "pay me"}]})] {
+            let request = asked(result.clone()).expect("a question");
+            let code = request.terms().expect_err("no terms").code;
+            assert_eq!(code.slug(), "payment-terms-malformed", "{result}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `check_request`: may this request be sent to the agent?
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use clresolve_core::state::State;
+use clresolve_messages::request::RequestQuestion;
+use clresolve_resolver::resolve::Question;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::label::Label;
+use super::tool::{Tool, arguments, name_argument};
+use crate::mcp::answer::{Answer, Failure, OwnText};
+use crate::mcp::asker::{AgentAnswer, Asker};
+use crate::mcp::form::{self, Form};
+
+pub(super) struct CheckRequest;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    name: Label,
+    verb: Label,
+    /// The original text: a request that is parsed and serialized again is not the one that is sent.
+    request: String,
+}
+
+#[async_trait]
+impl Tool for CheckRequest {
+    fn name(&self) -> &'static str {
+        "check_request"
+    }
+
+    fn title(&self) -> &'static str {
+        "Check a request"
+    }
+
+    fn description(&self) -> &'static str {
+        "Holds a request against the schema that the agent's card binds for the verb, before it is sent. Send it only where \
+         the text says that it may be sent; findings come with line and column. Nothing is sent."
+    }
+
+    fn arguments(&self) -> (Value, &'static [&'static str]) {
+        let members = json!({
+            "name": name_argument(),
+            "verb": {"type": "string", "description": "What the agent is to do"},
+            "request": {"type": "string", "description": "The request's JSON text, as it is to be sent"},
+        });
+        (members, &["name", "verb", "request"])
+    }
+
+    fn form(&self) -> &'static Form {
+        &form::REQUEST
+    }
+
+    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+        let Arguments { name, verb, request } = arguments(given)?;
+        let question =
+            Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
+        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+        let denied = resolver.denied(&resolution, Some(&question.verb));
+        let work = async move {
+            let found = resolver.check_request_of(&resolution, question).await;
+            let denied = denied.filter(|_| found.state == State::Trusted);
+            let said = if denied.is_some() { OwnText::new(DENIED) } else { of_state(found.state) };
+            let said = said.codes(denied.into_iter().chain(found.codes.iter().map(String::as_str)));
+            Answer::about(&resolver, said, &form::REQUEST, found).await
+        };
+        asker.admitted(Box::pin(work)).await
+    }
+}
+
+/// The answer for a valid request to an agent that the gate denies.
+const DENIED: &str =
+    "trusted: the request is what the agent's schema demands, but the gate denies the agent. Do not send it.";
+
+fn of_state(state: State) -> OwnText {
+    OwnText::new(match state {
+        State::Trusted => "trusted: the request is what the agent's schema demands. It may be sent.",
+        State::Untrusted => "untrusted: do not send this request.",
+        State::Indeterminate => "indeterminate: do not send this request yet.",
+    })
+}

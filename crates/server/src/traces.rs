@@ -1,0 +1,162 @@
+//! Traces of resolutions, sent to the operator's collector as OTLP over HTTP: a span for the resolution, and a child
+//! span for each step.
+//!
+//! The message uses OTLP's JSON encoding and the operator's outbound connection. Nothing waits for it: spans that the
+//! collector does not accept are dropped and counted.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clresolve_core::state::State;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::fetch::{Call, FetchError, OperatorClient, SystemLookup, deadline_in};
+use clresolve_resolver::resolve::{self, Load, Resolver, RunTrace, SetupError, StepSpan};
+use clresolve_resolver::telemetry::{self, SpansDropped};
+use clresolve_verdict::verdict::Status;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
+use url::Url;
+
+/// The collector's path for traces.
+const PATH: &str = "/v1/traces";
+
+/// Maximum number of traces in one message: a few hundred KiB.
+const MAX_TRACES: usize = 64;
+
+/// Time limit of one message.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// OTLP's span kind "internal".
+const INTERNAL: u8 = 1;
+
+/// OTLP's status code "error".
+const ERROR: u8 = 2;
+
+/// Exports the traces of resolutions.
+pub(crate) struct TraceExporter {
+    client: OperatorClient,
+    url: Url,
+    world: String,
+    traces: Receiver<RunTrace>,
+    /// Whether the collector accepted the latest message. Only changes are logged.
+    is_up: bool,
+}
+
+impl TraceExporter {
+    /// Opens the exporter for the configured collector. `None` if none is configured, or if the resolver already has an
+    /// exporter.
+    ///
+    /// # Errors
+    /// [`SetupError`] if the outbound connection cannot be set up.
+    pub(crate) fn open(config: &Config, resolver: &Resolver) -> Result<Option<Self>, SetupError> {
+        let Some(base) = &config.telemetry.otlp else { return Ok(None) };
+        let invalid = |detail: String| SetupError::Invalid { what: "telemetry.otlp".to_owned(), detail };
+        let url: Url = format!("{base}{PATH}").parse().map_err(|_| invalid("no URL".to_owned()))?;
+        let egress = resolve::egress(config, Arc::new(SystemLookup), Load::Questions)?;
+        let client = egress.operator(&url).map_err(|error| invalid(error.to_string()))?;
+        let world = config.chain.world.clone();
+        Ok(resolver.traces().map(|traces| Self { client, url, world, traces, is_up: true }))
+    }
+
+    /// Exports until dropped. Traces that are still queued are then lost.
+    pub(crate) async fn run(mut self) -> Infallible {
+        let mut traces = Vec::with_capacity(MAX_TRACES);
+        loop {
+            if self.traces.recv_many(&mut traces, MAX_TRACES).await == 0 {
+                return pending().await;
+            }
+            let is_up = self.send(&traces).await.is_ok_and(|status| (200..300).contains(&status));
+            if !is_up {
+                let spans = traces.iter().map(RunTrace::spans).sum();
+                telemetry::spans_dropped(SpansDropped::Collector, spans);
+            }
+            if self.is_up && !is_up {
+                tracing::warn!("the collector of [telemetry] takes no traces; they are dropped and counted");
+            }
+            self.is_up = is_up;
+            traces.clear();
+        }
+    }
+
+    async fn send(&self, traces: &[RunTrace]) -> Result<u16, FetchError> {
+        let body = message(&self.world, traces).to_string();
+        let reply = self.client.send(&self.url, Call::post_json(body.into()), deadline_in(LIMIT)).await?;
+        Ok(reply.status())
+    }
+}
+
+/// An `ExportTraceServiceRequest` in JSON.
+fn message(world: &str, traces: &[RunTrace]) -> Value {
+    let spans: Vec<Value> = traces.iter().flat_map(spans).collect();
+    let resource = [
+        text("service.name", "clresolve"),
+        text("service.version", env!("CARGO_PKG_VERSION")),
+        text("clresolve.world", world),
+    ];
+    json!({"resourceSpans": [{
+        "resource": {"attributes": resource},
+        "scopeSpans": [{"scope": {"name": "clresolve"}, "spans": spans}],
+    }]})
+}
+
+/// The span of a run, then those of its steps.
+fn spans(trace: &RunTrace) -> Vec<Value> {
+    let (trace_id, run) = (id::<16>(), id::<8>());
+    let codes: Vec<Value> = trace.codes.iter().map(|code| json!({"stringValue": code.slug()})).collect();
+    let mut own = span("resolve", &trace_id, &run, trace.began, trace.took);
+    if trace.state == State::Indeterminate {
+        own["status"] = json!({"code": ERROR});
+    }
+    own["attributes"] = json!([
+        text("clresolve.name", &trace.name),
+        text("clresolve.state", trace.state.as_str()),
+        {"key": "clresolve.codes", "value": {"arrayValue": {"values": codes}}},
+        text("clresolve.profile", &trace.profile),
+        text("clresolve.verdict", &trace.verdict),
+    ]);
+    let step = |step: &StepSpan| {
+        let mut below = span(&step.step.to_string(), &trace_id, &id::<8>(), trace.began + step.after, step.took);
+        if step.status == Status::Unknown {
+            below["status"] = json!({"code": ERROR});
+        }
+        below["parentSpanId"] = run.clone().into();
+        below["attributes"] = json!([text("clresolve.step.status", status(step.status))]);
+        below
+    };
+    std::iter::once(own).chain(trace.steps.iter().map(step)).collect()
+}
+
+fn span(name: &str, trace: &str, id: &str, began: Timestamp, took: Duration) -> Value {
+    json!({
+        "traceId": trace,
+        "spanId": id,
+        "name": name,
+        "kind": INTERNAL,
+        "startTimeUnixNano": began.as_nanosecond().to_string(),
+        "endTimeUnixNano": (began + took).as_nanosecond().to_string(),
+    })
+}
+
+fn text(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": value}})
+}
+
+const fn status(status: Status) -> &'static str {
+    match status {
+        Status::Pass => "pass",
+        Status::Fail => "fail",
+        Status::Unknown => "unknown",
+        Status::Skip => "skip",
+    }
+}
+
+/// A random identifier of `N` bytes, in hex.
+fn id<const N: usize>() -> String {
+    let mut bytes = [0; N];
+    // Without randomness the identifiers are not unique, but no answer depends on them.
+    let _ = getrandom::fill(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
