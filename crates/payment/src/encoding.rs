@@ -1,10 +1,19 @@
 //! JSON in base64, the encoding of x402 version 2 headers.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use serde_json::Value;
 
 use clresolve_core::json::{JsonError, Limits, parse};
+
+/// Base64 that ignores trailing bits, as most readers do.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+);
 
 /// Decodes the JSON object in a header's value. Only the standard alphabet with padding is accepted, as every SDK
 /// writes it. Readers disagree on everything else (white space, base64url, missing padding, nonzero trailing bits), so
@@ -22,6 +31,16 @@ pub(crate) fn decode(header: &str, limits: Limits) -> Result<Value, HeaderError>
     }
     let bytes = STANDARD.decode(header).map_err(|_| HeaderError::NotBase64)?;
     Ok(parse(&bytes, limits)?)
+}
+
+/// The bytes of a text that a client could take for base64 of a document, in either alphabet, with or without padding.
+pub(crate) fn decode_any(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim().trim_end_matches('=');
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
+    if !text.bytes().all(is_letter) {
+        return None;
+    }
+    LENIENT.decode(text.replace('-', "+").replace('_', "/")).ok()
 }
 
 /// Length of the padded base64 of `bytes` bytes.

@@ -22,7 +22,9 @@ pub struct NotCaip2;
 impl Network {
     /// The network with this name in x402 version 1.
     pub fn of_v1(name: &str) -> Option<Self> {
-        V1_NAMES.iter().find(|(known, _)| *known == name).map(|(_, id)| Self(format!("eip155:{id}")))
+        let solana = || SOLANA_V1_NAMES.iter().find(|(known, _)| *known == name);
+        let evm = V1_NAMES.iter().find(|(known, _)| *known == name).map(|(_, id)| format!("eip155:{id}"));
+        evm.or_else(|| Some(format!("solana:{}", solana()?.1))).map(Self)
     }
 
     /// The EIP-155 chain id. `None` for other kinds of networks, or an id that is not in its shortest form.
@@ -91,6 +93,11 @@ pub(crate) const V1_NAMES: [(&str, u64); 23] = [
     ("flare", 14),
 ];
 
+/// Network names of x402 version 1 beside them, as defined in `@x402/svm` 2.27.0. Nothing can be paid there; only whether
+/// two places name one network is decided.
+const SOLANA_V1_NAMES: [(&str, &str); 2] =
+    [("solana", "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"), ("solana-devnet", "EtWTRABZaYq6iMfeYKouRu166VU2xqa1")];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +117,7 @@ mod tests {
     #[test]
     fn version_1_has_names_of_its_own() {
         assert_eq!(Network::of_v1("base-sepolia").unwrap().as_str(), "eip155:84532");
+        assert_eq!(Network::of_v1("solana-devnet").unwrap().as_str(), "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1");
         assert_eq!(Network::of_v1("eip155:84532"), None);
     }
 }

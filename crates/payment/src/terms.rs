@@ -36,6 +36,12 @@ pub const MAX_HEADERS: usize = 256;
 /// The header that contains terms in version 2.
 pub const HEADER: &str = "PAYMENT-REQUIRED";
 
+/// The name of that header before it was standard. Some clients read it first.
+const OLDER_HEADER: &str = "X-PAYMENT-REQUIRED";
+
+/// Says how a body is compressed (RFC 9110, section 8.4).
+const CONTENT_ENCODING: &str = "Content-Encoding";
+
 /// Parser limits for terms. Extensions contain JSON Schemas, which nest two or three levels for each level that they
 /// describe. Published terms stay below half of each limit.
 pub(crate) const LIMITS: Limits =
@@ -76,20 +82,31 @@ impl Terms {
         }
         let header = header(&reply.headers)?;
         challenge::check_headers(&reply.headers)?;
+        check_coding(reply)?;
+        let older = older(&reply.headers)?;
+        let mut places = Vec::new();
+        for terms in &older {
+            places.extend(places::of_document(terms, OLDER_HEADER)?);
+        }
+        Self::of_header_and_body(header, &reply.body)?.agreed(&places)
+    }
+
+    fn of_header_and_body(header: Option<&str>, body: &[u8]) -> Result<Self, Box<Reason>> {
         let header = header.filter(|value| !mutant!("broken-header-is-no-header") || decode(value, LIMITS).is_ok());
-        let Some(header) = header else { return Self::of_body(&reply.body) };
+        let Some(header) = header else { return Self::of_body(body) };
         let terms = Self::of_header(header)?;
-        if let Some(list) = places::listed_terms(&reply.body, LIMITS) {
+        if let Some(list) = places::listed_terms(body, LIMITS) {
             return terms.agreed(&places::of_document(&list, "body")?);
         }
-        if !may_be_an_object(&reply.body) || mutant!("body-beside-the-header-is-ignored") {
+        if !may_be_an_object(body) || mutant!("body-beside-the-header-is-ignored") {
             return Ok(terms);
         }
-        let body = parse(&reply.body, LIMITS).map_err(|error| {
+        let body = parse(body, LIMITS).map_err(|error| {
             let message =
                 "The body beside the header PAYMENT-REQUIRED cannot be read strictly, so it may demand anything.";
             Box::new(ambiguous("body", message).observed(excerpt(&error.to_string())))
         })?;
+        challenge::check_result(&body)?;
         terms.agreed(&places::of_document(&body, "body")?)
     }
 
@@ -98,6 +115,7 @@ impl Terms {
     /// # Errors
     /// `payment-terms-malformed`, or `payment-terms-ambiguous` if the case of a member's name differs.
     pub fn of_value(value: &Value) -> Result<Self, Box<Reason>> {
+        challenge::check_entries(value, "")?;
         terms(value)
     }
 
@@ -109,7 +127,7 @@ impl Terms {
         let document = parse(text.as_bytes(), LIMITS).map_err(|error| {
             malformed("paymentRequired", "The terms cannot be read.").observed(excerpt(&error.to_string()))
         })?;
-        terms(&document)?.agreed(&others(places::of_document(&document, "")?, &document))
+        Self::of_value(&document)?.agreed(&others(places::of_document(&document, "")?, &document))
     }
 
     /// Parses the terms in the JSON result of an MCP tool. Clients read `structuredContent`, a text of `content`,
@@ -148,7 +166,7 @@ impl Terms {
                     return Err(Box::new(ambiguous("/content", message).expected("a list")));
                 }
                 let document = judged.document;
-                let terms = terms(document).map_err(|reason| {
+                let terms = Self::of_value(document).map_err(|reason| {
                     let place = format!("{}{}", judged.name, reason.place.as_deref().unwrap_or_default());
                     Box::new(reason.at(place))
                 })?;
@@ -161,7 +179,7 @@ impl Terms {
         let document = decode(header, LIMITS).map_err(|error| {
             malformed(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.").observed(excerpt(&error.to_string()))
         })?;
-        terms(&document)?.written_in(Version::V2)
+        Self::of_value(&document)?.written_in(Version::V2)
     }
 
     fn of_body(body: &[u8]) -> Result<Self, Box<Reason>> {
@@ -169,7 +187,8 @@ impl Terms {
             malformed("body", "There is no header PAYMENT-REQUIRED, and the body holds no terms.")
                 .observed(excerpt(&error.to_string()))
         })?;
-        let terms = terms(&document)?.written_in(Version::V1)?;
+        challenge::check_result(&document)?;
+        let terms = Self::of_value(&document)?.written_in(Version::V1)?;
         terms.agreed(&others(places::of_document(&document, "body")?, &document))
     }
 
@@ -199,7 +218,7 @@ fn others<'v>(mut places: Vec<TermsPlace<'v>>, judged: &Value) -> Vec<TermsPlace
 /// For other headers only their number matters.
 pub(crate) fn read_headers(headers: &[(String, String)]) -> impl Iterator<Item = (usize, &str)> {
     let place = |name: &str| {
-        let mut read = std::iter::once(HEADER).chain(challenge::HEADERS);
+        let mut read = [HEADER, OLDER_HEADER, CONTENT_ENCODING].into_iter().chain(challenge::HEADERS);
         read.position(|known| known.eq_ignore_ascii_case(name))
     };
     headers.iter().filter_map(move |(name, value)| Some((place(name)?, &**value)))
@@ -208,6 +227,33 @@ pub(crate) fn read_headers(headers: &[(String, String)]) -> impl Iterator<Item =
 /// The values of all [`HEADER`] headers, in order.
 fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
     headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value)
+}
+
+/// The terms in [`OLDER_HEADER`] headers, which are compared but never judged.
+fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
+    let values = headers.iter().filter(|(name, value)| name.eq_ignore_ascii_case(OLDER_HEADER) && !value.is_empty());
+    let decoded = values.map(|(_, value)| {
+        decode(value, LIMITS).map_err(|error| {
+            let message = "The header X-PAYMENT-REQUIRED cannot be decoded, so it may demand anything.";
+            Box::new(ambiguous(OLDER_HEADER, message).observed(excerpt(&error.to_string())))
+        })
+    });
+    decoded.take(places::MAX_PLACES + 1).collect()
+}
+
+/// Rejects a body that is still compressed: clients read what it holds.
+fn check_coding(reply: &Reply) -> Result<(), Box<Reason>> {
+    let is_coded = |(name, value): &&(String, String)| {
+        name.eq_ignore_ascii_case(CONTENT_ENCODING) && !value.trim().eq_ignore_ascii_case("identity")
+    };
+    let Some((_, coding)) = reply.headers.iter().find(is_coded) else { return Ok(()) };
+    let is_text = std::str::from_utf8(&reply.body)
+        .is_ok_and(|body| !body.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()));
+    if is_text {
+        return Ok(());
+    }
+    let message = "The body of the reply is compressed. Decode it first.";
+    Err(Box::new(ambiguous("body", message).expected("a decoded body").observed(excerpt(coding))))
 }
 
 /// The value of the only [`HEADER`] header, if there is one.

@@ -6,12 +6,14 @@ use std::fmt::Display;
 
 use alloy_primitives::hex;
 use serde_json::{Map, Value};
+use url::Url;
 
 use clresolve_core::reason::Reason;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::canonical_digest;
 
-use super::places::TermsPlace;
+use super::challenge;
+use super::places::{TermsPlace, is_entry};
 use super::reading::{ambiguous, terms};
 use super::{Entry, Terms, Transfer, Version};
 use crate::network::Network;
@@ -25,15 +27,16 @@ impl Terms {
         if places.is_empty() {
             return Ok(self);
         }
-        let own: Vec<Outline<'_>> = self.entries.iter().map(|entry| Outline::of(entry, self.version)).collect();
+        let home = self.entries.iter().find_map(|entry| host(entry.resource.as_deref()?)).unwrap_or_default();
+        let own: Vec<Outline<'_>> = self.entries.iter().map(|entry| Outline::of(entry, self.version, &home)).collect();
         let mut moved = BTreeSet::new();
         let mut also_v1 = self.also_v1;
         for place in places {
-            let other = terms(place.document).map_err(|reason| unreadable(place, &reason))?;
-            for (index, entry) in
-                other.entries.iter().enumerate().filter(|(_, entry)| entry.json.is_object() || entry.json.is_array())
-            {
-                let outline = Outline::of(entry, other.version);
+            challenge::check_entries(place.document, &place.name)?;
+            let other = terms(&self.completed(place.document)).map_err(|reason| unreadable(place, &reason))?;
+            let entries = other.entries.iter().enumerate().filter(|(_, entry)| is_entry(&entry.json, place.is_read));
+            for (index, entry) in entries {
+                let outline = Outline::of(entry, other.version, &home);
                 if own.get(index) == Some(&outline) {
                     continue;
                 }
@@ -53,16 +56,33 @@ impl Terms {
         drop(own);
         Ok(Self { moved, also_v1, ..self })
     }
+
+    /// A document with the members that entries are read by, which a place that repeats entries may leave to the others.
+    fn completed<'v>(&self, document: &'v Value) -> Cow<'v, Value> {
+        let Value::Object(members) = document else { return Cow::Borrowed(document) };
+        let mut members = members.clone();
+        let first = members.get("accepts").and_then(|entries| entries.get(0));
+        let is_v1 = first.is_some_and(|entry| entry.get("maxAmountRequired").is_some());
+        let version = if is_v1 { Version::V1 } else { self.version };
+        members.entry("x402Version").or_insert_with(|| version.number().into());
+        if let Some(resource) = &self.resource {
+            members.entry("resource").or_insert_with(|| resource.clone());
+        }
+        Cow::Owned(Value::Object(members))
+    }
 }
 
 /// An entry's demand as JSON, in the terminology shared by versions 1 and 2. If the price was checked, its values are
-/// used; otherwise the values are compared as written.
+/// used; otherwise the values are compared as written. Of what is paid for only the host counts: sellers spell the rest in
+/// several ways.
 #[derive(PartialEq, Eq)]
 struct Outline<'e>([(&'static str, Cow<'e, str>); 8]);
 
 impl<'e> Outline<'e> {
-    fn of(entry: &'e Entry, version: Version) -> Self {
-        let resource = ("resource", Cow::Borrowed(entry.resource.as_deref().unwrap_or("nothing")));
+    /// The outline of an entry. A resource without a host is on the host `home`.
+    fn of(entry: &'e Entry, version: Version, home: &str) -> Self {
+        let host = entry.resource.as_deref().and_then(host).unwrap_or_else(|| home.to_owned());
+        let resource = ("resource", Cow::Owned(host));
         let Ok(price) = &entry.price else { return Self::as_written(&entry.json, version, resource) };
         let transfer = match price.transfer {
             Transfer::Eip3009 => "eip3009",
@@ -119,6 +139,11 @@ impl<'e> Outline<'e> {
         let message = format!("{message} At {place}: expected {expected}, found {observed}.");
         Box::new(ambiguous(&place, &message).expected(expected).observed(observed))
     }
+}
+
+/// The host of a URL; of a path none.
+fn host(resource: &str) -> Option<String> {
+    Url::parse(resource).ok()?.host_str().map(str::to_owned)
 }
 
 fn quoted(text: impl Display) -> Cow<'static, str> {

@@ -5,13 +5,17 @@ use serde_json::{Map, Value};
 
 use clresolve_core::reason::Reason;
 
-use super::reading::ambiguous;
+use super::reading::{ambiguous, is_spelling_of};
 
 /// Headers with which a server challenges its client (RFC 9110, sections 11.6 and 11.7).
 pub(super) const HEADERS: [&str; 2] = ["WWW-Authenticate", "Proxy-Authenticate"];
 
-/// Authentication schemes that demand a payment: that of the Machine Payments Protocol, and those of Lightning.
-const SCHEMES: [&str; 3] = ["Payment", "L402", "LSAT"];
+/// Authentication schemes that demand a payment: that of the Machine Payments Protocol, and those of Lightning. A client
+/// may take any scheme that contains such a name for the protocol.
+const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
+
+/// Parameters by which clients of Lightning find an invoice, whatever the scheme of the challenge.
+const PARAMETERS: [&str; 2] = ["invoice", "macaroon"];
 
 /// The prefix of Machine Payments Protocol names in `_meta` of an MCP message.
 const META_PREFIX: &str = "org.paymentauth/";
@@ -66,14 +70,45 @@ pub fn check_meta(meta: &Map<String, Value>) -> Result<(), Box<Reason>> {
     Err(Box::new(ambiguous(&place, message).expected("no such member").observed(clresolve_core::text::excerpt(name))))
 }
 
-/// The payment scheme of a challenge in a header's value, parsed both by RFC 9110 and as leniently as a client might.
+/// Rejects terms with an entry that clients pay at once, without a header that can be judged first.
+pub(super) fn check_entries(terms: &Value, place: &str) -> Result<(), Box<Reason>> {
+    let entries = terms.get("accepts").and_then(Value::as_array).into_iter().flatten().enumerate();
+    for (index, entry) in entries {
+        for (object, part) in [(Some(entry), ""), (entry.get("extra"), "/extra")] {
+            let Some(Value::Object(members)) = object else { continue };
+            let Some((name, value)) = members.iter().find(|(name, value)| pays_outside_x402(name, value)) else {
+                continue;
+            };
+            let message = "An entry asks to be paid by Lightning. Its client pays before it sends a header that could be \
+                           checked.";
+            let place = format!("{place}/accepts/{index}{part}/{}", name.replace('~', "~0").replace('/', "~1"));
+            let reason = ambiguous(&place, message).expected("no such member");
+            return Err(Box::new(reason.observed(clresolve_core::text::excerpt(&value.to_string()))));
+        }
+    }
+    Ok(())
+}
+
+fn pays_outside_x402(member: &str, value: &Value) -> bool {
+    let is_invoice = PARAMETERS.iter().any(|name| is_spelling_of(member, name)) && !value.is_null();
+    let names_lightning = || value.as_str().is_some_and(|method| method.eq_ignore_ascii_case("lightning"));
+    is_invoice || (is_spelling_of(member, "paymentmethod") && names_lightning())
+}
+
+/// The payment scheme of a challenge in a header's value, or the parameter that only such a challenge has, parsed both by
+/// RFC 9110 and as leniently as a client might.
 fn payment_scheme(value: &str) -> Option<&'static str> {
     let strictly = challenges(value).find_map(|challenge| {
         let (token, rest) = challenge.split_at(token_length(challenge));
         let is_parameter = rest.trim_start().starts_with('=');
-        SCHEMES.into_iter().find(|scheme| scheme.eq_ignore_ascii_case(token) && !is_parameter)
+        scheme_in(token).filter(|_| !is_parameter)
     });
     strictly.or_else(|| loosely(value))
+}
+
+fn scheme_in(token: &str) -> Option<&'static str> {
+    let token = token.to_ascii_lowercase();
+    SCHEMES.into_iter().find(|scheme| token.contains(scheme))
 }
 
 /// The elements of a list, separated by commas outside quoted strings.
@@ -92,26 +127,32 @@ fn challenges(value: &str) -> impl Iterator<Item = &str> {
     elements.map(str::trim)
 }
 
-/// A scheme that is followed by a parameter, anywhere in the value: clients that search by a pattern find it inside
-/// quoted strings too.
+/// A scheme that is followed by a parameter, or the parameter of an invoice, anywhere in the value: clients that search by
+/// a pattern find it inside quoted strings too.
 fn loosely(value: &str) -> Option<&'static str> {
     let mut rest = value;
     while !rest.is_empty() {
         let (token, behind) = rest.split_at(token_length(rest));
-        let scheme = SCHEMES.into_iter().find(|scheme| ends_with(token, scheme));
-        if scheme.is_some() && has_parameter(behind) {
-            return scheme;
+        let scheme = scheme_in(token).filter(|_| has_parameter(behind));
+        let parameter = || PARAMETERS.into_iter().find(|name| ends_with(token, name) && has_value(behind));
+        if let Some(found) = scheme.or_else(parameter) {
+            return Some(found);
         }
         rest = behind.get(behind.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
     }
     None
 }
 
+/// Whether the value of a parameter follows.
+fn has_value(behind: &str) -> bool {
+    behind.trim_start().starts_with('=')
+}
+
 /// Whether a parameter follows after white space.
 fn has_parameter(behind: &str) -> bool {
     let parameter = behind.trim_start();
     let (name, equals) = parameter.split_at(token_length(parameter));
-    parameter.len() < behind.len() && !name.is_empty() && equals.trim_start().starts_with('=')
+    parameter.len() < behind.len() && !name.is_empty() && has_value(equals)
 }
 
 fn ends_with(token: &str, scheme: &str) -> bool {
@@ -149,6 +190,11 @@ mod tests {
             r#"Bearer realm="a, Payment id = c1""#,
             r#"Bearer Payment id="c1""#,
             "Bearer realm=\"\u{e9}\",Payment\tid=\"c1\"",
+            "Negotiate YWFh, Payments id=1",
+            "Payment-2 e30=",
+            r#"L402x token="m""#,
+            r#"Bearer token="m", invoice="lnbc1""#,
+            r#"Basic realm="x", MACAROON = m"#,
         ] {
             assert!(payment_scheme(value).is_some(), "{value}");
         }
@@ -163,9 +209,26 @@ mod tests {
             r#"Bearer realm="a", scope="payment", error="l402""#,
             r#"Digest realm="a", payment="b""#,
             r#"DPoP algs="ES256", payment = b"#,
-            "Negotiate YWFh, Payments id=1",
+            r#"Bearer realm="the invoice is paid""#,
         ] {
             assert_eq!(payment_scheme(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn entry_that_is_paid_before_a_header_is_refused() {
+        let checked = |entry: Value| {
+            check_entries(&json!({"accepts": [{"payTo": "0x1"}, entry]}), "body").err().and_then(|reason| reason.place)
+        };
+        for (entry, place) in [
+            (json!({"extra": {"invoice": "lnbc1"}}), Some("body/accepts/1/extra/invoice")),
+            (json!({"Invoice": "lnbc1"}), Some("body/accepts/1/Invoice")),
+            (json!({"extra": {"paymentMethod": "Lightning"}}), Some("body/accepts/1/extra/paymentMethod")),
+            (json!({"extra": {"macaroon": {}}}), Some("body/accepts/1/extra/macaroon")),
+            (json!({"extra": {"paymentMethod": "usdc", "invoice": null, "name": "invoice"}}), None),
+            (json!({"extra": null}), None),
+        ] {
+            assert_eq!(checked(entry.clone()).as_deref(), place, "{entry}");
         }
     }
 

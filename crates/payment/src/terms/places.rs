@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 use clresolve_core::json::{JsonError, Limits, parse};
 use clresolve_core::reason::Reason;
 
+use crate::encoding::decode_any;
+
 use super::reading::{ambiguous, folded, is_spelling_of, member_in_any_case};
 
 /// Most places per reply that are compared. Published sellers write three.
@@ -12,14 +14,17 @@ pub(super) const MAX_PLACES: usize = 8;
 
 /// Where published clients look for terms in the result of an MCP tool, apart from the texts of its content. `error` is
 /// the JSON-RPC error.
-const OF_RESULT: [&str; 4] = ["/structuredContent", "/_meta/x402~1error", "/paymentRequired", "/error/data"];
+const OF_RESULT: [&str; 5] = ["/structuredContent", "/_meta/x402~1error", "/paymentRequired", "/error/data", "/data"];
 
 /// Members by which clients find terms: of a tool's result, of an error in its place, and of a part of its content.
 const MEMBERS: [&str; 9] =
     ["content", "structuredContent", "_meta", "x402/error", "paymentRequired", "error", "data", "resource", "text"];
 
-/// Every entry has at least one of these members, in either version.
-const OF_ENTRY: [&str; 3] = ["payTo", "amount", "maxAmountRequired"];
+/// Every entry that can be paid has at least one of these members, in either version.
+const OF_PRICED_ENTRY: [&str; 3] = ["payTo", "amount", "maxAmountRequired"];
+
+/// Members of entries.
+const OF_ENTRY: [&str; 6] = ["payTo", "amount", "maxAmountRequired", "scheme", "network", "asset"];
 
 /// A place that demands a payment.
 pub(super) struct TermsPlace<'v> {
@@ -86,41 +91,72 @@ fn at_most(places: Vec<TermsPlace<'_>>) -> Result<Vec<TermsPlace<'_>>, Box<Reaso
     if places.len() > MAX_PLACES { Err(too_many()) } else { Ok(places) }
 }
 
-/// The texts of a tool's result that could be JSON terms, each parsed within the limits.
+/// The texts of a tool's result that could be JSON terms, each parsed within the limits. A client may read any of them.
 ///
 /// # Errors
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Reason>> {
-    let parts = result.get("content").and_then(Value::as_array).map_or(0, Vec::len);
-    let of_part = |index| [format!("/content/{index}/text"), format!("/content/{index}/resource/text")];
-    let pointers = OF_RESULT.into_iter().map(str::to_owned).chain((0..parts).flat_map(of_part));
     let mut texts = Vec::new();
-    for pointer in pointers {
-        let text = result.pointer(&pointer).and_then(Value::as_str);
-        let Some(text) = text else { continue };
-        let read = match listed_terms(text.as_bytes(), limits) {
-            Some(list) => Ok(list),
-            None if may_hold_terms(text) => parse(text.as_bytes(), limits),
-            None => continue,
-        };
-        if texts.len() == MAX_PLACES {
-            return Err(too_many());
-        }
-        texts.push((pointer, read));
-    }
+    add_texts(result, &mut String::new(), limits, &mut texts)?;
     Ok(texts)
 }
 
-/// Whether a lenient parser could find `accepts` in a text, either directly or with escape sequences.
-fn may_hold_terms(text: &str) -> bool {
-    may_be_an_object(text.as_bytes()) && (folded(text).collect::<String>().contains("accepts") || text.contains('\\'))
+fn add_texts(value: &Value, path: &mut String, limits: Limits, texts: &mut Vec<Text>) -> Result<(), Box<Reason>> {
+    let length = path.len();
+    match value {
+        Value::String(text) => {
+            let Some(read) = terms_in(text, limits) else { return Ok(()) };
+            if texts.len() == MAX_PLACES {
+                return Err(too_many());
+            }
+            texts.push((path.clone(), read));
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                path.push('/');
+                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+                add_texts(member, path, limits, texts)?;
+                path.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push_str(&format!("/{index}"));
+                add_texts(item, path, limits, texts)?;
+                path.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+    Ok(())
 }
 
-/// Whether a lenient parser could take `text` for a JSON object: whether its first byte is a brace, after white space,
-/// byte order marks, and the zero bytes of UTF-16 and UTF-32.
+/// The terms that a client could find in a text: the text itself, a list, the object within other text, or the same in
+/// base64. `None` if it finds none.
+fn terms_in(text: &str, limits: Limits) -> Option<Result<Value, JsonError>> {
+    if let Some(list) = listed_terms(text.as_bytes(), limits) {
+        return Some(Ok(list));
+    }
+    if may_be_an_object(text.as_bytes()) {
+        return may_name_entries(text).then(|| parse(text.as_bytes(), limits));
+    }
+    if let Some(inner) = text.find('{').and_then(|begin| text.get(begin..=text.rfind('}')?)) {
+        return may_name_entries(inner).then(|| parse(inner.as_bytes(), limits));
+    }
+    let decoded = decode_any(text)?;
+    let decoded = std::str::from_utf8(&decoded).ok()?;
+    (may_be_an_object(decoded.as_bytes()) && may_name_entries(decoded)).then(|| parse(decoded.as_bytes(), limits))
+}
+
+/// Whether a lenient parser could find `accepts` in a text, either directly or with escape sequences.
+fn may_name_entries(text: &str) -> bool {
+    text.contains("\\u") || folded(text).collect::<String>().contains("accepts")
+}
+
+/// Whether a lenient parser could take `text` for a JSON object: whether its first visible ASCII character is a brace.
+/// Programs differ in which other characters they trim.
 pub(super) fn may_be_an_object(text: &[u8]) -> bool {
-    const PASSED_OVER: [u8; 12] = *b" \t\n\r\x0b\x0c\0\xef\xbb\xbf\xfe\xff";
-    text.iter().find(|byte| !PASSED_OVER.contains(byte)) == Some(&b'{')
+    text.iter().find(|byte| byte.is_ascii_graphic()) == Some(&b'{')
 }
 
 /// The list in `text`, if an x402 client in Rust could read terms from it. Types that derive serde's `Deserialize` also
@@ -192,15 +228,24 @@ impl<'v> Search<'v, '_> {
 /// Whether `accepts` contains anything that a client could take for an entry. In places that no client reads, only
 /// objects that state a payee or an amount count as entries.
 fn demands_payment(members: &Map<String, Value>, is_read: bool) -> bool {
-    let is_entry = |entry: &Value| match entry {
-        Value::Object(entry) => is_read || OF_ENTRY.iter().any(|name| member_in_any_case(entry, name).next().is_some()),
+    member_in_any_case(members, "accepts").any(|accepts| match accepts {
+        Value::Array(entries) => entries.iter().any(|entry| is_entry(entry, is_read)),
+        // Some clients take the values of an object for entries.
+        Value::Object(entries) => {
+            let mut objects = entries.values().filter(|entry| entry.is_object());
+            is_read && (is_entry(accepts, true) || objects.any(|entry| is_entry(entry, true)))
+        }
+        _ => false,
+    })
+}
+
+/// Whether a client could take a value for an entry.
+pub(super) fn is_entry(value: &Value, is_read: bool) -> bool {
+    let names = if is_read { &OF_ENTRY[..] } else { &OF_PRICED_ENTRY };
+    match value {
+        Value::Object(entry) => names.iter().any(|name| member_in_any_case(entry, name).next().is_some()),
         // Clients in Rust also read an entry from a list of its values.
         Value::Array(_) => is_read,
         _ => false,
-    };
-    member_in_any_case(members, "accepts").any(|accepts| match accepts {
-        Value::Array(entries) => entries.iter().any(is_entry),
-        Value::Object(_) => is_read,
-        _ => false,
-    })
+    }
 }

@@ -182,9 +182,16 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
         &terms.to_string(),
         &with(terms.clone(), "/accepts/0/payTo", "0x70997970c51812dc3a010c7d01b50e0d17dc79c8".into()).to_string(),
         &format!("<p>{}</p>", "x".repeat(MAX_TERMS_BYTES)),
+        // The entries alone, and what is paid for in another spelling.
+        &json!({"error": "x", "accepts": [entry()]}).to_string(),
+        &json!({"x402Version": 2, "accepts": ["x402", entry(), {"type": "mpp"}]}).to_string(),
+        &json!({"details": {"accepts": [entry_v1()]}}).to_string(),
+        &json!({"accepts": {"types": ["application/json"]}}).to_string(),
+        &with(v1(json!([entry_v1()])), "/accepts/0/resource", "/summarize/v1".into()).to_string(),
+        &with(v1(json!([entry_v1()])), "/accepts/0/resource", "http://api.example.org:8080/?a=1".into()).to_string(),
     ];
     for body in same {
-        let also_v1 = body.contains("maxAmountRequired");
+        let also_v1 = body.contains("maxAmountRequired") && !body.contains("details");
         assert_eq!(Terms::of_reply(&headed(&terms, body)).map(|terms| terms.also_v1), Ok(also_v1), "{body}");
     }
     let honest = v1(json!([entry_v1()]));
@@ -204,6 +211,9 @@ fn a_body_that_demands_something_else_than_the_header_is_ambiguous() {
         // Lenient parsers may interpret these in any way.
         &stolen.to_string().replacen("accepts", "accepts\":[],\"accepts", 1),
         &format!("\u{feff} {stolen}"),
+        &format!("\u{a0}\u{3000}\u{2028}\u{200b}{stolen}"),
+        &json!({"accepts": [with(entry(), "/payTo", THIEF.into())]}).to_string(),
+        &json!({"accepts": [entry_v1(), with(entry_v1(), "/payTo", THIEF.into())]}).to_string(),
         &format!("{stolen} trailing"),
         &format!("{{\"a\": \"{}\"}}", "x".repeat(MAX_TERMS_BYTES)),
     ];

@@ -1,5 +1,7 @@
 //! The places with terms in one reply, and the result if they differ.
 
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+
 use super::*;
 use crate::terms::places::MAX_PLACES;
 
@@ -145,7 +147,7 @@ fn entry_that_only_one_place_holds_is_ambiguous() {
         (v2(json!([entry(), with(entry(), "/payTo", THIEF.into())])), false),
         (v1(json!([entry_v1(), with(entry_v1(), "/payTo", THIEF.into())])), false),
         (v2(json!([with(upto(honest), "/extra/facilitatorAddress", THIEF.into())])), false),
-        (v2(json!([{}])), false),
+        (v2(json!([{}])), true),
         (with(v2(json!([])), "/accepts", json!({"0": upto(THIEF)})), false),
     ] {
         let over_mcp = of_tool(&result(&[("/structuredContent", &both), ("/content/0/text", &other)]));
@@ -356,4 +358,103 @@ fn content_that_is_no_list_beside_terms_is_ambiguous() {
     for content in [json!(null), json!([])] {
         assert!(of_tool(&json!({"structuredContent": document, "content": content})).is_ok(), "{content}");
     }
+}
+
+/// No published client reads these, and any could.
+#[test]
+fn terms_within_other_texts_are_compared() {
+    let (honest, stolen) = (v2(json!([entry()])), v2(json!([with(entry(), "/payTo", THIEF.into())])));
+    let written = |terms: &Value| {
+        [
+            format!("\u{a0}{terms}"),
+            format!("Payment required: {terms}"),
+            format!("```json\n{terms}\n```"),
+            STANDARD.encode(terms.to_string()),
+            URL_SAFE_NO_PAD.encode(terms.to_string()),
+        ]
+    };
+    let hidden = |text: &str| {
+        ["/content/0/text", "/content/1/resource/blob", "/_meta/x402~1error", "/error/message", "/contents"].map(
+            |place| {
+                let mut result = result(&[("/structuredContent", &honest)]);
+                result["error"] = json!({"code": 402, "message": null});
+                result["contents"] = Value::Null;
+                result["content"][1]["resource"]["blob"] = Value::Null;
+                *result.pointer_mut(place).expect("a place") = text.into();
+                result
+            },
+        )
+    };
+    let twice = json!(stolen.to_string()).to_string();
+    for result in written(&stolen).into_iter().chain([twice]).flat_map(|text| hidden(&text)) {
+        assert_eq!(refused(of_tool(&result)).0, Code::PaymentTermsAmbiguous, "{result}");
+    }
+    // The first is no JSON text.
+    for result in written(&honest).into_iter().skip(1).flat_map(|text| hidden(&text)) {
+        assert!(of_tool(&result).is_ok(), "{result}");
+    }
+    for text in ["This tool accepts any text.", "{any} text", "x".repeat(4096).as_str(), "e30="] {
+        for result in hidden(text) {
+            assert!(of_tool(&result).is_ok(), "{result}");
+        }
+    }
+}
+
+#[test]
+fn older_header_demands_the_same() {
+    let (honest, stolen) = (v2(json!([entry()])), v2(json!([with(entry(), "/payTo", THIEF.into())])));
+    let beside = |value: &str| {
+        Terms::of_reply(&reply(&[("x-payment-required", value), ("payment-required", &encoded(&honest))], ""))
+    };
+    assert_eq!(beside(&encoded(&honest)), Terms::of_value(&honest));
+    assert_eq!(beside(""), Terms::of_value(&honest));
+    for value in [encoded(&stolen), "e30".to_owned(), stolen.to_string()] {
+        assert_eq!(refused(beside(&value)).0, Code::PaymentTermsAmbiguous, "{value}");
+    }
+    let beside_v1 = reply(&[("X-PAYMENT-REQUIRED", &encoded(&stolen))], &v1(json!([entry_v1()])).to_string());
+    assert_eq!(refused(Terms::of_reply(&beside_v1)).0, Code::PaymentTermsAmbiguous);
+}
+
+#[test]
+fn compressed_body_is_not_passed_over() {
+    let terms = v2(json!([entry()]));
+    let coded = |coding: &str, body: &[u8]| {
+        let reply = reply(&[("payment-required", &encoded(&terms)), ("content-encoding", coding)], "");
+        Terms::of_reply(&Reply { body: body.to_vec(), ..reply })
+    };
+    for (coding, body) in [("gzip", &b"\x1f\x8b\x08\0"[..]), ("br", b"\x0b\x02\x80{}\x03"), ("zstd", b"(\xb5/\xfd")] {
+        assert_eq!(refused(coded(coding, body)), (Code::PaymentTermsAmbiguous, "body".to_owned()));
+    }
+    // A client that decodes leaves the header as it came.
+    assert_eq!(coded("gzip", b"{\"error\": \"payment required\"}\r\n"), Terms::of_value(&terms));
+    assert_eq!(coded("gzip", b""), Terms::of_value(&terms));
+}
+
+#[test]
+fn demand_of_another_protocol_is_refused_wherever_it_stands() {
+    let terms = v2(json!([entry()]));
+    let body = json!({"jsonrpc": "2.0", "error": {"code": -32042, "data": {"challenges": []}}});
+    assert_eq!(refused(Terms::of_reply(&headed(&terms, &body.to_string()))).1, "/error/code");
+    let lightning = with(entry(), "/extra/invoice", "lnbc1".into());
+    let both = v2(json!([entry(), lightning]));
+    let place = "/accepts/1/extra/invoice";
+    assert_eq!(refused(Terms::of_value(&both)).1, place);
+    assert_eq!(refused(Terms::of_reply(&headed(&both, ""))).1, place);
+    assert_eq!(refused(of_tool(&result(&[("/structuredContent", &both)]))).1, format!("/structuredContent{place}"));
+    assert_eq!(refused(Terms::of_reply(&headed(&terms, &both.to_string()))).1, format!("body{place}"));
+}
+
+#[test]
+fn one_network_has_a_name_in_each_version() {
+    let solana = "solana:EtWTRABZaYq6iMfeYKouRu166VU2xqa1";
+    let (mint, payee) =
+        ("4zMMC9srt5Ri5X14GAgXhaHii3GnPAEERYPJgZJDncDU", "2wKupLR9q6wXYppw8Gr2NvWxKBUqm4PPJKkQfoxHDBg4");
+    let of_solana = |entry: Value, network: &str| {
+        let entry = with(with(entry, "/network", network.into()), "/asset", mint.into());
+        with(entry, "/payTo", payee.into())
+    };
+    let terms = v2(json!([entry(), of_solana(entry(), solana)]));
+    let body = |network: &str| v1(json!([entry_v1(), of_solana(entry_v1(), network)])).to_string();
+    assert!(Terms::of_reply(&headed(&terms, &body("solana-devnet"))).is_ok());
+    assert_eq!(refused(Terms::of_reply(&headed(&terms, &body("solana")))).0, Code::PaymentTermsAmbiguous);
 }
