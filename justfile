@@ -42,7 +42,7 @@ lint:
 fuzz TARGET SECONDS="60":
     fuzz/run {{TARGET}} {{SECONDS}}
 
-# a few thousand runs of every target, as in CI
+# a few thousand runs of every target, as each night
 fuzz-smoke:
     fuzz/run smoke
 

@@ -69,15 +69,12 @@ fn incidents_are_events_that_a_machine_reads() {
         ("summarizeagent.eth", &[]),
     ] {
         let asked = ["--sandbox", "--timeout", "2m", "verify", name, "-o", "json"];
-        let output = binary()
-            .args(asked)
-            .env("RUST_LOG", "clresolve_resolver::incident=info")
-            .output()
-            .expect("the binary runs");
+        let output =
+            binary().args(asked).env("RUST_LOG", "clresolve::incident=info").output().expect("the binary runs");
         let verdict: Value = serde_json::from_str(out(&output)).expect("a verdict");
         let events: Vec<Value> = err(&output)
             .lines()
-            .filter_map(|line| line.split_once("clresolve_resolver::incident: "))
+            .filter_map(|line| line.split_once("clresolve::incident: "))
             .map(|(_, json)| serde_json::from_str(json).expect("the message is JSON"))
             .collect();
         let said: Vec<_> =

@@ -29,7 +29,7 @@ async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {
     let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
     let request = request(&args)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_for_programs(&args.world).await?;
+    let world = World::open_for_payers(&args.world).await?;
     world.check_now()?;
     let decision = world.resolver.decide(&request).await;
     drop(progress);

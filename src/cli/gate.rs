@@ -39,7 +39,7 @@ pub(super) fn run(args: GateArgs) -> anyhow::Result<Exit> {
 async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_for_programs(&args.world).await?;
+    let world = World::open_for_payers(&args.world).await?;
     world.check_now()?;
     let resolution = world.resolver.resolve(&args.name).await;
     drop(progress);

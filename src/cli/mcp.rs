@@ -11,7 +11,7 @@ pub(super) fn run(args: McpArgs) -> anyhow::Result<Exit> {
 }
 
 async fn serve(args: McpArgs) -> anyhow::Result<Exit> {
-    let world = World::open_for_programs(&args.world).await?;
+    let world = World::open_for_payers(&args.world).await?;
     world.check_now()?;
     let profile = world.config.rules.profile.clone();
     mcp::serve(world.resolver.clone(), profile, tokio::io::stdin(), tokio::io::stdout()).await?;

@@ -157,7 +157,7 @@ async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
     let read = || input::read(&path, MAX_FILE_BYTES);
     let before = read()?;
     ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
-    let mut config = world::configuration(&args.world, Reader::Daemon, world::unless_told(Depth::default()))?;
+    let mut config = world::configuration(&args.world, Reader::Payers, world::unless_told(Depth::default()))?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     sleep(SETTLED).await;
     let is_settled = read()? == before || clresolve_core::mutant!("half-written-files-are-read");

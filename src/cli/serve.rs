@@ -29,7 +29,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     // Before all else: without a handler the signal would end the process.
     let reloads = ReloadAsks::listen();
     let digest = operator::digest(&args);
-    let (mut config, sandbox) = world::settings(&args.world, Reader::Daemon, Depth::default()).await?;
+    let (mut config, sandbox) = world::settings(&args.world, Reader::Payers, Depth::default()).await?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     if args.check_config {
         http::check(&config)?;

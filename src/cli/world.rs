@@ -39,8 +39,8 @@ impl World {
     }
 
     /// As [`World::open`], for a command that serves programs: your own configuration file is not read.
-    pub(super) async fn open_for_programs(args: &WorldArgs) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args, Reader::Programs, Depth::default()).await?;
+    pub(super) async fn open_for_payers(args: &WorldArgs) -> anyhow::Result<Self> {
+        let (config, sandbox) = settings(args, Reader::Payers, Depth::default()).await?;
         Self::of(config, sandbox).await
     }
 
@@ -125,9 +125,9 @@ pub(super) enum Reader {
     /// A program, or somebody who must get the same answer as everybody else: only the file that is named is read.
     /// [`user_config::NOT_READ_BY`] lists the commands.
     Programs,
-    /// The daemon, which decides about payments of others. As programs, but a file that says who is paid must be one that
+    /// The daemon, and commands that say whether to pay. As programs, but a file that says who is paid must be one that
     /// others cannot write.
-    Daemon,
+    Payers,
 }
 
 /// The configuration, and the embedded world that it is about, if it is.
@@ -172,7 +172,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
         // Looked at before it is read: what others cannot write from then on is what is read.
         #[cfg(unix)]
         let exposed =
-            if reader == Reader::Daemon { clresolve_server::exposed_path::written_by_others(&path) } else { Ok(None) };
+            if reader == Reader::Payers { clresolve_server::exposed_path::written_by_others(&path) } else { Ok(None) };
         let layer = Layer::from_file(&path)?;
         #[cfg(unix)]
         if layer.says_who_is_paid()

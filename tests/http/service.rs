@@ -162,7 +162,7 @@ async fn each_decision_is_one_event_of_the_log() {
     let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
     assert!(killed.success());
     let lines = log.map(|line| serde_json::from_str::<Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}")));
-    let events: Vec<Value> = lines.filter(|line| line["target"] == "clresolve_resolver::decision").collect();
+    let events: Vec<Value> = lines.filter(|line| line["target"] == "clresolve::decision").collect();
     assert_eq!(child.wait().expect("the program ends").code(), Some(0));
     assert_eq!(events.len(), decided.len(), "{events:#?}");
     for (event, decision) in events.iter().zip(&decided) {

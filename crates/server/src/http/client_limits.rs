@@ -94,19 +94,27 @@ impl ClientLimits {
     fn take_many(&self, client: Client, permits: u32) -> Option<ClientPermit> {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).try_acquire_many_owned(permits).ok()?;
-        Some(ClientPermit { _permit: permit, listed, most: self.permits })
+        Some(ClientPermit { _permit: permit, listed, most: self.permits_of(client) })
     }
 
     /// Waits until `client` has a permit left and returns it.
     pub(super) async fn wait(&self, client: Client) -> ClientPermit {
         let listed = self.list(client);
         let permit = Arc::clone(&listed.permits).acquire_owned().await.expect("the semaphore is never closed");
-        ClientPermit { _permit: permit, listed, most: self.permits }
+        ClientPermit { _permit: permit, listed, most: self.permits_of(client) }
+    }
+
+    /// A quarter for what any address may take beside its own permits: both together leave permits to others.
+    const fn permits_of(&self, client: Client) -> usize {
+        match client {
+            Client::Address(_) | Client::User(_) | Client::Pages => self.permits,
+            Client::PagesAtGate | Client::OtherHostAtGate => self.permits.div_ceil(4),
+        }
     }
 
     fn list(&self, client: Client) -> Listed {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.permits)));
+        let permits = table.entry(client).or_insert_with(|| Arc::new(Semaphore::new(self.permits_of(client))));
         Listed { client, permits: Arc::clone(permits), table: Arc::clone(&self.table) }
     }
 }
@@ -253,6 +261,17 @@ mod tests {
         assert_eq!(of(200).err(), Some(Refusal::Overloaded));
         held.pop();
         assert!(of(200).is_ok());
+    }
+
+    /// An address may send requests as each of these clients.
+    #[test]
+    fn address_with_requests_of_pages_leaves_permits_to_others() {
+        let (all, of_client) = (32, 16);
+        let limits = ClientLimits::new(of_client);
+        let clients = [client("192.0.2.1"), Client::PagesAtGate, Client::OtherHostAtGate];
+        let held: Vec<_> = clients.iter().flat_map(|client| (0..all).map_while(|_| limits.take(*client))).collect();
+        assert_eq!(held.len(), 24);
+        assert!(ClientLimits::new(1).take(Client::PagesAtGate).is_some());
     }
 
     #[tokio::test]

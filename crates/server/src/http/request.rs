@@ -120,13 +120,14 @@ fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option
 }
 
 /// Whether every server derives the same host from the request (RFC 9112, 3.2). It has at most one `Host`, which must
-/// equal the target's authority if there is one, and no user information.
+/// equal the target's authority if there is one, and no user information. A proxy may have joined two into `a,b`.
 fn names_one_host(request: &Request<Body>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter().map(HeaderValue::as_bytes);
     let (host, is_one) = (hosts.next(), hosts.next().is_none());
     let target = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     let agree = host.zip(target).is_none_or(|(host, target)| host.eq_ignore_ascii_case(target));
-    is_one && agree && !host.into_iter().chain(target).any(|host| host.contains(&b'@'))
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_~:[]%".contains(byte);
+    is_one && agree && host.into_iter().chain(target).all(|host| host.iter().all(fits))
 }
 
 async fn route(

@@ -358,6 +358,9 @@ fn may_hold_address(text: &str) -> bool {
 /// The private address in a token of a text; `before` is the token before it.
 fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     use Sighting::{Mentioned, Stated};
+    if !may_be_place(token) {
+        return None;
+    }
     if let Some(address) = in_multiaddr(token) {
         return Some(Stated(address));
     }
@@ -398,6 +401,15 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     let is_host = (is_placed || has_path || account.is_some()) && is_private_host(bare);
     let is_unc = token.starts_with("\\\\") && !path.is_empty() && is_label(bare);
     (is_host || is_unc).then_some(Stated(bare))
+}
+
+/// Whether a token can name a host: it has a dot, or two colons, begins as a path does, or has room for `localhost`. Told
+/// fast, as most tokens cannot.
+fn may_be_place(token: &str) -> bool {
+    token.len() >= "localhost".len()
+        || token.starts_with(['/', '\\'])
+        || token.contains('.')
+        || colons(token).nth(1).is_some()
 }
 
 /// The host of `host:path`, as scp and git write it behind an account.

@@ -88,10 +88,13 @@ static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
 /// An element with its attributes, up to the first quote that is not closed.
 static ELEMENT: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?is-u)<[a-z][a-z0-9:-]*(?:[^<>"']|"[^"]*"|'[^']*')*"#));
 
+/// What a handler has wherever it stands. Most texts with an angle bracket have none, and are not cut into elements.
+static HANDLER_NAME: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?i-u)[\s/"']on[a-z]{3,}\s*="#));
+
 /// What stands between the names of attributes, and the name of one that begins as a handler does. A quoted value is
 /// taken as a whole.
 static HANDLER: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r#"(?is-u)(?:[\s/]|"[^"]*"|'[^']*')+(?:(on[a-z]{3,})\s*=)?"#));
+    LazyLock::new(|| compiled(r#"(?is-u)(?:[\s/]|"[^"]*"|'[^']*')+(?:on[a-z]{3,}\s*=)?"#));
 
 /// Code given to an interpreter as a string, and calls that no prose makes.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
@@ -234,10 +237,15 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
 /// Whether an element has an attribute that is run when something happens.
 fn has_handler(text: &str) -> bool {
     let is_honest = |name: &[u8]| HONEST_ATTRIBUTES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
-    ELEMENT.find_iter(text.as_bytes()).any(|element| {
-        let mut handlers = HANDLER.captures_iter(element.as_bytes()).filter_map(|found| found.get(1));
-        handlers.any(|name| !is_honest(name.as_bytes()))
-    })
+    let is_handler = |found: &[u8]| {
+        let name = found.strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
+        let name = name.and_then(|name| name.rsplit(|byte| !byte.is_ascii_alphabetic()).next());
+        name.is_some_and(|name| !is_honest(name))
+    };
+    HANDLER_NAME.is_match(text.as_bytes())
+        && ELEMENT
+            .find_iter(text.as_bytes())
+            .any(|element| HANDLER.find_iter(element.as_bytes()).any(|found| is_handler(found.as_bytes())))
 }
 
 /// Whether the text is nothing but a command and its arguments inside `$(…)`, or a command in backticks. In prose `$(` is
