@@ -17,7 +17,7 @@ macro_rules! rows {
             "The digest is recomputed over the canonical form of the signed members and compared with the claim. It differs, so the receipt was altered after it was signed, or its signer has another form. The signature is checked over the recomputed digest, never over the claimed one.";
         ReceiptSignatureInvalid "receipt-signature-invalid" Fail Receipt "CL-64" Publisher false
             "The signature does not hold under the key that the signer publishes."
-            "Ed25519 is verified strictly: keys of small order, malleable signatures and other spellings of them are refused, and so is the algorithm none. Somebody else signed, or something that was signed was changed.";
+            "Ed25519 is verified strictly: keys of small order, malleable signatures and the algorithm none are refused. Somebody else signed, or something that was signed was changed.";
         ReceiptKeyMismatch "receipt-key-mismatch" Fail Receipt "CL-64" Publisher false
             "The receipt names another key than the one that its signer publishes."
             "The key id of the receipt is compared with cl.sig.kid of the signer's name. Where keys were rotated, the receipt can be verified as of an older block (--block).";

@@ -16,8 +16,8 @@ mod sdk;
 mod website;
 
 pub use self::parts::Family;
-pub(crate) use self::parts::{Alphabet, Claim, NoSignedParts, SignedParts, Signs};
-use self::parts::{others, present, states};
+pub(crate) use self::parts::{Claim, NoSignedParts, SignedParts, Signs};
+use self::parts::{is_ed25519, others, present, states};
 use crate::receipt::json::Node;
 
 /// One family in the table.

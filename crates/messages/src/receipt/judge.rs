@@ -356,7 +356,9 @@ impl Checks {
         self.canonical(&canonical.parts);
         self.signer(&canonical.parts, known.signer);
         match known.agent {
-            Some(agent) => self.agent(&canonical.parts, agent),
+            Some(agent) => {
+                self.agent(&canonical.parts, agent, known.signer.ok().map(|signer| &signer.name));
+            }
             None => self.undecided(ReceiptCheck::Agent),
         }
         self.time(&canonical.parts, known);
@@ -467,7 +469,7 @@ impl Checks {
     fn signature(&mut self, canonical: &CanonicalReceipt, signer: Result<&ReceiptSigner, &Reason>) {
         let SignedParts { algorithms, signature, .. } = &canonical.parts;
         for (claim, expected) in algorithms {
-            if claim.value.as_deref() != Some(*expected) {
+            if !claim.names_algorithm(expected) {
                 let reason = match claim.value.as_deref() {
                     Some("none") => differs(Code::ReceiptSignatureInvalid, expected, claim),
                     _ => differs(Code::ReceiptFamilyUnknown, expected, claim).message(UNCHECKED_ALGORITHM),
@@ -533,8 +535,12 @@ impl Checks {
 
     /// Checks that the receipt does not belong to another agent of the same signer. The check passes only if something
     /// was compared.
-    fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent) {
+    fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent, signer: Option<&EnsName>) {
         let named = parts.agent.clone().map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
+        let of_others = |claim: &Claim| claim.value.as_deref() != signer.map(EnsName::as_str);
+        let beside = agent_names(parts).filter(of_others);
+        let beside = beside.map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
+        let named: Vec<_> = named.into_iter().chain(beside).collect();
         let entry = parts.claim(&["x402", "entry"]);
         let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
         let entry = own.map(|own| (Code::ReceiptRequestMismatch, vec![own], entry));
@@ -542,7 +548,7 @@ impl Checks {
         let verbs = signed_verbs(parts, agent).filter(|_| !own.is_empty());
         let verbs = verbs.map(|claim| (Code::ReceiptRequestMismatch, own.clone(), claim));
         self.is_agent_compared =
-            named.is_some() || entry.is_some() || clresolve_core::mutant!("a-verb-names-the-agent");
+            !named.is_empty() || entry.is_some() || clresolve_core::mutant!("a-verb-names-the-agent");
         let compared: Vec<_> = named.into_iter().chain(entry).chain(verbs).collect();
         let is_other = |own: &[&str], claim: &Claim| !claim.value.as_deref().is_some_and(|value| own.contains(&value));
         let other = compared.iter().find(|(_, own, claim)| is_other(own, claim));
@@ -623,6 +629,20 @@ impl Checks {
     fn undecided(&mut self, check: ReceiptCheck) {
         self.rows.push(Row::new(check, Status::Unknown));
     }
+}
+
+/// The ENS names that the signed content gives for the agent, in normal form, besides the family's own place. Published
+/// runtimes also write the name of the signer there.
+fn agent_names(parts: &SignedParts) -> impl Iterator<Item = Claim> {
+    const PLACES: [&[&str]; 4] = [&["agent"], &["agent", "ens"], &["agent_name"], &["ens_name"]];
+    PLACES.into_iter().filter_map(|path| {
+        let claim = parts.claim(path);
+        let name = EnsName::parse(claim.value.as_deref()?).ok()?;
+        // A word or a version, such as gpt-4.1, is no name of an agent.
+        let (_, top) = name.as_str().rsplit_once('.')?;
+        let is_name = !top.starts_with(|first: char| first.is_ascii_digit());
+        is_name.then(|| Claim { value: Some(name.as_str().to_owned()), ..claim })
+    })
 }
 
 /// What the signed content states about the called verb.

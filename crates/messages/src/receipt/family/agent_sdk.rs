@@ -3,7 +3,7 @@
 //! The signature covers six members; absent members stay absent. A member named `__proto__` is an ordinary member, as
 //! in the agent SDK. Verifyagent drops it, and therefore accepts receipts in which it was altered.
 
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
+use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::receipt::canonical::MemberOrder;
 use crate::receipt::json::Node;
 
@@ -35,7 +35,6 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         canonical: (Claim::at(receipt, &["metadata", "proof", "canonicalization"]), CANONICAL),
         hash: Some(Claim::at(receipt, &["metadata", "proof", "hash_sha256"])),
         signature: Claim::at(receipt, &["signature", "sig"]),
-        alphabet: Alphabet::Standard,
         kids: vec![Claim::at(receipt, &["signature", "kid"])],
         signers: vec![Claim::at(receipt, &["signer"])],
         agent: None,

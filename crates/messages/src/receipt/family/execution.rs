@@ -9,7 +9,7 @@ use std::iter;
 use clresolve_core::reason::Code;
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
+use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::receipt::canonical::MemberOrder;
 use crate::receipt::json::Node;
 
@@ -106,7 +106,6 @@ fn parts(receipt: &Node, (index, proof): (usize, &Node), family: Family, signs: 
         canonical: (at(&["canonicalization"]), CANONICAL),
         hash: None,
         signature: at(&["signature", "value"]),
-        alphabet: Alphabet::Standard,
         kids: iter::once(at(&["signature", "kid"])).chain(kid).collect(),
         signers: vec![at(&["signer"])],
         agent: names_agent.then(|| Claim::at(receipt, &["agent", "ens"])),

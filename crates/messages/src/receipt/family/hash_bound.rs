@@ -3,7 +3,7 @@
 //! The signature covers the receipt without the whole of `metadata`. Any other content of `metadata` is unsigned.
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present, sdk};
+use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others, present, sdk};
 use crate::receipt::canonical::MemberOrder;
 use crate::receipt::json::Node;
 
@@ -33,10 +33,7 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
     let mut content = if is_within { receipt.clone() } else { receipt.get("receipt").cloned().unwrap_or(Node::Null) };
     content.remove("metadata");
     let at = |member: &str| Claim::at(receipt, &[proof[0], proof[1], member]);
-    let (signature, alphabet) = match at("signature_b64") {
-        claim if claim.value.is_some() => ("signature_b64", Alphabet::Standard),
-        _ => ("signature", Alphabet::Url),
-    };
+    let signature = if at("signature_b64").value.is_some() { "signature_b64" } else { "signature" };
     let mut unsigned = others(receipt, &proof, &[&COMPARED[..], &[signature]].concat());
     unsigned.extend(others(receipt, &proof[..1], &["proof"]));
     if !is_within {
@@ -53,7 +50,6 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         canonical: (at("canonical"), CANONICAL),
         hash: Some(at("hash_sha256")),
         signature: at(signature),
-        alphabet,
         kids: vec![at("kid")],
         signers: vec![at("signer_id")],
         agent: None,

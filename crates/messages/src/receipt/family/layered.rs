@@ -4,7 +4,7 @@
 //! published verifier substitutes its own `line` and `contract`. This one uses the receipt's, so they are covered.
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
+use super::{Claim, Family, NoSignedParts, SignedParts, Signs, is_ed25519, others};
 use crate::receipt::canonical::MemberOrder;
 use crate::receipt::json::Node;
 
@@ -16,7 +16,8 @@ const SIGNED: [&str; 10] =
     ["line", "contract", "verb", "version", "payload", "status", "trace", "result", "error", "commercial"];
 
 pub(super) fn is(receipt: &Node) -> bool {
-    receipt.get("receipt").is_some_and(Node::is_object) && receipt.says(&["signature", "proof", "alg"], "ed25519")
+    receipt.get("receipt").is_some_and(Node::is_object)
+        && receipt.text_at(&["signature", "proof", "alg"]).is_some_and(is_ed25519)
 }
 
 pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
@@ -38,7 +39,6 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         canonical: (at("canonical"), CANONICAL),
         hash: None,
         signature: at("signature"),
-        alphabet: Alphabet::Url,
         kids: vec![at("kid")],
         signers: vec![at("signer_id")],
         agent: None,

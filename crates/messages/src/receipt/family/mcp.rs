@@ -3,7 +3,7 @@
 //! The signature covers the canonical bytes of the whole receipt without `proof`.
 
 use super::agent_sdk::CANONICAL;
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
+use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::receipt::canonical::MemberOrder;
 use crate::receipt::json::Node;
 
@@ -27,7 +27,6 @@ pub(super) fn take_apart(receipt: &Node) -> Result<SignedParts, NoSignedParts> {
         canonical: (at("canonical"), CANONICAL),
         hash: None,
         signature: at("signature"),
-        alphabet: Alphabet::Standard,
         kids: vec![at("kid")],
         signers: vec![Claim::at(receipt, &["signer"]), at("signer_id")],
         agent: None,

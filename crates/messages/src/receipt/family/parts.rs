@@ -1,6 +1,7 @@
 //! The parts of a receipt: content, proof and unsigned members.
 
 use clresolve_core::reason::Code;
+use clresolve_jose::ED25519_ALGORITHMS;
 use serde::Serialize;
 
 use crate::receipt::canonical::MemberOrder;
@@ -91,14 +92,13 @@ pub(crate) struct SignedParts {
     pub(crate) root: &'static str,
     pub(crate) order: MemberOrder,
     pub(crate) signs: Signs,
-    /// The proof's algorithm names, each with the only value that the family accepts.
+    /// The proof's algorithm names, each with the family's name of it.
     pub(crate) algorithms: Vec<(Claim, &'static str)>,
     /// The proof's name of its canonical form, and the family's name of it.
     pub(crate) canonical: (Claim, &'static str),
     /// The stated digest, if the family has one.
     pub(crate) hash: Option<Claim>,
     pub(crate) signature: Claim,
-    pub(crate) alphabet: Alphabet,
     /// Each place that names the key; empty if the family has none.
     pub(crate) kids: Vec<Claim>,
     /// Each place that names the signer.
@@ -128,15 +128,6 @@ impl Signs {
     }
 }
 
-/// Encoding of a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Alphabet {
-    /// Padded base64.
-    Standard,
-    /// Unpadded base64url.
-    Url,
-}
-
 /// The value at one place of a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
@@ -153,6 +144,12 @@ impl Claim {
             place: clresolve_core::json::pointer::of(path.iter().copied()),
             value: receipt.text_at(path).map(str::to_owned),
         }
+    }
+
+    /// Whether the value names this algorithm. Ed25519 has several names.
+    pub(crate) fn names_algorithm(&self, algorithm: &str) -> bool {
+        let is_same = |name: &str| name == algorithm || (is_ed25519(name) && is_ed25519(algorithm));
+        self.value.as_deref().is_some_and(is_same)
     }
 
     /// Prefixes the place with `root`, the place of the part in the receipt.
@@ -184,6 +181,11 @@ pub(crate) struct NoSignedParts {
     /// `receipt-schema-invalid` if the family requires a missing part, or `receipt-family-unknown` if the signature may
     /// be in a form that is not tried.
     pub(crate) code: Code,
+}
+
+/// Whether this is a name of Ed25519: `EdDSA` or `Ed25519`, in any case.
+pub(super) fn is_ed25519(name: &str) -> bool {
+    ED25519_ALGORITHMS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// JSON Pointers of the members of the object at `path` that are not in `known`.

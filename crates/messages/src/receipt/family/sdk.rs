@@ -3,7 +3,7 @@
 //! The signature covers the whole receipt without `receipt_id` and `metadata.receipt_id`. Of the proof, it covers the
 //! members that describe the method.
 
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others, present, states};
+use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others, present, states};
 use crate::receipt::canonical::MemberOrder;
 use crate::receipt::json::Node;
 
@@ -56,7 +56,6 @@ pub(super) fn parts(
         canonical: (at("canonical"), canonical),
         hash: Some(at("hash_sha256")),
         signature: at("signature_b64"),
-        alphabet: Alphabet::Standard,
         kids,
         signers: vec![at("signer_id")],
         agent: None,

@@ -8,7 +8,7 @@
 use clresolve_core::reason::Code;
 
 use super::agent_sdk::{CANONICAL, SIGNED};
-use super::{Alphabet, Claim, Family, NoSignedParts, SignedParts, Signs, others};
+use super::{Claim, Family, NoSignedParts, SignedParts, Signs, others};
 use crate::receipt::canonical::MemberOrder;
 use crate::receipt::json::Node;
 
@@ -47,7 +47,6 @@ pub(super) fn parts(receipt: &Node) -> SignedParts {
         canonical: (at(&["canonicalization"]), CANONICAL),
         hash: Some(at(&["hash", "value"])),
         signature: at(&["signature", "value"]),
-        alphabet: Alphabet::Standard,
         kids: vec![at(&["signature", "kid"])],
         signers: vec![Claim::at(receipt, &["signer"]), at(&["signer_id"])],
         agent: None,

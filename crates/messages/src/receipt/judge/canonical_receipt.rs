@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine as _, alphabet};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Reason;
 use clresolve_jose::PublicKey;
 
 use super::knowledge::ReceiptSigner;
 use crate::receipt::canonical::{NoForm, form};
-use crate::receipt::family::{Alphabet, NoSignedParts, SignedParts, Signs};
+use crate::receipt::family::{NoSignedParts, SignedParts, Signs};
 
 /// The parts of a receipt and its canonical bytes.
 pub(super) struct CanonicalReceipt {
@@ -35,8 +35,8 @@ impl CanonicalReceipt {
     }
 
     pub(super) fn states_its_digest(&self) -> bool {
-        let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref());
-        claimed == Some(self.digest.hex().as_str())
+        let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.as_deref()?.parse().ok());
+        claimed == Some(self.digest)
     }
 
     /// Whether the signature over the recomputed message is valid for this signer's key.
@@ -51,12 +51,9 @@ impl CanonicalReceipt {
 
     fn has_signed(&self, signer: Result<&ReceiptSigner, &Reason>, signs: Signs) -> bool {
         let text = self.parts.signature.value.as_deref().unwrap_or_default();
-        let bytes = match self.parts.alphabet {
-            Alphabet::Standard => STANDARD.decode(text),
-            Alphabet::Url => URL_SAFE_NO_PAD.decode(text),
-        };
+        let bytes = decoded(text);
         let key = signer.ok().and_then(|signer| signer.key.as_ref().ok());
-        key.zip(bytes.ok()).is_some_and(|(key, bytes)| key.has_signed(&self.message(signs), &bytes))
+        key.zip(bytes).is_some_and(|(key, bytes)| key.has_signed(&self.message(signs), &bytes))
     }
 
     /// The signed message.
@@ -70,6 +67,15 @@ impl CanonicalReceipt {
             Signs::CanonicalBytes => self.bytes.clone(),
         }
     }
+}
+
+/// Decodes base64 in either alphabet, with or without padding.
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    const PADDING: GeneralPurposeConfig =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    [&alphabet::STANDARD, &alphabet::URL_SAFE]
+        .into_iter()
+        .find_map(|alphabet| GeneralPurpose::new(alphabet, PADDING).decode(text).ok())
 }
 
 /// Chooses among the readings of families with one shape: first a reading whose signature is valid, then one whose

@@ -1,7 +1,7 @@
 //! Tests of single checks, on receipts signed here.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use clresolve_jose::{PublicKey, SigningKey};
 use clresolve_verdict::sample::bound;
 use clresolve_verdict::schema::bound::CompiledSchema;
@@ -258,7 +258,7 @@ fn malleable_and_misspelt_signatures_do_not_hold() {
         *byte = sum.to_le_bytes()[0];
         carry = sum >> 8;
     }
-    for other in [STANDARD.encode(bytes), text.trim_end_matches('=').to_owned(), format!("{text} ")] {
+    for other in [STANDARD.encode(bytes), format!("{text}!"), format!("{text} ")] {
         let mut changed = receipt.clone();
         changed["signature"]["sig"] = json!(other);
         assert_eq!(codes(&world.judged(&changed)), [Code::ReceiptSignatureInvalid], "{other}");
@@ -556,6 +556,199 @@ fn raw_proof_signs_the_receipt_without_itself() {
         other["metadata"]["proof"]["hash"]["value"] = json!("00");
         assert_eq!(codes(&world.judged(&other)), [Code::ReceiptHashMismatch]);
     }
+}
+
+/// Content that makes no receipt of the agent SDK since 1.1 one of the website.
+fn raw_call() -> Value {
+    let mut content = call();
+    content["family"] = json!("trust-verification");
+    content
+}
+
+impl World {
+    /// A receipt of the MCP server.
+    fn of_the_mcp_server(&self, mut content: Value) -> Value {
+        content["version"] = json!("1.1.0");
+        let signature = self.sign_raw(&content);
+        content["proof"] = json!({"canonical": "json.sorted_keys.v1", "alg": "ed25519", "signature": signature,
+            "kid": KID, "signer_id": SIGNER});
+        content
+    }
+
+    /// An older receipt of runtime-core.
+    fn hash_bound(&self, content: Value) -> Value {
+        let (hash, signature) = self.sealed(&content);
+        let proof = json!({"alg": "ed25519-sha256", "canonical": "json.sorted_keys.v1", "kid": KID,
+            "signer_id": SIGNER, "hash_sha256": hash, "signature": signature});
+        json!({"receipt": content, "signature": {"proof": proof}})
+    }
+
+    /// A layered receipt of runtime-core.
+    fn layered(&self, content: Value) -> Value {
+        let proof = json!({"alg": "ed25519", "canonical": "json.sorted_keys.v1", "kid": KID, "signer_id": SIGNER,
+            "signature": self.sign_raw(&content)});
+        json!({"receipt": content, "signature": {"proof": proof}})
+    }
+
+    /// Receipts with the places of a signed text and of the signature.
+    fn signed(&self) -> [(Value, &'static str, &'static str); 8] {
+        let (within, execution) = ("/metadata/proof/signature/value", "/proofs/0/signature/value");
+        let (sdk, beside) = ("/metadata/proof/signature_b64", "/signature/proof/signature");
+        [
+            (self.scoped(&SCOPE), "/receipt_id", execution),
+            (self.of_six_members(), "/receipt_id", execution),
+            (self.with_a_raw_proof(raw_call()), "/ts", within),
+            (self.of_the_website(), "/ts", within),
+            (self.of_the_sdks(content()), "/trace/started_at", sdk),
+            (self.of_the_mcp_server(raw_call()), "/ts", "/proof/signature"),
+            (self.layered(json!({"verb": "summarize", "status": "ok"})), "/receipt/status", beside),
+            (self.hash_bound(content()), "/receipt/trace/started_at", beside),
+        ]
+    }
+}
+
+/// Both alphabets are in use, with and without padding.
+#[test]
+fn a_signature_is_checked_in_every_spelling_of_base64() {
+    let (world, thief) = (World::new(), World::new());
+    for ((receipt, signed, at), (forged, ..)) in world.signed().into_iter().zip(thief.signed()) {
+        for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
+            let respelt = |receipt: &Value, change: &dyn Fn(&mut Vec<u8>)| {
+                let mut receipt = receipt.clone();
+                let text = receipt.pointer_mut(at).expect("a signature");
+                let mut bytes = STANDARD.decode(text.as_str().expect("a text")).expect("base64");
+                change(&mut bytes);
+                *text = json!(engine.encode(bytes));
+                receipt
+            };
+            let found = world.judged(&respelt(&receipt, &|_| {}));
+            assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{at}: {found:#?}");
+            let mut altered = receipt.clone();
+            *altered.pointer_mut(signed).expect("a member") = json!("2026-01-01T00:00:01Z");
+            let short = respelt(&receipt, &|bytes| bytes.truncate(63));
+            let mut odd = respelt(&receipt, &|_| {});
+            let text = odd.pointer_mut(at).expect("a signature");
+            *text = json!(format!("{} ", text.as_str().expect("a text")));
+            for wrong in [respelt(&altered, &|_| {}), respelt(&forged, &|_| {}), short, odd] {
+                let found = world.judged(&wrong);
+                assert!(codes(&found).contains(&Code::ReceiptSignatureInvalid), "{wrong}: {found:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_digest_is_compared_in_every_spelling() {
+    let world = World::new();
+    let (objects, text) = ("/metadata/proof/hash/value", "/metadata/proof/hash_sha256");
+    for (receipt, at) in [
+        (world.with_a_raw_proof(raw_call()), objects),
+        (world.of_the_website(), objects),
+        (world.of_the_agent_sdk(call()), text),
+        (world.of_the_sdks(content()), text),
+        (world.of_a_runtime("json-stringify", json!(KID)), text),
+        (world.hash_bound(content()), "/signature/proof/hash_sha256"),
+    ] {
+        let of = |digest: &str| {
+            let mut receipt = receipt.clone();
+            *receipt.pointer_mut(at).expect("a digest") = json!(digest);
+            codes(&world.judged(&receipt))
+        };
+        let digest = receipt.pointer(at).and_then(Value::as_str).expect("a digest");
+        let upper = digest.to_uppercase();
+        for same in [digest, &upper, &format!("sha256:{digest}"), &format!("sha256:{upper}")] {
+            assert_eq!(of(same), [], "{at}: {same}");
+        }
+        let other = Digest::of(b"other").to_string();
+        for wrong in [&other, &digest[1..], &format!("sha512:{digest}"), &format!("{digest} ")] {
+            assert_eq!(of(wrong), [Code::ReceiptHashMismatch], "{at}: {wrong}");
+        }
+    }
+}
+
+/// RFC 9864 and RFC 8037 have two names for it, and CommandLayer's programs a third.
+#[test]
+fn ed25519_has_several_names() {
+    let world = World::new();
+    for (receipt, signed, at) in [
+        (world.scoped(&SCOPE), "/receipt_id", "/proofs/0/signature/alg"),
+        (world.of_six_members(), "/receipt_id", "/proofs/0/signature/alg"),
+        (world.with_a_raw_proof(raw_call()), "/ts", "/metadata/proof/signature/alg"),
+        (world.of_the_website(), "/ts", "/metadata/proof/signature/alg"),
+        (world.of_the_agent_sdk(call()), "/ts", "/signature/alg"),
+        (world.of_the_mcp_server(raw_call()), "/ts", "/proof/alg"),
+        (world.layered(json!({"verb": "summarize", "status": "ok"})), "/receipt/status", "/signature/proof/alg"),
+    ] {
+        let of = |receipt: &Value, algorithm: &str| {
+            let mut receipt = receipt.clone();
+            *receipt.pointer_mut(at).expect("an algorithm") = json!(algorithm);
+            let found = world.judged(&receipt);
+            (found.state(), codes(&found))
+        };
+        let mut altered = receipt.clone();
+        *altered.pointer_mut(signed).expect("a member") = json!("2026-01-01T00:00:01Z");
+        for same in ["EdDSA", "Ed25519", "ed25519", "ED25519"] {
+            assert_eq!(of(&receipt, same), (State::Trusted, vec![]), "{at}: {same}");
+            assert!(of(&altered, same).1.contains(&Code::ReceiptSignatureInvalid), "{at}: {same}");
+        }
+        for other in ["Ed448", "ed25519ph", "ES256K"] {
+            assert_eq!(of(&receipt, other), (State::Indeterminate, vec![Code::ReceiptFamilyUnknown]), "{at}: {other}");
+        }
+    }
+}
+
+/// Nothing but these members tells two agents of one signer apart in most families.
+#[test]
+fn a_signed_member_that_names_an_agent_names_the_asked_one() {
+    type Sign<'w> = &'w dyn Fn(Value) -> Value;
+    let world = World::new();
+    let of_the_sdks = || {
+        let mut content = content();
+        content["x402"].as_object_mut().expect("an object").remove("entry");
+        content
+    };
+    let families: [(Value, &str, Sign<'_>); 4] = [
+        (raw_call(), "", &|content| world.with_a_raw_proof(content)),
+        (raw_call(), "", &|content| world.of_the_mcp_server(content)),
+        (of_the_sdks(), "", &|content| world.of_the_sdks(content)),
+        (of_the_sdks(), "/receipt", &|content| world.hash_bound(content)),
+    ];
+    for (content, root, sign) in families {
+        let with = |member: &str, value: Value| {
+            let mut content = content.clone();
+            content[member] = value;
+            world.judged(&sign(content))
+        };
+        for (member, below) in [("agent", ""), ("agent_name", ""), ("ens_name", ""), ("agent", "/ens")] {
+            let value = |name: &str| if below.is_empty() { json!(name) } else { json!({"ens": name}) };
+            for own in ["summarizeagent.eth", "SummarizeAgent.eth"] {
+                let found = with(member, value(own));
+                assert_eq!((found.state(), codes(&found)), (State::Trusted, vec![]), "{member}: {found:#?}");
+                assert!(found.is_agent_compared, "{member}: {own}");
+            }
+            for other in ["thief.eth", "Thief.eth", "a.summarizeagent.eth", "thief.example"] {
+                let found = with(member, value(other));
+                assert_eq!(codes(&found), [Code::ReceiptSignerMismatch], "{member}: {other}");
+                let place = found.row(ReceiptCheck::Agent).and_then(|row| row.place.clone());
+                assert_eq!(place, Some(format!("{root}/{member}{below}")));
+            }
+            for nobody in
+                [json!(SIGNER), json!("summarizer"), json!("A Summarizer"), json!("gpt-4.1"), json!(""), json!(7)]
+            {
+                let value = if below.is_empty() { nobody } else { json!({"ens": nobody}) };
+                let found = with(member, value);
+                assert_eq!((found.state(), found.is_agent_compared), (State::Trusted, false), "{member}: {found:#?}");
+            }
+        }
+    }
+    let mut two = raw_call();
+    (two["agent"], two["agent_name"]) = (json!("summarizeagent.eth"), json!("thief.eth"));
+    assert_eq!(codes(&world.judged(&world.with_a_raw_proof(two))), [Code::ReceiptSignerMismatch]);
+    // What is not signed names nobody.
+    let mut unsigned = world.of_the_website();
+    unsigned["agent"] = json!("thief.eth");
+    let found = world.judged(&unsigned);
+    assert_eq!((found.state(), found.is_agent_compared), (State::Trusted, false), "{found:#?}");
 }
 
 #[test]
