@@ -1147,12 +1147,30 @@ async fn one_that_claims_a_much_newer_block_makes_nobody_wait_for_a_laggard() {
     let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_secs(1));
     let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
     let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+    let reader = reader.with_clock(Arc::new(|| time(LATER)));
     let agent = name("summarizeagent.eth");
     let reading = tokio::time::timeout(Duration::from_secs(30), reader.read(&agent, FIRST)).await;
     let reading = reading.expect("the laggard is not waited for").unwrap();
 
     assert_eq!(reading.block, chains[0].finalized());
     assert!(!reading.endpoints.contains(&"d".to_owned()));
+}
+
+/// A block that is too old to rely on is no answer as long as a slow endpoint may have a newer one.
+#[tokio::test]
+async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
+    let chains = ever_longer(&[NOON, "2026-11-20T14:00:00Z"]);
+    let (_servers, endpoints) = endpoints_of(&[&chains[1], &chains[0], &chains[1]]).await;
+    let door = LastLast { door: http(), last: endpoints[0].url.clone(), answered: tokio::sync::Semaphore::new(0) };
+    let (timeout, hedge_after) = (Duration::from_secs(3600), Duration::from_millis(1));
+    let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
+    let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+    let reader = reader.with_clock(Arc::new(|| time("2026-11-20T14:10:00Z")));
+
+    let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
+
+    assert_eq!(reading.block, chains[1].finalized());
+    assert_eq!(sorted(&reading.endpoints), ["a", "c"]);
 }
 
 /// A door through which one endpoint answers once, and then never.
@@ -1181,6 +1199,7 @@ async fn one_that_is_ahead_and_falls_silent_holds_up_nobody() {
     let hedge_after = Duration::from_millis(1);
     let config = ChainConfig { demand: GradeDemand::Quorum(2), timeout, hedge_after, ..config(endpoints) };
     let reader = RpcChain::new(config, &(Arc::new(door) as Arc<dyn HttpPost>), Gateway::refusing());
+    let reader = reader.with_clock(Arc::new(|| time(LATER)));
 
     let reading = reader.read(&name("summarizeagent.eth"), FIRST).await.unwrap();
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, GradeDemand, Proof};
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, GradeDemand, Proof, max_header_age};
 use clresolve_state::contracts::Findings;
 use futures_util::future::{BoxFuture, FutureExt as _};
 
@@ -20,7 +20,7 @@ use crate::fan_out::{Event, FanOut, Need, Plan};
 use crate::head_age::HeadAge;
 use crate::pool::{Clock, EndpointPool};
 use crate::query::Query;
-use crate::quorum::{Agreement, AtLatest, QuorumCounter, QuorumStatus, Vote, VotePart};
+use crate::quorum::{Agreement, AtLatest, Lacking, QuorumCounter, QuorumStatus, Vote, VotePart};
 
 /// Asks endpoints until enough of them agree on a block and its contents.
 ///
@@ -285,8 +285,17 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         match self.count.counter.status() {
             // In single-RPC mode only the first endpoint that answers is trusted.
             QuorumStatus::Provisional(..) if self.pool.demand == GradeDemand::SingleRpc => Need::Nothing,
+            // Nobody relies on so old a block, so a slow endpoint may still help.
+            QuorumStatus::Provisional(agreement, Lacking::RecentBlock) if self.is_too_old(&agreement.block) => {
+                Need::Answers { in_sight: 1 }
+            }
             _ => self.count.counter.need(),
         }
+    }
+
+    fn is_too_old(&self, block: &Block) -> bool {
+        let age = (self.request.clock)().duration_since(block.timestamp);
+        self.request.selector.number().is_none() && age > max_header_age(self.pool.chain_id)
     }
 
     /// Asks the endpoints that are ahead about the block of others.

@@ -7,13 +7,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use alloy_primitives::{Address, B256};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 pub use crate::cause::{CcipFault, GatewayStatus, LocalLimit, ResolverFault};
 pub use crate::chain_error::ChainError;
 use crate::name::EnsName;
 use crate::payment::PaymentRecords;
 use crate::records::RecordSet;
+use crate::world::MAINNET_ID;
 
 /// Which block to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,6 +44,12 @@ impl BlockSelector {
     pub const fn is_compared_with_latest(self) -> bool {
         matches!(self, Self::Finalized | Self::Safe | Self::Pinned(_))
     }
+}
+
+/// The age beyond which a finalized header means that the chain or the endpoint has stopped. Mainnet finalizes a
+/// block within 13 to 15 minutes; 25 leave room for a missed epoch. Other chains may take longer.
+pub const fn max_header_age(chain_id: u64) -> SignedDuration {
+    SignedDuration::from_mins(if chain_id == MAINNET_ID { 25 } else { 45 })
 }
 
 impl fmt::Display for BlockSelector {

@@ -64,6 +64,10 @@ const MEMORY_PER_JSON_VALUE: usize = 96;
 /// own.
 const ENTRY_BYTES: usize = 1024;
 
+/// How long a verdict is kept whose run has not reached a change that an endpoint told of: the others may stand still, and
+/// what they say is refused as soon as their newest block is too old.
+const UNTIL_REACHED: Duration = Duration::from_secs(20);
+
 /// The pools, in the order in which they are looked into.
 const POOLS: [Pool; 3] = [Pool::Trusted, Pool::Untrusted, Pool::Failures];
 
@@ -200,6 +204,13 @@ impl Entry {
             bytes: weight(&found.resolution) + content,
             ticket: None,
         }
+    }
+
+    /// Serves it no longer than that.
+    fn keep_until(&mut self, end: Timestamp) {
+        self.refresh_from = self.refresh_from.min(end);
+        self.fresh_until = self.fresh_until.min(end);
+        self.stale_until = self.stale_until.min(end);
     }
 
     /// Whether it is young enough to be served in this way at `now`.
@@ -591,6 +602,9 @@ impl VerdictCache {
         {
             pool.invalidate(&key).await;
             return Err(NotCached::TooLarge);
+        }
+        if self.changes.is_behind(&key.name, entry.resolution.newest()) {
+            entry.keep_until(after(entry.resolution.verdict().freshness.checked_at, UNTIL_REACHED));
         }
         entry.asked_before = earlier.map_or(0, |earlier| earlier.demand() / 2);
         self.put(pool, key, entry).await;

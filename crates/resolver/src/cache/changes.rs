@@ -257,6 +257,13 @@ impl Changes {
         true
     }
 
+    /// Whether an endpoint told of a change of the name in a block beyond the newest that a run has read.
+    pub(super) fn is_behind(&self, name: &EnsName, newest: Option<u64>) -> bool {
+        let ledger = self.ledger();
+        let told = ledger.marks.get(name).and_then(|mark| mark.by.values().max());
+        told.is_some_and(|block| newest.is_none_or(|newest| newest < *block))
+    }
+
     /// An entry comes into the cache, of a run that began then. What is returned names it.
     pub(super) fn add(&self, key: &CacheKey, resolution: &Resolution, began: u64) -> u64 {
         let mut ledger = self.ledger();

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_chain::MAX_AHEAD;
+use clresolve_core::reading::max_header_age;
 use clresolve_core::text::excerpt;
 use clresolve_ipfs::{Budget, ContentId, ContentPath};
-use clresolve_verdict::check::records::max_header_age;
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::Serialize;

@@ -7,17 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use crate::evidence::{Evidence, OwnerEvidence, Usable};
 use crate::profile::Profile;
 use clresolve_core::characters::unsafe_in_value;
-use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Found, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Found, Reading, max_header_age};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::Foreign;
-use clresolve_core::world::MAINNET_ID;
-
-/// The age beyond which a finalized header means that the chain or the endpoint has stopped. Mainnet finalizes a
-/// block within 13 to 15 minutes; 25 leave room for a missed epoch. Other chains may take longer.
-pub const fn max_header_age(chain_id: u64) -> SignedDuration {
-    SignedDuration::from_mins(if chain_id == MAINNET_ID { 25 } else { 45 })
-}
 
 /// A registration that ends within this time is reported.
 pub const EXPIRY_NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -224,7 +217,7 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use clresolve_core::reading::Latest;
-    use clresolve_core::world::SANDBOX_ID;
+    use clresolve_core::world::{MAINNET_ID, SANDBOX_ID};
     use jiff::Timestamp;
 
     use super::*;

@@ -660,6 +660,26 @@ async fn an_entry_whose_run_missed_a_hint_is_not_served() {
     assert!(cache.fresh(&key("a.eth"), START).await.is_some());
 }
 
+/// Two endpoints that stand still agree until their newest block is too old, and the third has told of a change.
+#[tokio::test]
+async fn entry_whose_run_never_reached_a_hint_is_served_for_a_moment() {
+    let cache = Arc::new(VerdictCache::new(&CacheConfig::default()));
+    cache.changes.follow(&[stranger("liar"), stranger("honest")]);
+    let run = |at, newest| move |_: Before| async move { read(at, newest, None) };
+    cache.run_anew(key("a.eth"), run(START, READ)).await;
+    let outcome = cache.changes.news(HONEST, &news(vec![text_of("a.eth", READ + 1)]), START);
+    outcome.evicted.iter().for_each(|key| cache.evict(&key.name, START));
+
+    let later = START + PATIENCE;
+    cache.run_anew(key("a.eth"), run(later, READ)).await;
+    assert!(cache.fresh(&key("a.eth"), later + 19.seconds()).await.is_some());
+    assert!(cache.fresh(&key("a.eth"), later + 20.seconds()).await.is_none());
+    assert!(cache.stale(&key("a.eth"), "a.eth", later + 20.seconds()).await.is_none());
+
+    cache.run_anew(key("a.eth"), run(later, READ + 1)).await;
+    assert!(cache.fresh(&key("a.eth"), later + 200.seconds()).await.is_some());
+}
+
 #[tokio::test]
 async fn a_run_that_a_hint_overtook_is_not_kept() {
     let cache = Arc::new(VerdictCache::new(&CacheConfig::default()));

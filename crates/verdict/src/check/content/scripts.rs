@@ -85,17 +85,6 @@ static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// An element with its attributes, up to the first quote that is not closed.
-static ELEMENT: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?is-u)<[a-z][a-z0-9:-]*(?:[^<>"']|"[^"]*"|'[^']*')*"#));
-
-/// What a handler has wherever it stands. Most texts with an angle bracket have none, and are not cut into elements.
-static HANDLER_NAME: LazyLock<Regex> = LazyLock::new(|| compiled(r#"(?i-u)[\s/"']on[a-z]{3,}\s*="#));
-
-/// What stands between the names of attributes, and the name of one that begins as a handler does. A quoted value is
-/// taken as a whole.
-static HANDLER: LazyLock<Regex> =
-    LazyLock::new(|| compiled(r#"(?is-u)(?:[\s/]|"[^"]*"|'[^']*')+(?:on[a-z]{3,}\s*=)?"#));
-
 /// Code given to an interpreter as a string, and calls that no prose makes.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
@@ -234,18 +223,46 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
     }
 }
 
-/// Whether an element has an attribute that is run when something happens.
+/// Whether an element has an attribute that is run when something happens. An element ends at an angle bracket or at a
+/// quote that is not closed.
 fn has_handler(text: &str) -> bool {
-    let is_honest = |name: &[u8]| HONEST_ATTRIBUTES.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()));
-    let is_handler = |found: &[u8]| {
-        let name = found.strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
-        let name = name.and_then(|name| name.rsplit(|byte| !byte.is_ascii_alphabetic()).next());
-        name.is_some_and(|name| !is_honest(name))
-    };
-    HANDLER_NAME.is_match(text.as_bytes())
-        && ELEMENT
-            .find_iter(text.as_bytes())
-            .any(|element| HANDLER.find_iter(element.as_bytes()).any(|found| is_handler(found.as_bytes())))
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(open) = position(bytes, at, b'<') {
+        at = open + 1;
+        if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
+            continue;
+        }
+        // What is quoted, white space and slashes stand between the names of attributes.
+        let mut is_apart = false;
+        while let Some(byte) = bytes.get(at).filter(|byte| !matches!(byte, b'<' | b'>')) {
+            let word = &bytes[at..at + bytes[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count()];
+            if is_apart && is_handler(word, &bytes[at + word.len()..]) {
+                return true;
+            }
+            let closing = if matches!(byte, b'"' | b'\'') { position(bytes, at + 1, *byte) } else { Some(at) };
+            let Some(closing) = closing else { break };
+            is_apart = closing > at || is_white(*byte) || *byte == b'/';
+            at = closing + word.len().max(1);
+        }
+    }
+    false
+}
+
+/// Whether a word is the name of a handler with a value `behind` it. Ordinary attributes are none.
+fn is_handler(word: &[u8], behind: &[u8]) -> bool {
+    let is_named_so = word.len() >= "on".len() + 3 && word[..2].eq_ignore_ascii_case(b"on");
+    is_named_so
+        && behind.iter().find(|byte| !is_white(**byte)) == Some(&b'=')
+        && !HONEST_ATTRIBUTES.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+const fn is_white(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == b'\x0b'
+}
+
+fn position(bytes: &[u8], from: usize, wanted: u8) -> Option<usize> {
+    bytes.get(from..)?.iter().position(|byte| *byte == wanted).map(|at| from + at)
 }
 
 /// Whether the text is nothing but a command and its arguments inside `$(…)`, or a command in backticks. In prose `$(` is
