@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"regexp"
@@ -13,13 +12,14 @@ import (
 // the payment client must never see the other demand.
 
 const (
-	// scheme matches an auth scheme that demands a payment.
+	// scheme matches what an auth scheme that demands a payment contains: clients take Payments or L402x for one, too.
 	scheme = `(?:payment|l402|lsat)`
 
-	// credentialMember is the member of an MCP request body in which the published clients send credentials.
-	credentialMember = "org.paymentauth/credential"
+	// invoice matches the parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a
+	// quoted string.
+	invoice = `(?:invoice|macaroon)[^!-~]*=`
 
-	// maxChallengesBytes limits the challenge headers that are parsed. A longer one is removed if it mentions a scheme.
+	// maxChallengesBytes limits the challenge headers that are parsed. A longer one is removed if it mentions a payment.
 	maxChallengesBytes = 16 * 1024
 
 	// The grammar of RFC 9110, sections 11.2 and 11.3.
@@ -37,23 +37,27 @@ var (
 	// credentialHeaders are the headers in which the published clients send credentials.
 	credentialHeaders = []string{"Authorization", "Proxy-Authorization", "Payment-Authorization"}
 
-	isPayment = regexp.MustCompile(`(?i)^` + scheme + `$`)
-	mention   = regexp.MustCompile(`(?i)` + scheme)
+	// credentialMember matches the member of an MCP request body in which the published clients send credentials.
+	credentialMember = regexp.MustCompile(`org\.paymentauth/credential"\s*:`)
+
+	// isPayment matches a challenge that demands a payment.
+	isPayment = regexp.MustCompile(`(?i)^[` + tchar + `]*` + scheme + `|` + invoice)
+	mention   = regexp.MustCompile(`(?i)` + scheme + `|` + invoice)
 
 	// element matches one element of the list: the beginning of a challenge (whose scheme is captured), or a further
 	// parameter.
 	element = regexp.MustCompile(`^[ \t,]*((` + token + `)(?: +(?:` + param + `|` + token68 + `))?|` + param + `)[ \t]*(?:,|$)`)
 
 	// lookalike matches text in which a client that searches for challenges would find one, even in a quoted string.
-	lookalike = regexp.MustCompile(`(?i)` + scheme + `[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=`)
+	lookalike = regexp.MustCompile(`(?i)` + scheme + `[` + tchar + `]*[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=`)
 
 	// escape matches an escape in JSON: the code of an ASCII character, or an escaped character.
 	escape = regexp.MustCompile(`\\(?:u00[0-9a-fA-F]{2}|(?s:.))`)
 
-	// credential matches in the usual headers, and credentialElsewhere in any other header: a challenge can name the
-	// header to use.
+	// credential matches in the usual headers, and credentialElsewhere one of MPP (JSON in base64) in any other header: a
+	// challenge can name the header to use.
 	credential          = regexp.MustCompile(`(?i)(?:^|,)[^!-~]*` + scheme + `(?:[^` + tchar + `]|$)`)
-	credentialElsewhere = regexp.MustCompile(`(?i)(?:^|,)[^!-~]*` + scheme + `[^!-~]+[!-~]{32}`)
+	credentialElsewhere = regexp.MustCompile(`(?i)(?:^|,)[^!-~]*payment[^!-~]+e[wy][!-~]{30}`)
 )
 
 // carriesCredentials reports whether a request carries a credential of another payment protocol.
@@ -87,7 +91,7 @@ func bodyCarriesCredential(request *http.Request) (bool, error) {
 	}
 	defer body.Close()
 	whole, err := io.ReadAll(body)
-	return bytes.Contains(escape.ReplaceAllFunc(whole, unescaped), []byte(credentialMember)), err
+	return credentialMember.Match(escape.ReplaceAllFunc(whole, unescaped)), err
 }
 
 // unescaped returns the ASCII character that an escape in JSON stands for.
@@ -126,8 +130,8 @@ func isOneOf(name string, names []string) bool {
 	return false
 }
 
-// withoutPayments removes the payment challenges from a value. An ambiguous value that mentions a payment scheme is
-// removed completely (the result is empty). A value without a payment challenge is returned unchanged.
+// withoutPayments removes the payment challenges from a value. An ambiguous value that mentions a payment is removed
+// completely (the result is empty). A value without a payment challenge is returned unchanged.
 func withoutPayments(value string) string {
 	if !mention.MatchString(value) {
 		return value
@@ -141,8 +145,8 @@ func withoutPayments(value string) string {
 	}
 	var others []string
 	for _, one := range challenges {
-		if !isPayment.MatchString(one.scheme) {
-			others = append(others, value[one.start:one.end])
+		if text := value[one.start:one.end]; !isPayment.MatchString(text) {
+			others = append(others, text)
 		}
 	}
 	kept := value
@@ -155,10 +159,7 @@ func withoutPayments(value string) string {
 	return kept
 }
 
-type challenge struct {
-	scheme     string
-	start, end int
-}
+type challenge struct{ start, end int }
 
 // parsed returns the challenges of a value, and whether the value follows the grammar.
 func parsed(value string) ([]challenge, bool) {
@@ -169,8 +170,7 @@ func parsed(value string) ([]challenge, bool) {
 		case found == nil:
 			return nil, false
 		case found[4] >= 0:
-			scheme := value[at+found[4] : at+found[5]]
-			challenges = append(challenges, challenge{scheme, at + found[2], at + found[3]})
+			challenges = append(challenges, challenge{at + found[2], at + found[3]})
 		case len(challenges) > 0:
 			challenges[len(challenges)-1].end = at + found[3]
 		default:

@@ -6,9 +6,11 @@
  * so the client must never see the other demand.
  */
 
-/** The authentication schemes that demand a payment, in lower case. */
-const SCHEMES = ["payment", "l402", "lsat"];
-const SCHEME = `(?:${SCHEMES.join("|")})`;
+/** What an authentication scheme that demands a payment contains: clients take `Payments` or `L402x` for one, too. */
+const SCHEME = "(?:payment|l402|lsat)";
+
+/** The parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted string. */
+const INVOICE = "(?:invoice|macaroon)[^!-~]*=";
 
 /** The headers that carry challenges. */
 const CHALLENGE_HEADERS = ["www-authenticate", "proxy-authenticate"];
@@ -17,12 +19,12 @@ const CHALLENGE_HEADERS = ["www-authenticate", "proxy-authenticate"];
 const CREDENTIAL_HEADERS = ["authorization", "proxy-authorization", "payment-authorization"];
 
 /** The member of an MCP message in which published clients send credentials. */
-const CREDENTIAL_MEMBER = "org.paymentauth/credential";
+const CREDENTIAL_MEMBER = /org\.paymentauth\/credential"\s*:/;
 
 /** An escape in JSON. The code of an ASCII character, or the escaped character, is captured. */
 const ESCAPE = /\\(?:u00([0-9a-f]{2})|(.))/gis;
 
-/** Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme. */
+/** Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a payment. */
 const MAX_CHALLENGES_BYTES = 16 * 1024;
 
 /** The grammar of RFC 9110, sections 11.2 and 11.3. */
@@ -35,14 +37,17 @@ const TOKEN68 = "[0-9A-Za-z\\-._~+/]+=*";
 /** One element of the list: the start of a challenge (its scheme is captured), or another parameter of it. */
 const ELEMENT = new RegExp(`[ \\t,]*((${TOKEN})(?: +(?:${PARAM}|${TOKEN68}))?|${PARAM})[ \\t]*(?:,|$)`, "dy");
 
-const MENTION = new RegExp(SCHEME, "i");
+const MENTION = new RegExp(`${SCHEME}|${INVOICE}`, "i");
+
+/** A challenge that demands a payment. */
+const PAYMENT = new RegExp(`^[${TCHAR}]*${SCHEME}|${INVOICE}`, "i");
 
 /** Text that a client may mistake for a challenge if it searches for one, even inside a quoted string. */
-const LOOKALIKE = new RegExp(`${SCHEME}[^!-~]+(?:[!#-+\\--<>-~]+[^!-~]*)?=`, "i");
+const LOOKALIKE = new RegExp(`${SCHEME}(?:(?!${SCHEME})[${TCHAR}])*[^!-~]+(?:[!#-+\\--<>-~]+[^!-~]*)?=`, "i");
 
-/** A credential in a credential header, and in any other header: a seller's challenge can name the header. */
+/** A credential in a credential header, and one of MPP (JSON in base64) in any other: a challenge can name the header. */
 const CREDENTIAL = new RegExp(`(?:^|,)[^!-~]*${SCHEME}(?:[^${TCHAR}]|$)`, "i");
-const CREDENTIAL_ELSEWHERE = new RegExp(`(?:^|,)[^!-~]*${SCHEME}[^!-~]+[!-~]{32}`, "i");
+const CREDENTIAL_ELSEWHERE = new RegExp(`(?:^|,)[^!-~]*payment[^!-~]+e[wy][!-~]{30}`, "i");
 
 /**
  * Whether a request carries a credential of another payment protocol.
@@ -73,7 +78,7 @@ export async function bodyCarriesCredential(request) {
   await request.clone().body?.pipeTo(copy, { signal: request.signal });
   const text = Buffer.concat(chunks).toString("latin1");
   const plain = text.replace(ESCAPE, (_, code, other) => other ?? String.fromCharCode(Number.parseInt(code, 16)));
-  return plain.includes(CREDENTIAL_MEMBER);
+  return CREDENTIAL_MEMBER.test(plain);
 }
 
 /**
@@ -95,7 +100,7 @@ export function removeChallenges(headers) {
 }
 
 /**
- * A header value without its payment challenges. An ambiguous value that mentions a payment scheme is removed entirely
+ * A header value without its payment challenges. An ambiguous value that mentions a payment is removed entirely
  * (`""`). A value without a payment challenge is returned unchanged.
  *
  * @param {string} value
@@ -104,9 +109,8 @@ export function withoutPayments(value) {
   if (!MENTION.test(value)) return value;
   const challenges = value.length <= MAX_CHALLENGES_BYTES ? parsed(value) : undefined;
   if (!challenges) return "";
-  const others = challenges.filter(({ scheme }) => !SCHEMES.includes(scheme));
-  const texts = others.map(({ start, end }) => value.slice(start, end));
-  const kept = others.length === challenges.length ? value : texts.join(", ");
+  const others = challenges.map(({ start, end }) => value.slice(start, end)).filter((text) => !PAYMENT.test(text));
+  const kept = others.length === challenges.length ? value : others.join(", ");
   return LOOKALIKE.test(kept) ? "" : kept;
 }
 
@@ -116,14 +120,14 @@ export function withoutPayments(value) {
  * @param {string} value
  */
 function parsed(value) {
-  /** @type {{ scheme: string, start: number, end: number }[]} */
+  /** @type {{ start: number, end: number }[]} */
   const challenges = [];
   ELEMENT.lastIndex = 0;
   while (/[^ \t,]/.test(value.slice(ELEMENT.lastIndex))) {
     const element = ELEMENT.exec(value);
     const [start, end] = element?.indices?.[1] ?? [0, 0];
     const last = challenges.at(-1);
-    if (element?.[2]) challenges.push({ scheme: element[2].toLowerCase(), start, end });
+    if (element?.[2]) challenges.push({ start, end });
     else if (element && last) last.end = end;
     else return undefined;
   }

@@ -10,9 +10,11 @@ import re
 
 import httpx
 
-# The authentication schemes that demand a payment, in lower case.
-_SCHEMES = ("payment", "l402", "lsat")
-_SCHEME = f"(?:{'|'.join(_SCHEMES)})"
+# What an authentication scheme that demands a payment contains: clients take `Payments` or `L402x` for one, too.
+_SCHEME = "(?:payment|l402|lsat)"
+
+# The parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted string.
+_INVOICE = "(?:invoice|macaroon)[^!-~]*="
 
 # The headers that carry challenges.
 _CHALLENGE_HEADERS = (b"www-authenticate", b"proxy-authenticate")
@@ -21,12 +23,12 @@ _CHALLENGE_HEADERS = (b"www-authenticate", b"proxy-authenticate")
 _CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "payment-authorization")
 
 # The member of an MCP message in which published clients send credentials.
-_CREDENTIAL_MEMBER = b"org.paymentauth/credential"
+_CREDENTIAL_MEMBER = re.compile(rb'org\.paymentauth/credential"\s*:')
 
 # An escape in JSON. The code of an ASCII character, or the escaped character, is captured.
 _ESCAPE = re.compile(rb"\\(?:u00([0-9a-fA-F]{2})|(.))", re.DOTALL)
 
-# Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
+# Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a payment.
 _MAX_CHALLENGES_BYTES = 16 * 1024
 
 # The grammar of RFC 9110, sections 11.2 and 11.3.
@@ -40,14 +42,17 @@ _TOKEN68 = r"[0-9A-Za-z\-._~+/]+=*"
 _ELEMENT = re.compile(rf"[ \t,]*(({_TOKEN})(?: +(?:{_PARAM}|{_TOKEN68}))?|{_PARAM})[ \t]*(?:,|\Z)")
 _SEPARATORS = re.compile(r"[ \t,]*\Z")
 
-_MENTION = re.compile(_SCHEME, re.IGNORECASE)
+_MENTION = re.compile(f"{_SCHEME}|{_INVOICE}", re.IGNORECASE)
+
+# A challenge that demands a payment.
+_PAYMENT = re.compile(rf"\A[{_TCHAR}]*{_SCHEME}|{_INVOICE}", re.IGNORECASE)
 
 # Text that a client may mistake for a challenge if it searches for one, even inside a quoted string.
-_LOOKALIKE = re.compile(rf"{_SCHEME}[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=", re.IGNORECASE)
+_LOOKALIKE = re.compile(rf"{_SCHEME}(?:(?!{_SCHEME})[{_TCHAR}])*[^!-~]+(?:[!#-+\--<>-~]+[^!-~]*)?=", re.IGNORECASE)
 
-# A credential in a credential header, and in any other header: a seller's challenge can name the header.
+# A credential in a credential header, and one of MPP (JSON in base64) in any other: a challenge can name the header.
 _CREDENTIAL = re.compile(rf"(?:\A|,)[^!-~]*{_SCHEME}(?:[^{_TCHAR}]|\Z)", re.IGNORECASE)
-_CREDENTIAL_ELSEWHERE = re.compile(rf"(?:\A|,)[^!-~]*{_SCHEME}[^!-~]+[!-~]{{32}}", re.IGNORECASE)
+_CREDENTIAL_ELSEWHERE = re.compile(rf"(?:\A|,)[^!-~]*payment[^!-~]+e[wy][!-~]{{30}}", re.IGNORECASE)
 
 
 def carries_credentials(headers: httpx.Headers) -> bool:
@@ -64,7 +69,7 @@ def is_credential(name: str, value: str) -> bool:
 def body_carries_credential(request: httpx.Request) -> bool:
     """Whether the body of a request carries such a credential. Streamed bodies are not read in advance."""
     try:
-        return _CREDENTIAL_MEMBER in _ESCAPE.sub(_unescaped, request.content)
+        return _CREDENTIAL_MEMBER.search(_ESCAPE.sub(_unescaped, request.content)) is not None
     except httpx.RequestNotRead:
         return False
 
@@ -89,7 +94,7 @@ def without_challenges(headers: httpx.Headers) -> httpx.Headers:
 def without_payments(value: str) -> str:
     """A header value without its payment challenges.
 
-    An ambiguous value that mentions a payment scheme is removed entirely (the result is empty). A value without a
+    An ambiguous value that mentions a payment is removed entirely (the result is empty). A value without a
     payment challenge is returned unchanged.
     """
     if _MENTION.search(value) is None:
@@ -97,14 +102,14 @@ def without_payments(value: str) -> str:
     challenges = _parsed(value) if len(value) <= _MAX_CHALLENGES_BYTES else None
     if challenges is None:
         return ""
-    others = [value[start:end] for scheme, start, end in challenges if scheme not in _SCHEMES]
+    others = [value[start:end] for start, end in challenges if _PAYMENT.search(value[start:end]) is None]
     kept = value if len(others) == len(challenges) else ", ".join(others)
     return "" if _LOOKALIKE.search(kept) else kept
 
 
-def _parsed(value: str) -> list[tuple[str, int, int]] | None:
-    """Scheme, start and end of each challenge of a value, or `None` if the value does not follow the grammar."""
-    challenges: list[tuple[str, int, int]] = []
+def _parsed(value: str) -> list[tuple[int, int]] | None:
+    """Start and end of each challenge of a value, or `None` if the value does not follow the grammar."""
+    challenges: list[tuple[int, int]] = []
     at = 0
     while not _SEPARATORS.match(value, at):
         element = _ELEMENT.match(value, at)
@@ -112,10 +117,9 @@ def _parsed(value: str) -> list[tuple[str, int, int]] | None:
             return None
         at = element.end()
         if element[2]:
-            challenges.append((element[2].lower(), element.start(1), element.end(1)))
+            challenges.append(element.span(1))
         elif challenges:
-            scheme, start, _ = challenges[-1]
-            challenges[-1] = (scheme, start, element.end(1))
+            challenges[-1] = (challenges[-1][0], element.end(1))
         else:
             return None
     return challenges

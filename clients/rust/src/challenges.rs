@@ -9,8 +9,12 @@ use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_A
 use http::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Request};
 
-/// The auth schemes that demand a payment.
+/// What an auth scheme that demands a payment contains: clients take `Payments` or `L402x` for one, too.
 const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
+
+/// The ends of the parameters by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted
+/// string.
+const PARAMETERS: [&str; 2] = ["invoice", "macaroon"];
 
 /// The headers that carry challenges.
 const CHALLENGE_HEADERS: [HeaderName; 2] = [WWW_AUTHENTICATE, PROXY_AUTHENTICATE];
@@ -20,13 +24,13 @@ const CREDENTIAL_HEADERS: [HeaderName; 3] =
     [AUTHORIZATION, PROXY_AUTHORIZATION, HeaderName::from_static("payment-authorization")];
 
 /// The member of an MCP request body in which the published clients send credentials.
-const CREDENTIAL_MEMBER: &[u8] = b"org.paymentauth/credential";
+const CREDENTIAL_MEMBER: &[u8] = b"org.paymentauth/credential\"";
 
-/// Minimum length in bytes of a credential in any other header. Other headers are searched because a challenge can name
-/// the header to use.
+/// Minimum length in bytes of a credential of MPP (JSON in base64) in any other header. Other headers are searched because
+/// a challenge can name the header to use.
 const CREDENTIAL_BYTES: usize = 32;
 
-/// Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a scheme.
+/// Maximum length of a challenge header that is parsed, in bytes. A longer one is removed if it mentions a payment.
 const MAX_CHALLENGES_BYTES: usize = 16 * 1024;
 
 /// Whether a request carries a credential of another payment protocol.
@@ -37,7 +41,8 @@ pub(crate) fn carries_credentials(headers: &HeaderMap) -> bool {
 /// Whether the body of a request carries such a credential. A streamed body is not inspected.
 pub(crate) fn body_carries_credential(request: &Request) -> bool {
     let body = unescaped(request.body().and_then(Body::as_bytes).unwrap_or_default());
-    body.windows(CREDENTIAL_MEMBER.len()).any(|text| text == CREDENTIAL_MEMBER)
+    let mut ends = (0..body.len()).filter_map(|at| body[at..].strip_prefix(CREDENTIAL_MEMBER));
+    ends.any(|behind| behind.trim_ascii_start().starts_with(b":"))
 }
 
 /// A JSON text without escapes of ASCII characters: a member's name has many spellings.
@@ -67,13 +72,15 @@ fn byte_of(code: &[u8]) -> Option<u8> {
 fn is_credential(name: &HeaderName, value: &[u8]) -> bool {
     let belongs_here = CREDENTIAL_HEADERS.contains(name);
     value.split(|&byte| byte == b',').any(|element| {
-        let Some(rest) = scheme_at(element, skip(element, 0, is_invisible)) else { return false };
+        let scheme = skip(element, 0, is_invisible);
         if belongs_here {
-            return !element.get(rest).copied().is_some_and(is_token);
+            let rest = word_at(element, scheme, &SCHEMES);
+            return rest.is_some_and(|rest| !element.get(rest).copied().is_some_and(is_token));
         }
+        let Some(rest) = word_at(element, scheme, &["payment"]) else { return false };
         let start = skip(element, rest, is_invisible);
         start > rest
-            && element.len() - start >= CREDENTIAL_BYTES
+            && word_at(element, start, &["ew", "ey"]).is_some()
             && skip(element, start, is_visible) - start >= CREDENTIAL_BYTES
     })
 }
@@ -94,24 +101,38 @@ pub(crate) fn remove_challenges(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes the payment challenges from a value. An ambiguous value that mentions a payment scheme is removed completely
-/// (the result is empty). A value without a payment challenge is returned unchanged.
+/// Removes the payment challenges from a value. An ambiguous value that mentions a payment is removed completely (the
+/// result is empty). A value without a payment challenge is returned unchanged.
 fn without_payments(value: &[u8]) -> Vec<u8> {
-    if mentions(value).next().is_none() {
+    if mentions(value, &SCHEMES).next().is_none() && !has_invoice(value) {
         return value.to_vec();
     }
     let challenges = if value.len() <= MAX_CHALLENGES_BYTES { parsed(value) } else { None };
     let Some(challenges) = challenges else { return Vec::new() };
-    let is_other = |one: &&Challenge| scheme_at(value, one.whole.start) != Some(one.scheme_end);
+    let is_other = |one: &&Challenge| {
+        mentions(&value[one.whole.start..one.scheme_end], &SCHEMES).next().is_none()
+            && !has_invoice(&value[one.whole.clone()])
+    };
     let others: Vec<&[u8]> = challenges.iter().filter(is_other).map(|one| &value[one.whole.clone()]).collect();
     let kept = if others.len() == challenges.len() { value.to_vec() } else { others.join(&b", "[..]) };
     if is_lookalike(&kept) { Vec::new() } else { kept }
 }
 
+/// Whether a parameter by which clients find an invoice is in this text.
+fn has_invoice(text: &[u8]) -> bool {
+    mentions(text, &PARAMETERS).any(|end| text.get(skip(text, end, is_invisible)) == Some(&b'='))
+}
+
 /// Whether a client that searches for challenges would find one in this text, even in a quoted string: a scheme, a gap,
 /// and a name with a value.
 fn is_lookalike(text: &[u8]) -> bool {
-    mentions(text).any(|end| {
+    let mut token_end = 0;
+    mentions(text, &SCHEMES).any(|end| {
+        if end <= token_end {
+            return false;
+        }
+        let end = skip(text, end, is_token);
+        token_end = end;
         let name = skip(text, end, is_invisible);
         let after = skip(text, name, |byte| is_visible(byte) && !b"\",=".contains(&byte));
         let equals = if after > name { skip(text, after, is_invisible) } else { name };
@@ -119,14 +140,14 @@ fn is_lookalike(text: &[u8]) -> bool {
     })
 }
 
-/// The end of each mention of a scheme.
-fn mentions(text: &[u8]) -> impl Iterator<Item = usize> {
-    (0..text.len()).filter_map(|at| scheme_at(text, at))
+/// The end of each mention of one of the words.
+fn mentions(text: &[u8], words: &[&str]) -> impl Iterator<Item = usize> {
+    (0..text.len()).filter_map(move |at| word_at(text, at, words))
 }
 
-/// The end of the scheme at this position, compared without regard to case.
-fn scheme_at(text: &[u8], at: usize) -> Option<usize> {
-    let ends = SCHEMES.iter().map(|scheme| (scheme, at + scheme.len()));
+/// The end of the word at this position, compared without regard to case.
+fn word_at(text: &[u8], at: usize, words: &[&str]) -> Option<usize> {
+    let ends = words.iter().map(|word| (word, at + word.len()));
     let found = |&(scheme, end): &(&&str, usize)| {
         text.get(at..end).is_some_and(|word| word.eq_ignore_ascii_case(scheme.as_bytes()))
     };

@@ -356,9 +356,7 @@ impl Checks {
         self.canonical(&canonical.parts);
         self.signer(&canonical.parts, known.signer);
         match known.agent {
-            Some(agent) => {
-                self.agent(&canonical.parts, agent, known.signer.ok().map(|signer| &signer.name));
-            }
+            Some(agent) => self.agent(&canonical.parts, agent, known.signer.ok()),
             None => self.undecided(ReceiptCheck::Agent),
         }
         self.time(&canonical.parts, known);
@@ -535,12 +533,11 @@ impl Checks {
 
     /// Checks that the receipt does not belong to another agent of the same signer. The check passes only if something
     /// was compared.
-    fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent, signer: Option<&EnsName>) {
-        let named = parts.agent.clone().map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
-        let of_others = |claim: &Claim| claim.value.as_deref() != signer.map(EnsName::as_str);
-        let beside = agent_names(parts).filter(of_others);
-        let beside = beside.map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
-        let named: Vec<_> = named.into_iter().chain(beside).collect();
+    fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent, signer: Option<&ReceiptSigner>) {
+        let of_others = |claim: &Claim| claim.value.as_deref() != signer.map(|signer| signer.name.as_str());
+        let named = parts.agent.clone().into_iter().chain(agent_names(parts).filter(of_others));
+        let named = named.map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
+        let named: Vec<_> = named.collect();
         let entry = parts.claim(&["x402", "entry"]);
         let own = agent.entry.as_deref().filter(|_| entry.value.is_some());
         let entry = own.map(|own| (Code::ReceiptRequestMismatch, vec![own], entry));
