@@ -185,7 +185,7 @@ fn id(capability: &Value, place: &str, found: &mut Findings) {
 /// AE-31.
 fn currency(card: &Card, found: &mut Findings) {
     let place = "/pricing/currency";
-    if let Some(currency) = card.text(place).filter(|currency| !is_currency(currency)) {
+    if let Some(currency) = card.at(place).and_then(Value::as_str).filter(|currency| !is_currency(currency)) {
         let reason = Reason::new(Code::AeCurrencyUnknown).expected("a code of ISO 4217, or a token's symbol");
         found.add(reason.observed(excerpt(currency)).at(place));
     }

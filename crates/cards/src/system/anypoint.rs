@@ -165,7 +165,7 @@ fn urls(card: &Card, found: &mut Findings) {
 /// AN-23, for strings. The specification has no list of methods.
 fn method(card: &Card, found: &mut Findings) {
     let place = "/invocation/method";
-    if let Some(method) = card.text(place)
+    if let Some(method) = card.at(place).and_then(Value::as_str)
         && !METHODS.iter().any(|known| known.eq_ignore_ascii_case(method))
     {
         found.add(Reason::new(Code::AnMethodUnknown).expected(METHODS.join(", ")).observed(excerpt(method)).at(place));

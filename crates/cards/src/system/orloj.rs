@@ -124,7 +124,7 @@ fn endpoint(card: &Card, found: &mut Findings) {
 /// OR-17: according to the specification this is only a setting of the server.
 fn protocol_version(card: &Card, found: &mut Findings) {
     let place = "/protocolVersion";
-    if let Some(version) = card.text(place).filter(|version| !is_dotted_number(version)) {
+    if let Some(version) = card.at(place).and_then(Value::as_str).filter(|version| !is_dotted_number(version)) {
         let mut reason =
             Reason::new(Code::OrVersionType).message("The Orloj card's protocolVersion is no dotted number.");
         reason.effect = Effect::Warn;
