@@ -8,6 +8,10 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::io::Read as _;
+
+use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 
 use clresolve_core::json::{Limits, parse};
@@ -82,13 +86,13 @@ impl Terms {
         }
         let header = header(&reply.headers)?;
         challenge::check_headers(&reply.headers)?;
-        check_coding(reply)?;
+        let body = decoded(reply)?;
         let older = older(&reply.headers)?;
         let mut places = Vec::new();
         for terms in &older {
             places.extend(places::of_document(terms, OLDER_HEADER)?);
         }
-        Self::of_header_and_body(header, &reply.body)?.agreed(&places)
+        Self::of_header_and_body(header, &body)?.agreed(&places)
     }
 
     fn of_header_and_body(header: Option<&str>, body: &[u8]) -> Result<Self, Box<Reason>> {
@@ -241,19 +245,33 @@ fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
     decoded.take(places::MAX_PLACES + 1).collect()
 }
 
-/// Rejects a body that is still compressed: clients read what it holds.
-fn check_coding(reply: &Reply) -> Result<(), Box<Reason>> {
-    let is_coded = |(name, value): &&(String, String)| {
-        name.eq_ignore_ascii_case(CONTENT_ENCODING) && !value.trim().eq_ignore_ascii_case("identity")
+/// The body as clients read it: without its coding (RFC 9110, section 8.4). A client that has decoded it leaves the header
+/// as it came.
+fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
+    let mut codings = reply.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
+    let (coding, is_one) =
+        (codings.next().map(|(_, coding)| coding.trim().to_ascii_lowercase()), codings.next().is_none());
+    let is_text = |body: &[u8]| {
+        std::str::from_utf8(body)
+            .is_ok_and(|body| !body.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()))
     };
-    let Some((_, coding)) = reply.headers.iter().find(is_coded) else { return Ok(()) };
-    let is_text = std::str::from_utf8(&reply.body)
-        .is_ok_and(|body| !body.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()));
-    if is_text {
-        return Ok(());
-    }
-    let message = "The body of the reply is compressed. Decode it first.";
-    Err(Box::new(ambiguous("body", message).expected("a decoded body").observed(excerpt(coding))))
+    let body = match coding.as_deref() {
+        None | Some("identity") => return Ok(Cow::Borrowed(&reply.body)),
+        Some(_) if is_text(&reply.body) => return Ok(Cow::Borrowed(&reply.body)),
+        Some("gzip" | "x-gzip") if is_one => {
+            let mut body = Vec::new();
+            let most = MAX_TERMS_BYTES as u64 + 1;
+            MultiGzDecoder::new(&*reply.body).take(most).read_to_end(&mut body).ok().map(|_| body)
+        }
+        Some(_) => None,
+    };
+    // A longer body that is no JSON object is a page for people.
+    let body = body.filter(|body| body.len() <= MAX_TERMS_BYTES || !may_be_an_object(body));
+    body.map(Cow::Owned).ok_or_else(|| {
+        let message = "The body of the reply is compressed, and cannot be decoded within the limits.";
+        let expected = format!("gzip of at most {MAX_TERMS_BYTES} bytes, or a decoded body");
+        Box::new(ambiguous("body", message).expected(expected).observed(excerpt(&coding.unwrap_or_default())))
+    })
 }
 
 /// The value of the only [`HEADER`] header, if there is one.

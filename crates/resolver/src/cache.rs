@@ -7,7 +7,7 @@
 //! A trusted verdict that was asked for is refreshed in the last tenth of its freshness, and kept beyond it: where the
 //! run after it failed, it may be described, marked as stale.
 //!
-//! A name is evicted by a hint at a change on chain ([`Changes`]), or by the word of somebody who saw one: what was asked
+//! A name is evicted by a hint at a change on chain (`Changes`), or by the word of somebody who saw one: what was asked
 //! before is not served in any way, and whoever asks after it joins no run that began before it.
 
 mod changes;

@@ -12,8 +12,8 @@
 //! while.
 //!
 //! Whatever gateways do, one retrieval costs at most: the time of [`Want::total`]; `hedge::AT_ONCE` concurrent
-//! requests; from each gateway, [`Budget::dag_bytes`] in a CAR and as many in blocks, with [`Budget::blocks`] plus two
-//! requests; and memory of twice [`Budget::dag_bytes`] plus one block for each concurrent request.
+//! requests; from each gateway, `Budget::dag_bytes` in a CAR and as many in blocks, with `Budget::blocks` plus two
+//! requests; and memory of twice `Budget::dag_bytes` plus one block for each concurrent request.
 
 mod attempt;
 mod gateway;

@@ -1,6 +1,10 @@
 //! The places with terms in one reply, and the result if they differ.
 
+use std::io::Write as _;
+
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::*;
 use crate::terms::places::MAX_PLACES;
@@ -417,17 +421,40 @@ fn older_header_demands_the_same() {
 
 #[test]
 fn compressed_body_is_not_passed_over() {
-    let terms = v2(json!([entry()]));
+    let (honest, stolen) = (v2(json!([entry()])), v2(json!([with(entry(), "/payTo", THIEF.into())])));
     let coded = |coding: &str, body: &[u8]| {
-        let reply = reply(&[("payment-required", &encoded(&terms)), ("content-encoding", coding)], "");
+        let reply = reply(&[("payment-required", &encoded(&honest)), ("content-encoding", coding)], "");
         Terms::of_reply(&Reply { body: body.to_vec(), ..reply })
     };
-    for (coding, body) in [("gzip", &b"\x1f\x8b\x08\0"[..]), ("br", b"\x0b\x02\x80{}\x03"), ("zstd", b"(\xb5/\xfd")] {
-        assert_eq!(refused(coded(coding, body)), (Code::PaymentTermsAmbiguous, "body".to_owned()));
+    let gzip = |text: &str| {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(text.as_bytes()).expect("memory");
+        packed.finish().expect("memory")
+    };
+    for coding in ["gzip", "X-GZIP"] {
+        assert_eq!(coded(coding, &gzip(&honest.to_string())), Terms::of_value(&honest));
+        assert_eq!(refused(coded(coding, &gzip(&stolen.to_string()))).1, "body/accepts/0/payTo");
+        // A page for people.
+        assert!(coded(coding, &gzip(&"<p>".repeat(MAX_TERMS_BYTES))).is_ok());
     }
+    let twice = gzip(&"\n".repeat(MAX_TERMS_BYTES)).repeat(2);
+    let (bomb, cut) = (gzip(&format!("{{{}", " ".repeat(1 << 20))), gzip("{}")[..15].to_vec());
+    for (coding, body) in [
+        ("gzip", &bomb[..]),
+        ("gzip", &cut),
+        ("gzip, gzip", &gzip("{}")),
+        ("br", b"\x0b\x02\x80{}\x03"),
+        ("zstd", b"(\xb5/\xfd"),
+    ] {
+        assert_eq!(refused(coded(coding, body)), (Code::PaymentTermsAmbiguous, "body".to_owned()), "{coding}");
+    }
+    assert!(coded("gzip", &twice).is_ok());
     // A client that decodes leaves the header as it came.
-    assert_eq!(coded("gzip", b"{\"error\": \"payment required\"}\r\n"), Terms::of_value(&terms));
-    assert_eq!(coded("gzip", b""), Terms::of_value(&terms));
+    assert_eq!(coded("gzip", b"{\"error\": \"payment required\"}\r\n"), Terms::of_value(&honest));
+    assert_eq!(coded("br", b""), Terms::of_value(&honest));
+    let lines = [("payment-required", &*encoded(&honest)), ("content-encoding", "gzip"), ("content-encoding", "gzip")];
+    let lines = Reply { body: gzip(&honest.to_string()), ..reply(&lines, "") };
+    assert_eq!(refused(Terms::of_reply(&lines)).1, "body");
 }
 
 #[test]
