@@ -17,7 +17,7 @@ const (
 
 	// invoice matches the parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a
 	// quoted string.
-	invoice = `(?:invoice|macaroon)[^!-~]*=`
+	invoice = `(?:invoice|macaroon|(?:l402|lsat)[a-z]{0,10})[^!-~]*=`
 
 	// maxChallengesBytes limits the challenge headers that are parsed. A longer one is removed if it mentions a payment.
 	maxChallengesBytes = 16 * 1024
@@ -33,6 +33,9 @@ const (
 var (
 	// challengeHeaders carry challenges.
 	challengeHeaders = []string{"Www-Authenticate", "Proxy-Authenticate"}
+
+	// termsHeaders are the headers in which clients find terms.
+	termsHeaders = []string{"Payment-Required", "X-Payment-Required"}
 
 	// credentialHeaders are the headers in which the published clients send credentials.
 	credentialHeaders = []string{"Authorization", "Proxy-Authorization", "Payment-Authorization"}
@@ -116,6 +119,17 @@ func removeChallenges(header http.Header) {
 		}
 		if header[name] = kept; len(kept) == 0 {
 			delete(header, name)
+		}
+	}
+}
+
+// clean removes the payment challenges of other protocols, and terms where the response is no demand: some clients pay
+// them whatever the status.
+func clean(response *http.Response) {
+	removeChallenges(response.Header)
+	for name := range response.Header {
+		if response.StatusCode != http.StatusPaymentRequired && isOneOf(name, termsHeaders) {
+			delete(response.Header, name)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (t *Transport) browse(request *http.Request) (*http.Response, error) {
 		response.Body.Close()
 		return nil, &Error{Code: Redirected}
 	}
-	removeChallenges(response.Header)
+	clean(response)
 	if response.StatusCode != http.StatusPaymentRequired {
 		return response, nil
 	}
@@ -222,7 +222,7 @@ func afterPayment(response *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	removeChallenges(response.Header)
+	clean(response)
 	if isRedirect(response.StatusCode) {
 		response.Header.Del("Location")
 		response.Header.Del("Refresh")

@@ -618,7 +618,11 @@ func TestClientAndDaemonSeeNoChallengeOfAnotherProtocol(t *testing.T) {
 func TestRepliesCarryNoChallengeOfAnotherPaymentProtocol(t *testing.T) {
 	for _, status := range []int{200, 204, 401, 403, 503} {
 		url := newPurchase(fmt.Sprintf("status-%d", status)).url
-		assertKept(t, handedOn(t, guarded(t, configured("")), url, nil, status))
+		header := handedOn(t, guarded(t, configured("")), url, nil, status)
+		assertKept(t, header)
+		if header.Get("Payment-Required")+header.Get("X-Payment-Required") != "" {
+			t.Errorf("%d: terms are left", status)
+		}
 	}
 	one, guard := newPurchase("asks-otherwise"), guarded(t, configured(""))
 	browse(t, guard, one.url)

@@ -5,7 +5,7 @@
 // `/agent/redirect-STATUS` redirects to the other seller. `/agent/paid-STATUS-itself` and `/agent/paid-STATUS-elsewhere`
 // demand what is honest, and redirect who has paid to the same URL or to the other seller. `/agent/breaks-off` takes a payment
 // and hangs up, `/agent/silent` takes one and says nothing. `/agent/status-STATUS` answers with that status and with the
-// challenges of OTHERS. A credential of another payment protocol is a payment in the ledger, too.
+// challenges of OTHERS and terms. A credential of another payment protocol is a payment in the ledger, too.
 
 import http from "node:http";
 import { gzipSync } from "node:zlib";
@@ -143,7 +143,7 @@ function reply(response, url, name, other, paid) {
   const which = url.pathname.split("/")[2];
   if (which === "free") return answer(response, 200, {}, "free");
   const [, plain] = /^status-(\d+)$/.exec(which) ?? [];
-  if (plain) return answer(response, Number(plain), OTHERS, "");
+  if (plain) return answer(response, Number(plain), { ...OTHERS, "payment-required": "e30=", "x-payment-required": "e30=" }, "");
   const elsewhere = (there) => `${other()}/agent/${there}${url.search}`;
   const [, status, version] = /^redirect-(\d+)(-v1)?$/.exec(which) ?? [];
   if (status) return redirect(response, status, elsewhere(version ? "v1-honest" : "honest"));

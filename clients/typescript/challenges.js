@@ -9,8 +9,14 @@
 /** What an authentication scheme that demands a payment contains: clients take `Payments` or `L402x` for one, too. */
 const SCHEME = "(?:payment|l402|lsat)";
 
-/** The parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted string. */
-const INVOICE = "(?:invoice|macaroon)[^!-~]*=";
+/**
+ * The parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted string. Some
+ * drop the names of schemes from it first (`invL402oice`).
+ */
+const INVOICE = "(?:invoice|macaroon|(?:l402|lsat)[a-z]{0,10})[^!-~]*=";
+
+/** The headers in which clients find terms, some of them whatever the status. */
+const TERMS_HEADERS = ["payment-required", "x-payment-required"];
 
 /** The headers that carry challenges. */
 const CHALLENGE_HEADERS = ["www-authenticate", "proxy-authenticate"];
@@ -97,6 +103,17 @@ export function removeChallenges(headers) {
     else headers.delete(name);
   }
   return removed;
+}
+
+/**
+ * Removes the terms from the headers of a response that is no demand. Returns whether there were any.
+ *
+ * @param {Headers} headers
+ */
+export function removeTerms(headers) {
+  const found = TERMS_HEADERS.filter((name) => headers.has(name));
+  for (const name of found) headers.delete(name);
+  return found.length > 0;
 }
 
 /**

@@ -8,7 +8,7 @@
  * of other protocols. `README.md` lists the rules.
  */
 
-import { bodyCarriesCredential, carriesCredentials, removeChallenges } from "./challenges.js";
+import { bodyCarriesCredential, carriesCredentials, removeChallenges, removeTerms } from "./challenges.js";
 import { Daemon } from "./daemon.js";
 import { GuardError } from "./error.js";
 
@@ -188,7 +188,7 @@ function isElsewhere(response, url) {
 }
 
 /**
- * A response without the payment challenges of other protocols. After a payment, the target of a redirect is removed
+ * A response without the payment challenges of other protocols, and without terms that are no demand. After a payment, the target of a redirect is removed
  * too, because a client that follows it would pay again. Returns the same object if nothing changes.
  *
  * @param {Response} response
@@ -198,7 +198,9 @@ function cleaned(response, isPaid = false) {
   const headers = new Headers(response.headers);
   const leads = isPaid && REDIRECTS.includes(response.status);
   if (leads) for (const name of ELSEWHERE) headers.delete(name);
-  if (!removeChallenges(headers) && !leads) return response;
+  const demanded = removeChallenges(headers);
+  const stated = response.status !== 402 && removeTerms(headers);
+  if (!demanded && !stated && !leads) return response;
   const { body, status, statusText } = response;
   return new Response(body, { status, statusText, headers });
 }

@@ -13,8 +13,12 @@ import httpx
 # What an authentication scheme that demands a payment contains: clients take `Payments` or `L402x` for one, too.
 _SCHEME = "(?:payment|l402|lsat)"
 
-# The parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted string.
-_INVOICE = "(?:invoice|macaroon)[^!-~]*="
+# The parameter by which clients of Lightning find an invoice, whatever the scheme, and even inside a quoted string. Some
+# drop the names of schemes from it first (`invL402oice`).
+_INVOICE = "(?:invoice|macaroon|(?:l402|lsat)[a-z]{0,10})[^!-~]*="
+
+# The headers in which clients find terms, some of them whatever the status.
+_TERMS_HEADERS = ("payment-required", "x-payment-required")
 
 # The headers that carry challenges.
 _CHALLENGE_HEADERS = (b"www-authenticate", b"proxy-authenticate")
@@ -89,6 +93,14 @@ def without_challenges(headers: httpx.Headers) -> httpx.Headers:
             value = text.encode("latin-1")
         kept.append((name, value))
     return httpx.Headers(kept)
+
+
+def clean(response: httpx.Response) -> None:
+    """Removes the payment challenges of other protocols, and terms where the response is no demand."""
+    response.headers = without_challenges(response.headers)
+    if response.status_code != 402:
+        for name in _TERMS_HEADERS:
+            response.headers.pop(name, None)
 
 
 def without_payments(value: str) -> str:

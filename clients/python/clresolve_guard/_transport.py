@@ -18,7 +18,7 @@ from typing import Any, cast
 import anyio
 import httpx
 
-from ._challenges import body_carries_credential, carries_credentials, without_challenges
+from ._challenges import body_carries_credential, carries_credentials, clean
 from ._daemon import Answer, Daemon, Signer
 from ._decision import Entry
 from ._error import Code, GuardError
@@ -198,7 +198,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if response.status_code in _REDIRECTS:
             yield _Close(response)
             raise GuardError("redirected")
-        response.headers = without_challenges(response.headers)
+        clean(response)
         if response.status_code != 402:
             return response
         if _has_several_codings(response):
@@ -384,7 +384,7 @@ def _after_payment(response: httpx.Response) -> httpx.Response:
 
     The target of a redirect is removed, because a client that follows it would pay again.
     """
-    response.headers = without_challenges(response.headers)
+    clean(response)
     if response.status_code in _REDIRECTS:
         for name in _ELSEWHERE:
             response.headers.pop(name, None)

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Body, Request};
+use reqwest::{Body, Request, Response, StatusCode};
 
 /// What an auth scheme that demands a payment contains: clients take `Payments` or `L402x` for one, too.
 const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
@@ -16,8 +16,14 @@ const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
 /// string.
 const PARAMETERS: [&str; 2] = ["invoice", "macaroon"];
 
+/// Maximum length of the rest of such a name behind the name of a scheme.
+const MAX_REST: usize = 10;
+
 /// The headers that carry challenges.
 const CHALLENGE_HEADERS: [HeaderName; 2] = [WWW_AUTHENTICATE, PROXY_AUTHENTICATE];
+
+/// The headers in which clients find terms.
+const TERMS_HEADERS: [&str; 2] = ["payment-required", "x-payment-required"];
 
 /// The headers in which the published clients send credentials.
 const CREDENTIAL_HEADERS: [HeaderName; 3] =
@@ -86,7 +92,7 @@ fn is_credential(name: &HeaderName, value: &[u8]) -> bool {
 }
 
 /// Removes the payment challenges of other protocols from the headers of a response.
-pub(crate) fn remove_challenges(headers: &mut HeaderMap) {
+fn remove_challenges(headers: &mut HeaderMap) {
     for name in CHALLENGE_HEADERS {
         let values: Vec<HeaderValue> = headers.get_all(&name).iter().cloned().collect();
         let kept: Vec<_> = values.iter().map(|value| without_payments(value.as_bytes())).collect();
@@ -98,6 +104,16 @@ pub(crate) fn remove_challenges(headers: &mut HeaderMap) {
         for value in kept.iter().filter(|kept| !kept.is_empty()).filter_map(|kept| HeaderValue::from_bytes(kept).ok()) {
             headers.append(name.clone(), value);
         }
+    }
+}
+
+/// Removes the payment challenges of other protocols, and terms where the response is no demand: some clients pay them
+/// whatever the status.
+pub(crate) fn clean(response: &mut Response) {
+    let is_demand = response.status() == StatusCode::PAYMENT_REQUIRED;
+    remove_challenges(response.headers_mut());
+    for name in TERMS_HEADERS.into_iter().filter(|_| !is_demand) {
+        response.headers_mut().remove(name);
     }
 }
 
@@ -120,7 +136,12 @@ fn without_payments(value: &[u8]) -> Vec<u8> {
 
 /// Whether a parameter by which clients find an invoice is in this text.
 fn has_invoice(text: &[u8]) -> bool {
-    mentions(text, &PARAMETERS).any(|end| text.get(skip(text, end, is_invisible)) == Some(&b'='))
+    // Some clients drop the names of schemes from a parameter first (`invL402oice`).
+    let split = mentions(text, &["l402", "lsat"]).map(|end| {
+        let rest = skip(text, end, |byte| byte.is_ascii_alphabetic());
+        if rest - end <= MAX_REST { rest } else { end }
+    });
+    mentions(text, &PARAMETERS).chain(split).any(|end| text.get(skip(text, end, is_invisible)) == Some(&b'='))
 }
 
 /// Whether a client that searches for challenges would find one in this text, even in a quoted string: a scheme, a gap,

@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::challenges::{body_carries_credential, carries_credentials, remove_challenges};
+use crate::challenges::{body_carries_credential, carries_credentials, clean};
 use crate::paid::{Hook, Leaving, Paid, latin1};
 use crate::refusal::{Refusal, Why};
 use crate::reply::{Allowed, Reply};
@@ -106,7 +106,7 @@ impl<D: Decides> Guard<D> {
         if is_redirect(response.status()) || asked(response.url()) != url {
             return Err(Refusal::of_kind(Why::Redirected).into());
         }
-        remove_challenges(response.headers_mut());
+        clean(&mut response);
         if response.status() != StatusCode::PAYMENT_REQUIRED {
             return Ok(response);
         }
@@ -163,7 +163,7 @@ fn is_redirect(status: StatusCode) -> bool {
 /// The response to a payment, without the payment challenges of other protocols. Redirects are disarmed; otherwise a
 /// client above the guard would pay again.
 fn after_payment(mut response: Response) -> Response {
-    remove_challenges(response.headers_mut());
+    clean(&mut response);
     if is_redirect(response.status()) {
         for name in [LOCATION, REFRESH] {
             response.headers_mut().remove(name);

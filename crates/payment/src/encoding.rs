@@ -35,7 +35,8 @@ pub(crate) fn decode(header: &str, limits: Limits) -> Result<Value, HeaderError>
 
 /// The bytes of a text that a client could take for base64 of a document, in either alphabet, with or without padding.
 pub(crate) fn decode_any(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim().trim_end_matches('=');
+    let text: String = text.split_whitespace().collect();
+    let text = text.trim_end_matches('=');
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
     if !text.bytes().all(is_letter) {
         return None;

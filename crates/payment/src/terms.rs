@@ -233,7 +233,12 @@ fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
     headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value)
 }
 
-/// The terms in [`OLDER_HEADER`] headers, which are compared but never judged.
+/// Whether the first visible byte is one of these.
+fn begins_with(body: &[u8], bytes: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| bytes.contains(first))
+}
+
+/// The terms in the [`OLDER_HEADER`], which are compared but never judged.
 fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
     let values = headers.iter().filter(|(name, value)| name.eq_ignore_ascii_case(OLDER_HEADER) && !value.is_empty());
     let decoded = values.map(|(_, value)| {
@@ -242,7 +247,11 @@ fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
             Box::new(ambiguous(OLDER_HEADER, message).observed(excerpt(&error.to_string())))
         })
     });
-    decoded.take(places::MAX_PLACES + 1).collect()
+    let decoded: Vec<Value> = decoded.take(2).collect::<Result<_, _>>()?;
+    if decoded.len() > 1 {
+        return Err(ambiguous(OLDER_HEADER, "The header X-PAYMENT-REQUIRED stands there twice.").into());
+    }
+    Ok(decoded)
 }
 
 /// The body as clients read it: without its coding (RFC 9110, section 8.4). A client that has decoded it leaves the header
@@ -256,8 +265,16 @@ fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
             .is_ok_and(|body| !body.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()))
     };
     let body = match coding.as_deref() {
-        None | Some("identity") => return Ok(Cow::Borrowed(&reply.body)),
-        Some(_) if is_text(&reply.body) => return Ok(Cow::Borrowed(&reply.body)),
+        None => return Ok(Cow::Borrowed(&reply.body)),
+        Some("identity") if is_one => return Ok(Cow::Borrowed(&reply.body)),
+        // What is decoded already. No stream of these codings begins so, and none of gzip is text.
+        Some("gzip" | "x-gzip") if is_text(&reply.body) => return Ok(Cow::Borrowed(&reply.body)),
+        Some("br" | "zstd") if is_text(&reply.body) && begins_with(&reply.body, b"<") => {
+            return Ok(Cow::Borrowed(&reply.body));
+        }
+        Some(_) if reply.body.is_empty() || parse(&reply.body, LIMITS).is_ok() => {
+            return Ok(Cow::Borrowed(&reply.body));
+        }
         Some("gzip" | "x-gzip") if is_one => {
             let mut body = Vec::new();
             let most = MAX_TERMS_BYTES as u64 + 1;
@@ -266,7 +283,7 @@ fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
         Some(_) => None,
     };
     // A longer body that is no JSON object is a page for people.
-    let body = body.filter(|body| body.len() <= MAX_TERMS_BYTES || !may_be_an_object(body));
+    let body = body.filter(|body| body.len() <= MAX_TERMS_BYTES || begins_with(body, b"<"));
     body.map(Cow::Owned).ok_or_else(|| {
         let message = "The body of the reply is compressed, and cannot be decoded within the limits.";
         let expected = format!("gzip of at most {MAX_TERMS_BYTES} bytes, or a decoded body");

@@ -635,9 +635,8 @@ fn agent_names(parts: &SignedParts) -> impl Iterator<Item = Claim> {
     PLACES.into_iter().filter_map(|path| {
         let claim = parts.claim(path);
         let name = EnsName::parse(claim.value.as_deref()?).ok()?;
-        // A word or a version, such as gpt-4.1, is no name of an agent.
-        let (_, top) = name.as_str().rsplit_once('.')?;
-        let is_name = !top.starts_with(|first: char| first.is_ascii_digit());
+        // Other words with a dot, such as gpt-4.1 or node.js, are no names of agents.
+        let is_name = name.as_str().ends_with(".eth");
         is_name.then(|| Claim { value: Some(name.as_str().to_owned()), ..claim })
     })
 }

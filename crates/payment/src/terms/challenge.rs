@@ -98,9 +98,10 @@ fn pays_outside_x402(member: &str, value: &Value) -> bool {
 /// The payment scheme of a challenge in a header's value, or the parameter that only such a challenge has, parsed both by
 /// RFC 9110 and as leniently as a client might.
 fn payment_scheme(value: &str) -> Option<&'static str> {
-    let strictly = challenges(value).find_map(|challenge| {
+    let strictly = challenges(value).enumerate().find_map(|(index, challenge)| {
         let (token, rest) = challenge.split_at(token_length(challenge));
-        let is_parameter = rest.trim_start().starts_with('=');
+        // Some clients look only at how the value begins.
+        let is_parameter = index > 0 && rest.trim_start().starts_with('=');
         scheme_in(token).filter(|_| !is_parameter)
     });
     strictly.or_else(|| loosely(value))
@@ -189,6 +190,8 @@ mod tests {
             "Bearer realm=\"\u{e9}\",Payment\tid=\"c1\"",
             "Negotiate YWFh, Payments id=1",
             "Payment-2 e30=",
+            r#"Paymentid="c1", method="lightning""#,
+            r#"payment=1, id="c1""#,
             r#"L402x token="m""#,
             r#"Bearer token="m", invoice="lnbc1""#,
             r#"Basic realm="x", MACAROON = m"#,

@@ -160,7 +160,7 @@ pub(super) fn may_be_an_object(text: &[u8]) -> bool {
 }
 
 /// The list in `text`, if an x402 client in Rust could read terms from it. Types that derive serde's `Deserialize` also
-/// accept a list of their members' values in order: the version, then `accepts`.
+/// accept a list of their members' values in order: the version and `accepts` among them.
 pub(super) fn listed_terms(text: &[u8], limits: Limits) -> Option<Value> {
     const MEMBER: &str = "list";
     if text.trim_ascii_start().first() != Some(&b'[') {
@@ -173,7 +173,7 @@ pub(super) fn listed_terms(text: &[u8], limits: Limits) -> Option<Value> {
 
 fn is_listed_terms(value: &Value) -> bool {
     let Value::Array(items) = value else { return false };
-    items.first().is_some_and(Value::is_number) && items.iter().any(Value::is_array)
+    items.iter().any(Value::is_number) && items.iter().any(Value::is_array)
 }
 
 fn too_many() -> Box<Reason> {
