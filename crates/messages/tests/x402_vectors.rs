@@ -260,7 +260,7 @@ fn artifacts(folder: &Path) -> Vec<(String, Value)> {
 }
 
 /// What the family's verifiers compare: the JSON value of the whole receipt without the members listed as unsigned.
-/// `None` if the text is not JSON. The hex digits of a signature may have either case.
+/// `None` if the text is not JSON. Digests, signatures and names of algorithms are [spelt](spelt) in several ways.
 fn signed(receipt: &[u8], found: &ReceiptJudgement) -> Option<Value> {
     let mut value: Value = serde_json::from_slice(receipt).ok()?;
     for pointer in &found.unsigned {
@@ -269,11 +269,27 @@ fn signed(receipt: &[u8], found: &ReceiptJudgement) -> Option<Value> {
             members.remove(name)?;
         }
     }
-    let digits = value.get("signature").and_then(Value::as_str).filter(|signature| signature.starts_with("0x"));
-    if let Some(digits) = digits.map(str::to_lowercase) {
-        value["signature"] = digits.into();
+    Some(in_doubles(spelt("", value)))
+}
+
+/// The same value with digests, signatures and names of algorithms in one spelling.
+fn spelt(name: &str, value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(|item| spelt(name, item)).collect(),
+        Value::Object(members) => {
+            members.into_iter().map(|(name, value)| (name.clone(), spelt(&name, value))).collect()
+        }
+        Value::String(text) => match name {
+            "alg" if ["ed25519", "eddsa"].contains(&&*text.to_lowercase()) => "ed25519".into(),
+            _ if text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => text.to_lowercase().into(),
+            "signature" if text.starts_with("0x") => text.to_lowercase().into(),
+            "sig" | "signature" | "signature_b64" | "value" => {
+                text.trim_end_matches('=').replace('-', "+").replace('_', "/").into()
+            }
+            _ => text.into(),
+        },
+        other => other,
     }
-    Some(in_doubles(value))
 }
 
 /// The same value with each number as the double that ECMAScript reads.
