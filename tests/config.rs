@@ -544,7 +544,7 @@ fn a_file_that_others_may_write_is_refused() {
 /// Who may write it chooses who is paid.
 #[cfg(unix)]
 #[test]
-fn serve_refuses_a_file_of_payees_or_limits_that_others_may_write() {
+fn what_decides_on_payments_refuses_a_file_of_payees_or_limits_that_others_may_write() {
     const PAYEES: &str = "[payees]\n\"a.eth\" = [\"eip155:1:0x5FbDB2315678afecb367f032d93F642f64180aa3\"]\n";
     let served = |file: &Path| {
         let output = run(&["serve", "--check-config", "--config", file.to_str().expect("UTF-8")], &[]);
@@ -576,6 +576,17 @@ fn serve_refuses_a_file_of_payees_or_limits_that_others_may_write() {
     assert_eq!(served(&file).0, Some(0), "it says nothing about payments");
     let (_home, file) = own_configuration(PAYEES);
     with_mode(&file, 0o666);
+    let named = file.to_str().expect("UTF-8");
+    for payer in [
+        &["mcp"][..],
+        &["gate", "a.eth"],
+        &["decide", "--url", "https://a.example/", "--terms", "terms.json", "a.eth", "summarize"],
+    ] {
+        let output = run(&[payer, &["--config", named]].concat(), &[]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{payer:?}: {error}");
+        assert!(error.contains("say who may be paid"), "{payer:?}: {error}");
+    }
     let other = run(&["config", "show", "--config", file.to_str().expect("UTF-8")], &[]);
     assert_eq!(other.status.code(), Some(0), "another command");
 }

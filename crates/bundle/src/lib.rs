@@ -12,7 +12,6 @@
 mod error;
 mod form;
 mod header;
-#[cfg(feature = "receipts")]
 pub mod purchase;
 mod replay;
 pub mod signed;

@@ -22,9 +22,9 @@ pub struct NotCaip2;
 impl Network {
     /// The network with this name in x402 version 1.
     pub fn of_v1(name: &str) -> Option<Self> {
-        let solana = || SOLANA_V1_NAMES.iter().find(|(known, _)| *known == name);
         let evm = V1_NAMES.iter().find(|(known, _)| *known == name).map(|(_, id)| format!("eip155:{id}"));
-        evm.or_else(|| Some(format!("solana:{}", solana()?.1))).map(Self)
+        let solana = SOLANA_V1_NAMES.iter().find(|(known, _)| *known == name).map(|(_, id)| format!("solana:{id}"));
+        evm.or(solana).map(Self)
     }
 
     /// The EIP-155 chain id. `None` for other kinds of networks, or an id that is not in its shortest form.
@@ -93,8 +93,8 @@ pub(crate) const V1_NAMES: [(&str, u64); 23] = [
     ("flare", 14),
 ];
 
-/// Network names of x402 version 1 beside them, as defined in `@x402/svm` 2.27.0. Nothing can be paid there; only whether
-/// two places name one network is decided.
+/// Further network names of x402 version 1, as in the npm package `x402` 1.2.0. No payment there is checked: the names
+/// only show whether two places of a reply mean one network.
 const SOLANA_V1_NAMES: [(&str, &str); 2] =
     [("solana", "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"), ("solana-devnet", "EtWTRABZaYq6iMfeYKouRu166VU2xqa1")];
 

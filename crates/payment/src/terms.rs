@@ -11,7 +11,7 @@ mod tests;
 use std::borrow::Cow;
 use std::io::Read as _;
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use serde_json::Value;
 
 use clresolve_core::json::{Limits, parse};
@@ -233,11 +233,6 @@ fn values(headers: &[(String, String)]) -> impl Iterator<Item = &str> {
     headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(HEADER)).map(|(_, value)| &**value)
 }
 
-/// Whether the first visible byte is one of these.
-fn begins_with(body: &[u8], bytes: &[u8]) -> bool {
-    body.iter().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| bytes.contains(first))
-}
-
 /// The terms in the [`OLDER_HEADER`], which are compared but never judged.
 fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
     let values = headers.iter().filter(|(name, value)| name.eq_ignore_ascii_case(OLDER_HEADER) && !value.is_empty());
@@ -257,38 +252,46 @@ fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
 /// The body as clients read it: without its coding (RFC 9110, section 8.4). A client that has decoded it leaves the header
 /// as it came.
 fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
-    let mut codings = reply.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
-    let (coding, is_one) =
-        (codings.next().map(|(_, coding)| coding.trim().to_ascii_lowercase()), codings.next().is_none());
-    let is_text = |body: &[u8]| {
-        std::str::from_utf8(body)
-            .is_ok_and(|body| !body.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()))
-    };
-    let body = match coding.as_deref() {
-        None => return Ok(Cow::Borrowed(&reply.body)),
-        Some("identity") if is_one => return Ok(Cow::Borrowed(&reply.body)),
-        // What is decoded already. No stream of these codings begins so, and none of gzip is text.
-        Some("gzip" | "x-gzip") if is_text(&reply.body) => return Ok(Cow::Borrowed(&reply.body)),
-        Some("br" | "zstd") if is_text(&reply.body) && begins_with(&reply.body, b"<") => {
-            return Ok(Cow::Borrowed(&reply.body));
-        }
-        Some(_) if reply.body.is_empty() || parse(&reply.body, LIMITS).is_ok() => {
-            return Ok(Cow::Borrowed(&reply.body));
-        }
-        Some("gzip" | "x-gzip") if is_one => {
-            let mut body = Vec::new();
-            let most = MAX_TERMS_BYTES as u64 + 1;
-            MultiGzDecoder::new(&*reply.body).take(most).read_to_end(&mut body).ok().map(|_| body)
-        }
-        Some(_) => None,
-    };
-    // A longer body that is no JSON object is a page for people.
-    let body = body.filter(|body| body.len() <= MAX_TERMS_BYTES || begins_with(body, b"<"));
+    let codings = reply.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
+    let codings: Vec<_> = codings.map(|(_, coding)| coding.trim().to_ascii_lowercase()).collect();
+    let coding = codings.join(", ");
+    if codings.is_empty() || coding == "identity" || is_decoded(&coding, &reply.body) {
+        return Ok(Cow::Borrowed(&reply.body));
+    }
+    let body = if matches!(&*coding, "gzip" | "x-gzip") { unzipped(&reply.body) } else { None };
     body.map(Cow::Owned).ok_or_else(|| {
         let message = "The body of the reply is compressed, and cannot be decoded within the limits.";
         let expected = format!("gzip of at most {MAX_TERMS_BYTES} bytes, or a decoded body");
-        Box::new(ambiguous("body", message).expected(expected).observed(excerpt(&coding.unwrap_or_default())))
+        Box::new(ambiguous("body", message).expected(expected).observed(excerpt(&coding)))
     })
+}
+
+/// Whether a body was decoded already: no stream of its coding looks so.
+fn is_decoded(coding: &str, body: &[u8]) -> bool {
+    let is_text = || {
+        std::str::from_utf8(body)
+            .is_ok_and(|body| !body.chars().any(|letter| letter.is_control() && !letter.is_ascii_whitespace()))
+    };
+    body.is_empty()
+        || parse(body, LIMITS).is_ok()
+        || match coding {
+            "gzip" | "x-gzip" => is_text(),
+            "br" | "zstd" => is_page(body) && is_text(),
+            _ => false,
+        }
+}
+
+/// The content of one gzip stream with nothing behind it. Of a page for people a part suffices.
+fn unzipped(body: &[u8]) -> Option<Vec<u8>> {
+    let (mut rest, mut content) = (body, Vec::new());
+    GzDecoder::new(&mut rest).take(MAX_TERMS_BYTES as u64 + 1).read_to_end(&mut content).ok()?;
+    let is_whole = content.len() <= MAX_TERMS_BYTES && rest.is_empty();
+    (is_whole || is_page(&content)).then_some(content)
+}
+
+/// Whether a body begins as HTML does.
+fn is_page(body: &[u8]) -> bool {
+    body.trim_ascii_start().first() == Some(&b'<')
 }
 
 /// The value of the only [`HEADER`] header, if there is one.

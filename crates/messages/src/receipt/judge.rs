@@ -534,8 +534,7 @@ impl Checks {
     /// Checks that the receipt does not belong to another agent of the same signer. The check passes only if something
     /// was compared.
     fn agent(&mut self, parts: &SignedParts, agent: &ReceiptAgent, signer: Option<&ReceiptSigner>) {
-        let of_others = |claim: &Claim| claim.value.as_deref() != signer.map(|signer| signer.name.as_str());
-        let named = parts.agent.clone().into_iter().chain(agent_names(parts).filter(of_others));
+        let named = parts.agent.clone().into_iter().chain(agent_names(parts, &agent.name, signer));
         let named = named.map(|claim| (Code::ReceiptSignerMismatch, vec![agent.name.as_str()], claim));
         let named: Vec<_> = named.collect();
         let entry = parts.claim(&["x402", "entry"]);
@@ -628,16 +627,16 @@ impl Checks {
     }
 }
 
-/// The ENS names that the signed content gives for the agent, in normal form, besides the family's own place. Published
-/// runtimes also write the name of the signer there.
-fn agent_names(parts: &SignedParts) -> impl Iterator<Item = Claim> {
+/// The names that the signed content gives for the agent besides the family's own place, in normal form: the asked one,
+/// and every other below `.eth`. Published runtimes also write the signer's name there. Other words with a dot, such as
+/// `node.js`, are no names of agents.
+fn agent_names(parts: &SignedParts, asked: &EnsName, signer: Option<&ReceiptSigner>) -> impl Iterator<Item = Claim> {
     const PLACES: [&[&str]; 4] = [&["agent"], &["agent", "ens"], &["agent_name"], &["ens_name"]];
-    PLACES.into_iter().filter_map(|path| {
+    PLACES.into_iter().filter_map(move |path| {
         let claim = parts.claim(path);
         let name = EnsName::parse(claim.value.as_deref()?).ok()?;
-        // Other words with a dot, such as gpt-4.1 or node.js, are no names of agents.
-        let is_name = name.as_str().ends_with(".eth");
-        is_name.then(|| Claim { value: Some(name.as_str().to_owned()), ..claim })
+        let is_other = || name.as_str().ends_with(".eth") && signer.is_none_or(|signer| signer.name != name);
+        (name == *asked || is_other()).then(|| Claim { value: Some(name.as_str().to_owned()), ..claim })
     })
 }
 

@@ -98,6 +98,7 @@ fn pays_outside_x402(member: &str, value: &Value) -> bool {
 /// The payment scheme of a challenge in a header's value, or the parameter that only such a challenge has, parsed both by
 /// RFC 9110 and as leniently as a client might.
 fn payment_scheme(value: &str) -> Option<&'static str> {
+    let value = &*value.to_ascii_lowercase();
     let strictly = challenges(value).enumerate().find_map(|(index, challenge)| {
         let (token, rest) = challenge.split_at(token_length(challenge));
         // Some clients look only at how the value begins.
@@ -108,7 +109,6 @@ fn payment_scheme(value: &str) -> Option<&'static str> {
 }
 
 fn scheme_in(token: &str) -> Option<&'static str> {
-    let token = token.to_ascii_lowercase();
     SCHEMES.into_iter().find(|scheme| token.contains(scheme))
 }
 
@@ -158,7 +158,8 @@ fn has_parameter(behind: &str) -> bool {
 
 /// Whether a client finds the parameter in a token. Some drop the names of their schemes from the value first.
 fn names_parameter(token: &str, name: &str) -> bool {
-    token.to_ascii_lowercase().replace("l402", "").replace("lsat", "").ends_with(name)
+    let is_split = || token.contains("l402") || token.contains("lsat");
+    token.ends_with(name) || is_split() && token.replace("l402", "").replace("lsat", "").ends_with(name)
 }
 
 /// Length of the token (RFC 9110, section 5.6.2) at the start of a text.

@@ -43,9 +43,7 @@ pub(super) type Text = (String, Result<Value, JsonError>);
 /// # Errors
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn of_document<'v>(document: &'v Value, name: &str) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
-    let mut search = Search { path: name.to_owned(), found: Vec::new(), is_read: &|path| path == name };
-    search.visit(document);
-    at_most(search.found)
+    at_most(search(document, name, |path| path == name))
 }
 
 /// The places of a tool's result: those in the result itself, then those in its texts.
@@ -53,9 +51,7 @@ pub(super) fn of_document<'v>(document: &'v Value, name: &str) -> Result<Vec<Ter
 /// # Errors
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn of_result<'v>(result: &'v Value, texts: &'v [Text]) -> Result<Vec<TermsPlace<'v>>, Box<Reason>> {
-    let mut search = Search { path: String::new(), found: Vec::new(), is_read: &|path| OF_RESULT.contains(&path) };
-    search.visit(result);
-    let mut places = search.found;
+    let mut places = search(result, "", |path| OF_RESULT.contains(&path));
     for (name, text) in texts {
         if let Ok(text) = text {
             places.extend(of_document(text, name)?);
@@ -97,38 +93,14 @@ fn at_most(places: Vec<TermsPlace<'_>>) -> Result<Vec<TermsPlace<'_>>, Box<Reaso
 /// `payment-terms-ambiguous` if there are more than [`MAX_PLACES`].
 pub(super) fn texts(result: &Value, limits: Limits) -> Result<Vec<Text>, Box<Reason>> {
     let mut texts = Vec::new();
-    add_texts(result, &mut String::new(), limits, &mut texts)?;
-    Ok(texts)
-}
-
-fn add_texts(value: &Value, path: &mut String, limits: Limits, texts: &mut Vec<Text>) -> Result<(), Box<Reason>> {
-    let length = path.len();
-    match value {
-        Value::String(text) => {
-            let Some(read) = terms_in(text, limits) else { return Ok(()) };
-            if texts.len() == MAX_PLACES {
-                return Err(too_many());
-            }
-            texts.push((path.clone(), read));
+    visit(result, &mut String::new(), &mut |path, value| {
+        if let Value::String(text) = value
+            && texts.len() <= MAX_PLACES
+        {
+            texts.extend(terms_in(text, limits).map(|read| (path.to_owned(), read)));
         }
-        Value::Object(members) => {
-            for (name, member) in members {
-                path.push('/');
-                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
-                add_texts(member, path, limits, texts)?;
-                path.truncate(length);
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                path.push_str(&format!("/{index}"));
-                add_texts(item, path, limits, texts)?;
-                path.truncate(length);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-    Ok(())
+    });
+    if texts.len() > MAX_PLACES { Err(too_many()) } else { Ok(texts) }
 }
 
 /// The terms that a client could find in a text: the text itself, a list, the object within other text, or the same in
@@ -138,18 +110,18 @@ fn terms_in(text: &str, limits: Limits) -> Option<Result<Value, JsonError>> {
         return Some(Ok(list));
     }
     if may_be_an_object(text.as_bytes()) {
-        return may_name_entries(text).then(|| parse(text.as_bytes(), limits));
+        return (text.contains('\\') || names_entries(text)).then(|| parse(text.as_bytes(), limits));
     }
     if let Some(inner) = text.find('{').and_then(|begin| text.get(begin..=text.rfind('}')?)) {
-        return may_name_entries(inner).then(|| parse(inner.as_bytes(), limits));
+        return names_entries(inner).then(|| parse(inner.as_bytes(), limits));
     }
     let decoded = decode_any(text)?;
     let decoded = std::str::from_utf8(&decoded).ok()?;
-    (may_be_an_object(decoded.as_bytes()) && may_name_entries(decoded)).then(|| parse(decoded.as_bytes(), limits))
+    (may_be_an_object(decoded.as_bytes()) && names_entries(decoded)).then(|| parse(decoded.as_bytes(), limits))
 }
 
-/// Whether a lenient parser could find `accepts` in a text, either directly or with escape sequences.
-fn may_name_entries(text: &str) -> bool {
+/// Whether a parser could find `accepts` in a text, either directly or with escape sequences.
+fn names_entries(text: &str) -> bool {
     text.contains("\\u") || folded(text).collect::<String>().contains("accepts")
 }
 
@@ -181,47 +153,38 @@ fn too_many() -> Box<Reason> {
     Box::new(reason.expected(format!("at most {MAX_PLACES} places")))
 }
 
-/// A search through a document. The JSON parser limits its depth.
-struct Search<'v, 'f> {
-    path: String,
-    found: Vec<TermsPlace<'v>>,
-    is_read: &'f dyn Fn(&str) -> bool,
-}
-
-impl<'v> Search<'v, '_> {
-    fn visit(&mut self, value: &'v Value) {
-        let is_read = (self.is_read)(&self.path);
+/// The places of `document`, whose own path is `path`, that demand a payment. Clients read those for which `is_read` holds.
+fn search<'v>(document: &'v Value, path: &str, is_read: impl Fn(&str) -> bool) -> Vec<TermsPlace<'v>> {
+    let mut found = Vec::new();
+    visit(document, &mut path.to_owned(), &mut |path, value| {
+        let is_read = is_read(path);
         let demands = match value {
             Value::Object(members) => demands_payment(members, is_read),
             _ => is_read && is_listed_terms(value),
         };
-        if demands && self.found.len() <= MAX_PLACES {
-            self.found.push(TermsPlace { name: self.path.clone(), document: value, is_read });
+        if demands && found.len() <= MAX_PLACES {
+            found.push(TermsPlace { name: path.to_owned(), document: value, is_read });
         }
-        match value {
-            Value::Object(members) => {
-                for (name, member) in members {
-                    self.below(&name.replace('~', "~0").replace('/', "~1"), member);
-                }
-            }
-            Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    self.below(&index.to_string(), item);
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
+    });
+    found
+}
 
-    fn below(&mut self, segment: &str, value: &'v Value) {
-        if !value.is_object() && !value.is_array() {
-            return;
+/// Calls `see` with each value of a document, outer ones first, and its JSON Pointer. The parser limits the depth.
+fn visit<'v>(value: &'v Value, path: &mut String, see: &mut impl FnMut(&str, &'v Value)) {
+    see(path, value);
+    let length = path.len();
+    let mut below = |segment: &str, value| {
+        path.push('/');
+        path.push_str(segment);
+        visit(value, path, see);
+        path.truncate(length);
+    };
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, member)| below(&name.replace('~', "~0").replace('/', "~1"), member));
         }
-        let length = self.path.len();
-        self.path.push('/');
-        self.path.push_str(segment);
-        self.visit(value);
-        self.path.truncate(length);
+        Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| below(&index.to_string(), item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

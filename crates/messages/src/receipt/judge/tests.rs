@@ -732,8 +732,7 @@ fn a_signed_member_that_names_an_agent_names_the_asked_one() {
                 let place = found.row(ReceiptCheck::Agent).and_then(|row| row.place.clone());
                 assert_eq!(place, Some(format!("{root}/{member}{below}")));
             }
-            for nobody in
-                [json!(SIGNER), json!("summarizer"), json!("A Summarizer"), json!("gpt-4.1"), json!(""), json!(7)]
+            for nobody in [json!(SIGNER), json!("summarizer"), json!("Node.js"), json!("gpt-4.1"), json!(""), json!(7)]
             {
                 let value = if below.is_empty() { nobody } else { json!({"ens": nobody}) };
                 let found = with(member, value);

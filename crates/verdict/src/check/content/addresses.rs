@@ -403,13 +403,10 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     (is_host || is_unc).then_some(Stated(bare))
 }
 
-/// Whether a token can name a host: it has a dot, or two colons, begins as a path does, or has room for `localhost`. Told
-/// fast, as most tokens cannot.
+/// Whether a token can name a host: it has a dot, two colons or a slash, or has room for `localhost`. Told fast, as most
+/// tokens cannot.
 fn may_be_place(token: &str) -> bool {
-    token.len() >= "localhost".len()
-        || token.starts_with(['/', '\\'])
-        || token.contains('.')
-        || colons(token).nth(1).is_some()
+    token.len() >= "localhost".len() || token.contains(['.', '/', '\\']) || colons(token).nth(1).is_some()
 }
 
 /// The host of `host:path`, as scp and git write it behind an account.
