@@ -21,7 +21,7 @@ pub enum RootSource {
 
 /// The keys of a trust root, read within the time limit of one question; a root without usable keys says why.
 ///
-/// Web pages are read through the foreign door, and only from the origin that is named: a redirect to another one makes
+/// Web pages are fetched as from any foreign host, and only from the origin that is named: a redirect to another one makes
 /// the root unusable. A record must stand at a settled block, and more than one endpoint, or the operator's own, must
 /// vouch for it.
 pub async fn trust_root(resolver: &Resolver, source: &RootSource) -> Root {

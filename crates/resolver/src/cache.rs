@@ -64,8 +64,8 @@ const MEMORY_PER_JSON_VALUE: usize = 96;
 /// own.
 const ENTRY_BYTES: usize = 1024;
 
-/// How long a verdict is kept whose run has not reached a change that an endpoint told of: the others may stand still, and
-/// what they say is refused as soon as their newest block is too old.
+/// Lifetime of a verdict whose run did not reach a change that an endpoint announced. The other endpoints may stand still:
+/// they are refused once their newest block is too old.
 const UNTIL_REACHED: Duration = Duration::from_secs(20);
 
 /// The pools, in the order in which they are looked into.
@@ -206,7 +206,7 @@ impl Entry {
         }
     }
 
-    /// Serves it no longer than that.
+    /// Lets it be served no longer than until `end`.
     fn keep_until(&mut self, end: Timestamp) {
         self.refresh_from = self.refresh_from.min(end);
         self.fresh_until = self.fresh_until.min(end);

@@ -38,7 +38,7 @@ pub trait CpuShare: Send + Sync {
 
 /// A client's permit, released on drop.
 pub struct ClientPlace {
-    pub rank: usize,
+    rank: usize,
     _held: Box<dyn Send>,
 }
 

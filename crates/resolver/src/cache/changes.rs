@@ -257,7 +257,7 @@ impl Changes {
         true
     }
 
-    /// Whether an endpoint told of a change of the name in a block beyond the newest that a run has read.
+    /// Whether an endpoint announced a change of the name in a block beyond the newest one that a run has read.
     pub(super) fn is_behind(&self, name: &EnsName, newest: Option<u64>) -> bool {
         let ledger = self.ledger();
         let told = ledger.marks.get(name).and_then(|mark| mark.by.values().max());

@@ -104,7 +104,8 @@ impl ClientLimits {
         ClientPermit { _permit: permit, listed, most: self.permits_of(client) }
     }
 
-    /// A quarter for what any address may take beside its own permits: both together leave permits to others.
+    /// How many permits a client may hold. An address can also send requests as pages do, or to other hosts. These have a
+    /// quarter each, so that all of them together leave permits to others.
     const fn permits_of(&self, client: Client) -> usize {
         match client {
             Client::Address(_) | Client::User(_) | Client::Pages => self.permits,
