@@ -574,13 +574,16 @@ fn what_decides_on_payments_refuses_a_file_of_payees_or_limits_that_others_may_w
     let (_home, file) = own_configuration("timeout = \"3s\"\n");
     with_mode(&file, 0o666);
     assert_eq!(served(&file).0, Some(0), "it says nothing about payments");
-    let (_home, file) = own_configuration(PAYEES);
+    let (home, file) = own_configuration(PAYEES);
     with_mode(&file, 0o666);
     let named = file.to_str().expect("UTF-8");
+    let terms = home.path().join("terms.json");
+    std::fs::write(&terms, r#"{"x402Version": 2, "accepts": []}"#).expect("the folder can be written");
+    let terms = terms.to_str().expect("UTF-8");
     for payer in [
         &["mcp"][..],
         &["gate", "a.eth"],
-        &["decide", "--url", "https://a.example/", "--terms", "terms.json", "a.eth", "summarize"],
+        &["decide", "--url", "https://a.example/", "--terms", terms, "a.eth", "summarize"],
     ] {
         let output = run(&[payer, &["--config", named]].concat(), &[]);
         let error = String::from_utf8_lossy(&output.stderr);
