@@ -319,7 +319,7 @@ fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'
     }
     let (mut mentioned, mut before, mut is_prose) = (None, "", false);
     for token in TOKENS.split(text) {
-        match in_token(token.trim_end_matches(['.', ':', '!', '?']), before) {
+        match in_token(token.trim_end_matches(['.', ':', '!', '?']), before, marks) {
             Some(Sighting::Stated(address)) => return Some(Sighting::Stated(address)),
             Some(Sighting::Mentioned(address)) => {
                 mentioned = mentioned.or(Some(address));
@@ -355,8 +355,9 @@ fn may_hold_address(text: &str) -> bool {
     }) || names::may_hold_path(text)
 }
 
-/// The private address in a token of a text; `before` is the token before it.
-fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
+/// The private address in a token of a text; `before` is the token before it, and `marks` are those of the text: what it
+/// does not hold is not looked for in each of its tokens.
+fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'t>> {
     use Sighting::{Mentioned, Stated};
     if !may_be_place(token) {
         return None;
@@ -364,16 +365,19 @@ fn in_token<'t>(token: &'t str, before: &str) -> Option<Sighting<'t>> {
     if let Some(address) = in_multiaddr(token) {
         return Some(Stated(address));
     }
-    let is_assigned = token.contains('=');
-    let (assigned, token) = token.rsplit_once('=').unwrap_or(("", token));
+    let assignment = marks.any(Marks::EQUALS).then(|| token.rsplit_once('=')).flatten();
+    let is_assigned = assignment.is_some();
+    let (assigned, token) = assignment.unwrap_or(("", token));
     if names_version(assigned) || names_version(before.trim_end_matches(':')) {
         return None;
     }
     let is_named = is_assigned_host(assigned) || before.ends_with(':') && names_host(before.trim_end_matches(':'));
     let share = token.trim_start_matches(['/', '\\']);
     let is_share = token.len() >= share.len() + 2;
-    let (account, place) = share.rsplit_once('@').map_or((None, share), |(user, host)| (Some(user), host));
-    let (host, path) = match place.split_once(['/', '\\']) {
+    let at = marks.any(Marks::AT).then(|| share.rsplit_once('@')).flatten();
+    let (account, place) = at.map_or((None, share), |(user, host)| (Some(user), host));
+    let slash = place.bytes().position(|byte| matches!(byte, b'/' | b'\\'));
+    let (host, path) = match slash.map(|slash| (&place[..slash], &place[slash + 1..])) {
         Some((host, path)) => (account.and_then(|_| remote(host)).unwrap_or(host), path),
         None => (account.and_then(|_| remote(place)).unwrap_or(place), ""),
     };
