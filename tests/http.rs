@@ -126,6 +126,17 @@ impl Daemon {
         answer(self.request(Method::GET, path)).await
     }
 
+    /// Waits until it has read its chain.
+    async fn ready(&self) -> Answer {
+        loop {
+            let answer = self.get("/readyz").await;
+            if answer.status == 200 {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     async fn post(&self, media: &str, body: impl Into<reqwest::Body>) -> Answer {
         answer(self.request(Method::POST, "/v1/verdicts").header("content-type", media).body(body)).await
     }
@@ -303,6 +314,7 @@ async fn the_gates_own_listener_serves_the_gate_and_health_alone() {
     let gate = server.gate_address().expect("it is configured").to_string();
     let daemon = Daemon::run(server, sandbox);
     let _all = [daemon.raw("GET /livez HTTP/1.1\r\nx: ").await, daemon.raw("").await];
+    daemon.ready().await;
     let ask = async |path: &str| answer(daemon.client.get(format!("http://{gate}{path}"))).await;
     assert_eq!(ask(&format!("/v1/gate/{GOOD}")).await.status, 200);
     assert_eq!(ask(&format!("/v1/envoy/{GOOD}/summarize/x")).await.status, 200);
@@ -324,9 +336,28 @@ async fn readiness_tells_which_upstream_is_down() {
     })
     .await;
     daemon.get(&format!("/v1/verdicts/{GOOD}")).await;
-    let ready = daemon.get("/readyz").await;
+    let ready = daemon.ready().await;
     let text = String::from_utf8(ready.body).expect("UTF-8");
     assert_eq!((ready.status, text.as_str()), (200, "ready\ndown: gateway gone-gateway\ndown: rpc gone-node\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_cannot_read_its_chain_is_not_ready() {
+    let daemon = Daemon::start(|config| {
+        config.chain.endpoints = vec!["http://127.0.0.1:1".parse().expect("an endpoint")];
+        config.chain.proof = Some(clresolve_resolver::config::ProofDemand::SingleRpc);
+    })
+    .await;
+    let cause = "no RPC endpoint answered: rpc-1: no connection";
+    loop {
+        let answer = daemon.get("/readyz").await;
+        answer.is_problem(503, "not-ready");
+        if answer.json()["detail"] == cause {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(daemon.get("/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -577,7 +608,7 @@ async fn the_registries_are_complete() {
         profiles["profiles"].as_array().expect("a list").iter().filter(|p| p["default"] == true).collect();
     assert_eq!(default.len(), 1);
     assert_eq!(default[0]["id"], "agent-cards/1.0.0");
-    assert_eq!((daemon.get("/livez").await.status, daemon.get("/readyz").await.status), (200, 200));
+    assert_eq!((daemon.get("/livez").await.status, daemon.ready().await.status), (200, 200));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -1082,7 +1113,7 @@ async fn a_bug_closes_the_gate_and_the_daemon_goes_on() {
         daemon.get(&format!("/v1/verdicts/{GOOD}")).await.is_problem(500, "internal-error");
         daemon.get(&format!("/v1/cards/{GOOD}")).await.is_problem(500, "internal-error");
     }
-    assert_eq!(daemon.get("/readyz").await.status, 200);
+    daemon.get("/readyz").await.is_problem(503, "not-ready");
     assert_eq!(daemon.get("/v1/verdicts/no%20name").await.status, 200);
 }
 
@@ -1108,6 +1139,7 @@ async fn what_takes_longer_than_the_drain_is_cut() {
 async fn an_end_is_announced_before_it_comes() {
     let daemon = Daemon::start(|config| config.http.drain_notice = PATIENCE).await;
     assert_eq!(daemon.get(&format!("/v1/gate/{GOOD}")).await.status, 200);
+    daemon.ready().await;
     daemon.stop.send(()).expect("the daemon runs");
     let draining = async |path: &str| answer(daemon.client.get(format!("http://{}{path}", daemon.authority))).await;
     while draining("/readyz").await.status == 200 {}

@@ -247,8 +247,9 @@ async fn the_manifests_have_what_a_cluster_needs() {
         let (_, of_probe) = text.split_once(&format!(" {probe}:\n")).unwrap_or_else(|| panic!("{probe}"));
         let asks = of_probe.lines().next().unwrap_or_default().trim();
         assert_eq!(asks, format!("httpGet: {{ path: {path}, port: http }}"), "{probe}");
-        let answer = reqwest::get(format!("{}{path}", daemon.url)).await.expect("the daemon answers");
-        assert_eq!(answer.status(), 200, "{path}");
+        while reqwest::get(format!("{}{path}", daemon.url)).await.expect("the daemon answers").status() != 200 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
     }
 }
 

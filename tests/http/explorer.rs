@@ -373,6 +373,7 @@ async fn a_step_is_told_while_its_run_goes_on() {
 async fn a_daemon_that_ends_lets_nobody_watch() {
     let daemon = Daemon::start(|config| config.http.drain_notice = PATIENCE).await;
     assert_eq!(events(&daemon.watched(GOOD).await.body).last().expect("a verdict").1["state"], "trusted");
+    daemon.ready().await;
     let Daemon { client, authority, stop, ended, .. } = daemon;
     stop.send(()).expect("the daemon runs");
     let ready = format!("http://{authority}/readyz");

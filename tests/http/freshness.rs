@@ -371,7 +371,7 @@ async fn the_names_that_were_hot_are_asked_again_after_a_start_and_nothing_else_
     assert_eq!(stop(daemon).await, format!("{OTHER}\n{NAME}\n"));
 
     let ((daemon, _, _, mut asked), resolver) = start(Manner::Down).await;
-    assert_eq!(daemon.get("/readyz").await.status, 200, "it does not wait for the names");
+    assert_eq!(daemon.get("/livez").await.status, 200, "it does not wait for the names");
     asked.wait_for(|asked| *asked > 0).await.expect("a name is asked again");
     daemon.get(&format!("/v1/gate/{OTHER}")).await.is_closed_gate("rpc-unreachable");
     let status = async |name| resolver.cache_status(&Question::new(name)).await.expect("the profile exists");

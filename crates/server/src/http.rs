@@ -52,6 +52,7 @@ mod path;
 mod probes;
 mod problem;
 mod query;
+mod readiness;
 mod receipts;
 mod recent_decisions;
 mod registries;
@@ -221,6 +222,7 @@ impl Server {
             never = administered => match never {},
             never = exported => match never {},
             never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
+            never = readiness::run(&self.in_force) => match never {},
         }
         if let Some(hot_names) = self.hot_names {
             let hot = self.in_force.state().resolver.hot_names(MOST_NAMES);

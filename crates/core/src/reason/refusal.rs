@@ -35,6 +35,8 @@ pub enum Refusal {
     Overloaded,
     /// The daemon is shutting down.
     Draining,
+    /// The daemon has not read a block of its chain yet.
+    NotReady,
     /// The gate's deadline passed. The resolution continues.
     DeadlinePassed,
     /// The resolution did not finish in time.
@@ -59,7 +61,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::RequestMalformed,
         Self::RequestAmbiguous,
         Self::RequestTimeout,
@@ -73,6 +75,7 @@ impl Refusal {
         Self::ClientOverQuota,
         Self::Overloaded,
         Self::Draining,
+        Self::NotReady,
         Self::DeadlinePassed,
         Self::RunOverdue,
         Self::ProofTooWeak,
@@ -124,6 +127,7 @@ impl Refusal {
             }
             Self::Overloaded => ("overloaded", "Too much is asked of the daemon at once."),
             Self::Draining => ("draining", "The daemon is about to end."),
+            Self::NotReady => ("not-ready", "The daemon has not read a block of its chain yet."),
             Self::DeadlinePassed => ("deadline-passed", "The gate's deadline passed; the run goes on, so ask again."),
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),

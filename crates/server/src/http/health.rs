@@ -16,11 +16,14 @@ pub(super) async fn livez() -> &'static str {
     "live\n"
 }
 
-/// Whether the daemon accepts requests. The body has a line for each configured upstream whose latest request failed.
+/// Whether the daemon has read a block of its chain and accepts requests. The body has a line for each configured upstream whose latest request failed.
 /// Since the cache still answers then, those failures do not change the status.
 pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.is_draining() {
         return problem::refused(Refusal::Draining, None);
+    }
+    if let Some(missing) = state.readiness.missing() {
+        return problem::refused(Refusal::NotReady, Some(missing.into()));
     }
     let mut text = String::from("ready\n");
     let down = state.counters.exposition.as_ref().map(Exposition::down).unwrap_or_default();

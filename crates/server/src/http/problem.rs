@@ -33,7 +33,7 @@ pub(super) fn refused(refusal: Refusal, detail: Option<Cow<'_, str>>) -> Respons
 pub(super) const fn pause(refusal: Refusal) -> Option<u64> {
     match refusal {
         Refusal::ClientOverQuota => Some(QUOTA_PAUSE),
-        Refusal::Overloaded | Refusal::Draining => Some(OVERLOAD_PAUSE),
+        Refusal::Overloaded | Refusal::Draining | Refusal::NotReady => Some(OVERLOAD_PAUSE),
         _ => None,
     }
 }
@@ -124,7 +124,9 @@ pub(super) const fn status(refusal: Refusal) -> StatusCode {
         Refusal::MethodUnsupported => StatusCode::METHOD_NOT_ALLOWED,
         Refusal::ConfigurationRefused => StatusCode::CONFLICT,
         Refusal::ClientOverQuota => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Overloaded | Refusal::Draining | Refusal::ResourcesUnreadable => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Overloaded | Refusal::Draining | Refusal::NotReady | Refusal::ResourcesUnreadable => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
         Refusal::DeadlinePassed
         | Refusal::ProofTooWeak
@@ -156,7 +158,7 @@ mod tests {
             let problem = refused(refusal, None);
             assert_eq!(problem.headers()[CONTENT_TYPE], "application/problem+json");
             let broken = matches!(refusal, Refusal::InternalError | Refusal::RunOverdue | Refusal::ResourcesUnreadable);
-            let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining);
+            let busy = matches!(refusal, Refusal::Overloaded | Refusal::Draining | Refusal::NotReady);
             assert_eq!(problem.status().is_server_error(), broken || busy, "{refusal}");
         }
     }

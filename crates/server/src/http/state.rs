@@ -13,6 +13,7 @@ use super::answer_limits::AnswerLimits;
 use super::client_limits::{BodyLimits, Client, JobPlaces, Places, ShareOfClient};
 use super::counters::Counters;
 use super::event_stream::EventStreams;
+use super::readiness::Readiness;
 use super::recent_decisions::RecentDecisions;
 use super::rendered::RenderedCache;
 use super::signatures::Signatures;
@@ -59,6 +60,8 @@ pub(super) struct AppState {
     pub(super) upstreams: BTreeSet<String>,
     /// Keeps the cache in sync with the chain.
     pub(super) following: Following,
+    /// Whether the chain was read.
+    pub(super) readiness: Arc<Readiness>,
     draining: Arc<AtomicBool>,
 }
 
@@ -93,20 +96,24 @@ impl AppState {
             documents: BodyLimits::new(),
             answers: AnswerLimits::new(),
             upstreams: upstreams(config),
+            readiness: Arc::new(Readiness::new()),
             draining: Arc::default(),
         }
     }
 
     /// The state that replaces `earlier` after a reload. A drain that was announced stays announced. Only one state at
-    /// a time follows the chain.
+    /// a time follows the chain. A chain that was read under the same settings need not be read again.
     pub(super) fn after(earlier: &Self, resolver: Resolver, config: &Config, systems: Option<Systems>) -> Self {
         earlier.following.stop();
         let signatures = earlier.signatures.clone();
+        let replaced = Self::new(resolver, config, signatures, systems);
+        let is_same_chain = earlier.chain == replaced.chain;
         Self {
+            readiness: Arc::clone(if is_same_chain { &earlier.readiness } else { &replaced.readiness }),
             draining: Arc::clone(&earlier.draining),
             event_streams: Arc::clone(&earlier.event_streams),
             job_places: Arc::clone(&earlier.job_places),
-            ..Self::new(resolver, config, signatures, systems)
+            ..replaced
         }
     }
 

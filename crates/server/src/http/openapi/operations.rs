@@ -299,7 +299,7 @@ pub(in crate::http) fn livez() -> Operation {
 pub(in crate::http) fn readyz() -> Operation {
     Operation::of_health("readyz", "Readiness")
         .answers(StatusCode::OK, "Ready; one line for each upstream that is down.", TEXT, text())
-        .refuses(&[Refusal::Draining])
+        .refuses(&[Refusal::Draining, Refusal::NotReady])
 }
 
 pub(in crate::http) fn metrics() -> Operation {
