@@ -25,6 +25,8 @@ mod gateways;
 mod judging;
 #[path = "hostile/memory.rs"]
 mod memory;
+#[path = "hostile/museum.rs"]
+mod museum;
 #[path = "support/proxy.rs"]
 mod proxy;
 #[path = "support/serve.rs"]

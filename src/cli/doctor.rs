@@ -65,6 +65,13 @@ fn people(found: &Examination, palette: &Palette) -> String {
     for health in &found.gateways {
         write_gateway(&mut text, health, palette);
     }
+    if found.network.is_some() {
+        let style = palette.state(State::Indeterminate);
+        for sentence in &found.advice {
+            let _ = writeln!(text, "\n{style}{}{style:#}", sentence_of(sentence));
+        }
+        return text;
+    }
     let state = if found.advice.is_empty() { State::Trusted } else { State::Untrusted };
     let style = palette.state(state);
     if found.advice.is_empty() {
@@ -78,8 +85,13 @@ fn people(found: &Examination, palette: &Palette) -> String {
     text
 }
 
+fn sentence_of(words: &str) -> String {
+    let mut characters = words.chars();
+    characters.next().map(|first| format!("{}{}.", first.to_uppercase(), characters.as_str())).unwrap_or_default()
+}
+
 const fn is_well(health: &EndpointHealth) -> bool {
-    health.reachable && health.error.is_none()
+    health.reachable && health.error.is_none() && health.resolution_error.is_none()
 }
 
 const fn answers(health: &GatewayHealth) -> bool {
@@ -98,6 +110,12 @@ fn write_endpoint(text: &mut String, health: &EndpointHealth, palette: &Palette)
     seen.extend(health.clock_ahead_s.map(|seconds| format!("clock {seconds:+} s")));
     seen.extend((health.ws == Some(true)).then(|| "ws answers".to_owned()));
     seen.extend(health.error.as_ref().map(|error| Foreign::new(error).to_string()));
+    let fails = |error: &String| format!("a resolution fails: {}", Foreign::new(error));
+    seen.extend(health.resolution_error.as_ref().map(fails));
+    if !health.lacks.is_empty() {
+        let lacks: Vec<&str> = health.lacks.iter().map(|lack| lack.as_str()).collect();
+        seen.push(format!("without {}", lacks.join(", ")));
+    }
     let label = Foreign::new(&health.label).to_string();
     let _ = writeln!(text, "  {style}{mark}{style:#} {label:<28}  {}", seen.join(", "));
 }

@@ -9,6 +9,7 @@ use clresolve_core::reason::{Effect, Fixer, Reason, Step, title_of};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_verdict::build::IN_PARALLEL_WITH;
+use clresolve_verdict::check::records::NO_NETWORK;
 use clresolve_verdict::verdict::{Anchor, CardDigest, Identity, Status, StepReport, Verdict};
 
 /// Most lines of evidence shown for one step: a step has far fewer, unless its evidence repeats foreign lists.
@@ -290,6 +291,9 @@ fn wait(verdict: &Verdict, name: &str) -> String {
     let code = reason.code;
     if !reason.retryable {
         return format!("Do not rely on {name} yet: `clresolve explain {code}` says what to change first.");
+    }
+    if reason.place.as_deref() == Some(NO_NETWORK) {
+        return format!("{} Nothing is known about {name}; ask again when it has one.", reason.message);
     }
     let when = verdict.freshness.retry_after.map_or_else(|| "later".to_owned(), |s| format!("in {s} s"));
     let also = if code.entry().fixer == Fixer::Operator { ", or elsewhere (--rpc, --gateway)" } else { "" };

@@ -19,7 +19,8 @@ use crate::failure::Failure;
 use crate::header_only::HeaderOnly;
 use crate::poll::{Consensus, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
-use crate::request::{by_hash, eth_call, revert_data};
+use crate::request::{by_hash, eth_call};
+use crate::revert::revert_data;
 use crate::transport::HttpPost;
 
 /// The identity registry of one chain.
@@ -120,7 +121,7 @@ impl AgentRegistry {
     async fn called(&self, client: &RpcClient, data: Bytes, block: BlockId) -> Result<Option<Bytes>, ChainError> {
         match client.request::<_, Bytes>("eth_call", (eth_call(self.address, data), block)).await {
             Ok(data) => Ok(Some(data)),
-            Err(error) if revert_data(&error).is_some() => Ok(None),
+            Err(error) if error.as_error_resp().and_then(revert_data).is_some() => Ok(None),
             Err(error) => {
                 let place = match block {
                     BlockId::Hash(hash) => hash.block_hash.to_string(),

@@ -17,7 +17,6 @@ use alloy_transport::TransportError;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt as _};
-use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -30,7 +29,8 @@ use clresolve_state::contracts::Resolved;
 use clresolve_state::{LookUp, LookUpError, MAX_LOOK_UP_BYTES, MAX_LOOK_UPS, batch_failure, batch_response};
 
 use crate::failure::Failure;
-use crate::request::{eth_call, revert_data};
+use crate::request::eth_call;
+use crate::revert::revert_data;
 
 /// Most gateway URLs per request. Contracts list one to three.
 pub(crate) const MAX_GATEWAYS: usize = 8;
@@ -133,7 +133,7 @@ impl Lookups {
         for redirects in 0..=most {
             let revert = match rpc.request::<_, Bytes>("eth_call", (eth_call(resolver, data), block)).await {
                 Ok(result) => return Ok(result),
-                Err(error) => demand(&error).ok_or_else(|| failed(&error, block))?,
+                Err(error) => demanded(&error).ok_or_else(|| failed(&error, block))?,
             };
             if redirects == most {
                 break;
@@ -238,20 +238,9 @@ fn too_many_bytes() -> CcipReadGatewayError {
     CcipReadGatewayError::new(format!("batches and responses have more than {MAX_TOTAL_BYTES} bytes together"))
 }
 
-/// The revert data of an `OffchainLookup` error (EIP-3668). Nodes put it in different places of their error object.
-fn demand(error: &TransportError) -> Option<Bytes> {
-    let data = error.as_error_resp()?.data.as_ref()?;
-    demand_in(&serde_json::from_str(data.get()).ok()?)
-}
-
-/// The first lookup found in a JSON value. The JSON parser bounds the depth of the recursion.
-fn demand_in(value: &Value) -> Option<Bytes> {
-    match value {
-        Value::String(text) => text.parse::<Bytes>().ok().filter(|data| LookUp::is_demanded(data)),
-        Value::Object(members) => members.values().find_map(demand_in),
-        Value::Array(items) => items.iter().find_map(demand_in),
-        _ => None,
-    }
+/// The revert data of an error that demands a lookup.
+fn demanded(error: &TransportError) -> Option<Bytes> {
+    revert_data(error.as_error_resp()?).filter(|data| LookUp::is_demanded(data))
 }
 
 fn refused(error: LookUpError) -> ChainError {
@@ -268,7 +257,7 @@ fn client(cause: &str) -> ChainError {
 /// The error of a call that failed without requesting a lookup. Only failures inside the call are attributed to the
 /// name.
 fn failed(error: &TransportError, block: BlockId) -> ChainError {
-    let Some(data) = revert_data(error) else {
+    let Some(data) = error.as_error_resp().and_then(revert_data) else {
         return match Failure::of(error, excerpt) {
             Failure::CallFailed(_) => client(&error.to_string()),
             // No error of a call reports the chain id.

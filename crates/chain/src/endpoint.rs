@@ -43,6 +43,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Removes parts of the URL, which may be API keys, from the endpoint's text, and shortens the text.
+    pub fn redact(&self, text: &str) -> String {
+        without_keys(&self.url, text)
+    }
+
     /// Whether the host looks like a public DNS name. Such an endpoint never serves a test chain that reuses the id of
     /// a real chain.
     fn is_public(&self) -> bool {
@@ -113,7 +118,7 @@ impl RpcEndpoint {
     /// The header that the endpoint returns for `selector`, and its block.
     pub(crate) async fn header(&self, selector: BlockSelector) -> Result<(HashedHeader, Block), Failure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(selector), false)).await;
-        Ok(header::checked(header.map_err(|error| self.failure(&error))?, selector)?)
+        Ok(header::checked(header.map_err(|error| self.header_failure(&error))?, selector)?)
     }
 
     pub(crate) fn set_identified(&self) {
@@ -153,15 +158,25 @@ impl RpcEndpoint {
         Failure::of(error, |text| self.redact(text))
     }
 
-    /// Removes parts of the endpoint's URL, which may be API keys, from its text, and shortens the text.
-    pub(crate) fn redact(&self, text: &str) -> String {
-        let segments = self.url.path_segments().into_iter().flatten();
-        let query = self.url.query().unwrap_or_default().split(['&', '=']);
-        let user = [self.url.username(), self.url.password().unwrap_or_default()];
-        let host = self.url.domain().unwrap_or_default().split('.');
-        let keys = segments.chain(query).chain(user).chain(host).filter(|part| part.len() >= MIN_KEY_BYTES);
-        excerpt(&keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]")))
+    /// Classifies an error of a request for a header.
+    pub(crate) fn header_failure(&self, error: &TransportError) -> Failure {
+        Failure::of_tag(error, |text| self.redact(text))
     }
+
+    /// Removes keys from the endpoint's text, and shortens it.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        without_keys(&self.url, text)
+    }
+}
+
+/// Removes parts of an endpoint's URL, which may be API keys, from its text, and shortens the text.
+fn without_keys(url: &Url, text: &str) -> String {
+    let segments = url.path_segments().into_iter().flatten();
+    let query = url.query().unwrap_or_default().split(['&', '=']);
+    let user = [url.username(), url.password().unwrap_or_default()];
+    let host = url.domain().unwrap_or_default().split('.');
+    let keys = segments.chain(query).chain(user).chain(host).filter(|part| part.len() >= MIN_KEY_BYTES);
+    excerpt(&keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]")))
 }
 
 #[cfg(test)]

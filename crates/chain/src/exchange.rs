@@ -6,6 +6,10 @@ pub(crate) mod computed;
 mod of_header;
 mod of_many;
 
+use std::future::IntoFuture as _;
+use std::pin::pin;
+use std::time::Duration;
+
 use alloy_primitives::{B256, Bytes, U64};
 use alloy_rpc_client::{BatchRequest, NoParams, Waiter};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, Header, TransactionRequest};
@@ -13,9 +17,10 @@ use alloy_transport::TransportError;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::HashedHeader;
 use clresolve_state::contracts::Findings;
-use futures_util::future::OptionFuture;
+use futures_util::future::{Either, OptionFuture, select};
 use jiff::Timestamp;
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
@@ -32,6 +37,9 @@ const MAINNET_GENESIS: B256 =
 
 /// Chain id of Ethereum mainnet.
 const MAINNET: u64 = 1;
+
+/// How much longer than all else of an exchange the hash of block 0 may take.
+const GENESIS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The properties that all endpoints of a chain share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +149,7 @@ impl RpcEndpoint {
         let tag = tag(selector);
         let mut batch = self.rpc.new_batch();
         let chain_id = self.request_chain_id(&mut batch)?;
+        let genesis = OptionFuture::from(chain_id.is_some().then(|| self.genesis()));
         let header =
             batch.add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag, false)).map_err(|e| self.failure(&e))?;
         let mut waiting = Vec::with_capacity(calls.len());
@@ -149,11 +158,9 @@ impl RpcEndpoint {
                 batch.add_call::<_, Bytes>("eth_call", &(call, BlockId::from(tag))).map_err(|e| self.failure(&e))?;
             waiting.push(AtBoth { pinned, latest: self.request_latest(&mut batch, call, selector)? });
         }
-        let introduction = self.request_genesis(&mut batch, chain_id)?;
-        batch.await.map_err(|e| self.failure(&e))?;
-
-        let genesis = self.identify(introduction, identity).await?;
-        let header = header.await.map_err(|e| self.failure(&e))?;
+        let genesis = needed_beside(batch.into_future(), genesis).await.map_err(|e| self.failure(&e))?.flatten();
+        self.identify(chain_id, genesis, identity).await?;
+        let header = header.await.map_err(|e| self.header_failure(&e))?;
         let (_, block) = header::checked(header, selector)?;
         let mut results = Vec::with_capacity(waiting.len());
         for AtBoth { pinned, latest } in waiting {
@@ -215,31 +222,28 @@ impl RpcEndpoint {
         chain_id.map_err(|e| self.failure(&e))
     }
 
-    /// Adds the request for block 0 to a batch if the chain id is requested too.
-    fn request_genesis(
-        &self,
-        batch: &mut BatchRequest<'_>,
-        chain_id: Option<Waiter<U64>>,
-    ) -> Result<Introduction, Failure> {
-        let Some(chain_id) = chain_id else { return Ok(None) };
+    /// Requests the hash of block 0. Not every endpoint has it: some pruned their oldest blocks, and some providers
+    /// refuse a whole batch that asks for it.
+    async fn genesis(&self) -> Option<B256> {
         let genesis = (BlockNumberOrTag::Number(0), false);
-        let genesis =
-            batch.add_call::<_, Option<Genesis>>("eth_getBlockByNumber", &genesis).map_err(|e| self.failure(&e))?;
-        Ok(Some((chain_id, genesis)))
+        let genesis = self.rpc.request::<_, Option<Genesis>>("eth_getBlockByNumber", genesis).await;
+        genesis.ok().flatten().map(|genesis| genesis.hash)
     }
 
-    /// Checks the identity of the chain. Returns the hash of block 0 if it was requested and returned.
-    async fn identify(&self, introduction: Introduction, identity: ChainIdentity) -> Result<Option<B256>, Failure> {
-        let Some((chain_id, genesis)) = introduction else { return Ok(None) };
+    /// Checks the identity of the chain, if its id was requested. Without block 0, the hash of a newer block still
+    /// identifies the chain.
+    async fn identify(
+        &self,
+        chain_id: Option<Waiter<U64>>,
+        genesis: Option<B256>,
+        identity: ChainIdentity,
+    ) -> Result<(), Failure> {
+        let Some(chain_id) = chain_id else { return Ok(()) };
         let observed = chain_id.await.map_err(|e| self.failure(&e))?.to::<u64>();
         if observed != identity.id && !clresolve_core::mutant!("other-chain") {
             return Err(Failure::WrongChain(observed));
         }
-        // A node that has pruned its oldest blocks cannot return block 0. The hash of a newer block still identifies
-        // the chain.
-        let genesis = genesis.await.ok().flatten().map(|genesis| genesis.hash);
-        self.compare_genesis(genesis, identity)?;
-        Ok(genesis)
+        self.compare_genesis(genesis, identity)
     }
 
     /// Compares block 0. A configured or remembered hash applies to every endpoint; the built-in mainnet hash applies
@@ -276,8 +280,22 @@ impl RpcEndpoint {
     }
 }
 
-/// Pending responses that identify the chain: its id and its block 0.
-type Introduction = Option<(Waiter<U64>, Waiter<Option<Genesis>>)>;
+/// What is needed, and beside it what is not: the latter is waited for by at most [`GENESIS_PATIENCE`] more.
+///
+/// # Errors
+/// The error of what is needed.
+async fn needed_beside<E, T>(
+    needed: impl Future<Output = Result<(), E>>,
+    optional: impl Future<Output = Option<T>>,
+) -> Result<Option<T>, E> {
+    match select(pin!(needed), pin!(optional)).await {
+        Either::Left((needed, optional)) => {
+            needed?;
+            Ok(timeout(GENESIS_PATIENCE, optional).await.ok().flatten())
+        }
+        Either::Right((optional, needed)) => needed.await.map(|()| optional),
+    }
+}
 
 /// The fields of block 0 that are used.
 #[derive(Debug, Deserialize)]

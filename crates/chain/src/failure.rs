@@ -5,13 +5,14 @@ use std::fmt;
 use alloy_json_rpc::RpcError;
 use alloy_primitives::B256;
 use alloy_transport::{TransportError, TransportErrorKind};
-use clresolve_core::cause::{LocalLimit, ResolverFault};
+use clresolve_core::cause::{LocalLimit, ResolverFault, Unconnected};
 use clresolve_core::reading::ChainError;
 use clresolve_core::text::excerpt;
 use tokio::task::JoinError;
 
 use crate::header::HeaderError;
-use crate::transport::TransportFault;
+use crate::revert::{EXECUTION_REVERTED, revert_data};
+use crate::transport::{PostError, TransportFault};
 
 /// Words with which endpoints refuse the logs of a long block range. Some use the error code for rate limiting.
 const LONG_RANGE: [&str; 2] = ["range", "results"];
@@ -22,6 +23,8 @@ const NO_SUCH_METHOD: i64 = -32601;
 /// Why an endpoint returned no usable response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
+    /// No connection to the endpoint was opened.
+    Unconnected(Unconnected),
     /// There was no response, or an unusable one.
     Unusable(String),
     /// The endpoint serves the chain with this id.
@@ -68,7 +71,9 @@ impl Failure {
                 let lower = payload.message.to_ascii_lowercase();
                 if MISSING_BLOCK.iter().any(|phrase| lower.contains(phrase)) {
                     Self::NoBlock(message)
-                } else if payload.code == EXECUTION_REVERTED || FAILED_CALL.iter().any(|phrase| lower.contains(phrase))
+                } else if payload.code == EXECUTION_REVERTED
+                    || revert_data(payload).is_some()
+                    || FAILED_CALL.iter().any(|phrase| lower.contains(phrase))
                 {
                     Self::CallFailed(ResolverFault::Halted(message))
                 } else {
@@ -76,6 +81,7 @@ impl Failure {
                 }
             }
             RpcError::Transport(TransportErrorKind::Custom(cause)) => match cause.downcast_ref() {
+                Some(TransportFault::Post(PostError::Unconnected(why))) => Self::Unconnected(*why),
                 Some(TransportFault::LocalLimit(limit)) => Self::LocalLimit(limit.clone()),
                 Some(TransportFault::Divided(responses)) => Self::Divided(responses.clone()),
                 Some(TransportFault::Unproven(causes)) => Self::Unproven(causes.clone()),
@@ -85,6 +91,19 @@ impl Failure {
                 Self::Unusable(format!("the reply is malformed: {}", excerpt(&err.to_string())))
             }
             other => Self::Unusable(redact(&other.to_string())),
+        }
+    }
+
+    /// Classifies an error of a request for the block of a tag. Nodes that do not support the tag, or have no such block
+    /// yet, answer with different codes.
+    pub(crate) fn of_tag(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
+        match (Self::of(error, redact), error.as_error_resp()) {
+            (Self::Unusable(cause), Some(payload))
+                if UNKNOWN_TAG.contains(&payload.code) && !payload.is_retry_err() =>
+            {
+                Self::NoBlock(cause)
+            }
+            (failure, _) => failure,
         }
     }
 
@@ -119,7 +138,8 @@ impl Failure {
     pub(crate) const fn is_endpoints_fault(&self) -> bool {
         matches!(
             self,
-            Self::Unusable(_)
+            Self::Unconnected(_)
+                | Self::Unusable(_)
                 | Self::WrongChain(_)
                 | Self::WrongGenesis(_)
                 | Self::HeadOld { .. }
@@ -143,7 +163,7 @@ impl Failure {
     pub(crate) fn into_error(self, label: &str, block: &str, expected: u64) -> ChainError {
         match self {
             Self::Unusable(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
-            Self::HeadOld { .. } | Self::HeadAhead { .. } | Self::HeadBelowFinalized { .. } => {
+            Self::Unconnected(_) | Self::HeadOld { .. } | Self::HeadAhead { .. } | Self::HeadBelowFinalized { .. } => {
                 ChainError::Unreachable(vec![(label.to_owned(), self.to_string())])
             }
             Self::WrongChain(observed) => ChainError::WrongChain { endpoint: label.to_owned(), expected, observed },
@@ -169,6 +189,7 @@ impl From<HeaderError> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unconnected(why) => why.fmt(f),
             Self::Unusable(cause) => f.write_str(cause),
             Self::WrongChain(id) => write!(f, "it serves chain {id}"),
             Self::WrongGenesis(hash) => write!(f, "its chain begins with block {hash}"),
@@ -188,8 +209,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The error code with which nodes report a revert.
-const EXECUTION_REVERTED: i64 = 3;
+/// Codes with which nodes refuse a tag: a general error, invalid parameters, an unknown block.
+const UNKNOWN_TAG: [i64; 3] = [-32000, -32602, -39001];
 
 /// Phrases, in lower case, with which nodes report a missing block or pruned state.
 const MISSING_BLOCK: [&str; 10] = [
@@ -206,8 +227,14 @@ const MISSING_BLOCK: [&str; 10] = [
 ];
 
 /// Phrases, in lower case, with which nodes report that a call failed or exceeded a limit.
-const FAILED_CALL: [&str; 5] =
-    ["execution reverted", "execution aborted", "execution timeout", "out of gas", "response size"];
+const FAILED_CALL: [&str; 6] = [
+    "execution reverted",
+    "execution aborted",
+    "execution timeout",
+    "out of gas",
+    "response size",
+    "vm execution error",
+];
 
 #[cfg(test)]
 mod tests {

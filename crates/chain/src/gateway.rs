@@ -11,7 +11,7 @@ use url::Url;
 use crate::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest, MAX_GATEWAYS};
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 use clresolve_egress::{
-    BodyBudget, Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in, whole_body,
+    BodyBudget, Call, Cause, Egress, EgressViolation, FetchError, Forbidden, ForeignUrl, deadline_in,
 };
 use clresolve_state::MAX_LOOK_UP_BYTES;
 
@@ -74,9 +74,14 @@ impl Door {
             Call::post_json(serde_json::json!({ "sender": sender, "data": data }).to_string().into())
         };
         let reply = self.egress.foreign(&url, call.gzip(), deadline).await?;
+        let status = reply.status();
+        // Steps 8 to 10 of the client lookup protocol: every other status is an answer.
+        if (400..600).contains(&status) {
+            return Err(Cause::Status(status).into());
+        }
         let without_bound = BodyBudget::new(u32::MAX);
         let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
-        answered(&whole_body(reply, body_limit(cap), bodies).await?, cap)
+        answered(&reply.bytes_within(body_limit(cap), bodies).await?, cap)
     }
 }
 

@@ -8,6 +8,7 @@
 mod agent_registry;
 mod answers;
 mod batch;
+mod capabilities;
 pub mod ccip;
 mod endpoint;
 mod exchange;
@@ -40,6 +41,7 @@ mod quorum_transport;
 #[cfg(feature = "state-proof")]
 mod receipt_proofs;
 mod request;
+mod revert;
 mod rpc_chain;
 #[cfg(feature = "state-proof")]
 mod run_limit;
@@ -62,6 +64,7 @@ use clresolve_state::Recording;
 use metrics::counter;
 
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
+pub use self::capabilities::Capabilities;
 pub use self::endpoint::Endpoint;
 pub use self::follow::{Change, FollowError, Follower, Follows, News, OVERLAP, Source};
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};

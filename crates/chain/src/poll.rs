@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use async_trait::async_trait;
+use clresolve_core::cause::Unconnected;
 use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, GradeDemand, Proof, max_header_age};
 use clresolve_state::contracts::Findings;
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -366,7 +367,10 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
             failure => all_wrong && failure.is_wrong_chain(),
         });
         let decisive = decisive.or_else(|| failures.iter().find(|(_, f)| matches!(f, Failure::NoBlock(_))));
-        let Some((endpoint, failure)) = decisive else { return ChainError::Unreachable(self.count.causes()) };
+        let Some((endpoint, failure)) = decisive else {
+            let unreachable = || ChainError::Unreachable(self.count.causes());
+            return self.count.without_network().map_or_else(unreachable, ChainError::NoNetwork);
+        };
         let block = self.request.selector.to_string();
         failure.clone().into_error(&self.count.label(*endpoint), &block, self.pool.chain_id)
     }
@@ -421,6 +425,23 @@ impl<V: Vote + fmt::Display> Count<V> {
                 }
             },
         }
+    }
+
+    /// Why no connection to any endpoint was opened, if several operators on the Internet were tried.
+    fn without_network(&self) -> Option<Unconnected> {
+        let mut public = HashSet::new();
+        let mut why = Unconnected::Name;
+        for (endpoint, failure) in &self.failures {
+            let Failure::Unconnected(unconnected) = failure else { return None };
+            let endpoint = &self.order[*endpoint];
+            if endpoint.is_public {
+                public.insert(endpoint.operator.as_str());
+            }
+            if *unconnected == Unconnected::Host {
+                why = Unconnected::Host;
+            }
+        }
+        (public.len() > 1).then_some(why)
     }
 
     /// The endpoints that contradict the agreement, each with its statement.

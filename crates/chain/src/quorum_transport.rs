@@ -20,6 +20,7 @@ use tower::Service;
 
 use crate::endpoint::RpcEndpoint;
 use crate::fan_out::{Event, FanOut, Need, Plan};
+use crate::revert::{in_data, revert_data};
 use crate::transport::TransportFault;
 
 /// Endpoints that get the same request concurrently.
@@ -76,7 +77,7 @@ impl Comparable {
     fn of(response: &Response) -> Option<Self> {
         match &response.payload {
             ResponsePayload::Success(result) => Some(Self::Result(result.get().to_ascii_lowercase())),
-            ResponsePayload::Failure(error) => error.as_revert_data().map(Self::Reverted),
+            ResponsePayload::Failure(error) => revert_data(error).map(Self::Reverted),
         }
     }
 }
@@ -161,6 +162,7 @@ fn accuse(endpoint: &RpcEndpoint) {
 /// Removes possible API keys from the error message of a response.
 fn redacted(endpoint: &RpcEndpoint, mut response: Response) -> Response {
     if let ResponsePayload::Failure(error) = &mut response.payload {
+        in_data(error);
         error.message = endpoint.redact(&error.message).into();
     }
     response

@@ -2,7 +2,6 @@
 
 use alloy_primitives::{Address, Bytes};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, RpcBlockHash, TransactionInput, TransactionRequest};
-use alloy_transport::TransportError;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::CALL_GAS;
 
@@ -10,11 +9,6 @@ use clresolve_state::CALL_GAS;
 pub(crate) fn eth_call(to: Address, data: Bytes) -> TransactionRequest {
     let input = TransactionInput { data: Some(data), input: None };
     TransactionRequest::default().to(to).input(input).gas_limit(CALL_GAS)
-}
-
-/// The revert data in an error.
-pub(crate) fn revert_data(error: &TransportError) -> Option<Bytes> {
-    error.as_error_resp()?.as_revert_data()
 }
 
 /// Selects the block by its hash (EIP-1898), so that a reorganisation cannot replace it.

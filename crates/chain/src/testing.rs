@@ -42,7 +42,8 @@ impl HttpPost for OpenDoor {
         let broken = |error: reqwest::Error| PostError::Connection(error.to_string());
         let response = self.0.post(url.clone()).body(body).send().await.map_err(broken)?;
         if !response.status().is_success() {
-            return Err(PostError::Status(response.status().as_u16()));
+            let status = response.status().as_u16();
+            return Err(PostError::Status(status, response.bytes().await.map_err(broken)?));
         }
         let body = response.bytes().await.map_err(broken)?;
         if body.len() > cap { Err(PostError::TooLarge(cap)) } else { Ok(body) }

@@ -1,36 +1,51 @@
 //! JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
 //!
-//! The length of a reply is bounded, and every response in it must belong to exactly one request.
+//! The length of a reply is bounded, and every response in it must belong to exactly one request. A batch has at most
+//! [`MAX_BATCH`] requests, and its requests are sent one by one where the endpoint does not answer it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use alloy_json_rpc::{Id, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
+use alloy_json_rpc::{Id, RequestPacket, Response, ResponsePacket, SerializedRequest};
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::Deserialize;
+use serde_json::Value;
 use tower::Service;
 use url::Url;
 
-use clresolve_core::cause::LocalLimit;
-use clresolve_core::text::excerpt;
+use clresolve_core::cause::{LocalLimit, Unconnected};
+use clresolve_core::text::{clipped, excerpt};
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 
 /// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes about 100 KB, the records of
 /// a name about 20 KB. The limit protects against memory exhaustion.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// HTTP statuses with which servers refuse a batch although they accept its requests one by one.
-const BATCH_REFUSALS: [u16; 6] = [400, 405, 413, 415, 422, 501];
+/// Most requests in one batch. Free plans of common providers refuse more, and no reading needs more at once.
+pub(crate) const MAX_BATCH: usize = 3;
+
+/// Most batches of one exchange that are sent concurrently.
+const MAX_IN_FLIGHT: usize = 8;
+
+/// After a batch that only succeeded as single requests: how many further batches are sent as single requests before a
+/// batch is tried again. An endpoint that was overloaded once is not asked three times as often for ever.
+const SENT_SINGLY: u32 = 1000;
+
+/// Longest part of a refusal that is read as text, in bytes.
+const MAX_SAID_BYTES: usize = 4096;
 
 /// The HTTP client for endpoints.
 #[async_trait]
 pub trait HttpPost: Send + Sync {
-    /// POSTs `body` as `application/json` to `url`, follows no redirect, and returns the body of a 2xx response.
+    /// POSTs `body` as `application/json` to `url`, follows no redirect, and returns the body of a success
+    /// (2xx).
     ///
     /// The body has at most `cap` bytes, also after decompression. Head and body arrive within `timeout`.
     ///
@@ -46,12 +61,15 @@ pub enum PostError {
     /// The timeout expired.
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The response has a status other than 2xx.
-    #[error("HTTP status {0}")]
-    Status(u16),
+    /// The response has a status other than 2xx, and this body, which is empty if it could not be read.
+    #[error("HTTP status {0}{said}", said = said(.1).map(|said| format!(": {said}")).unwrap_or_default())]
+    Status(u16, Bytes),
     /// The body is longer than the cap, in bytes.
     #[error("the reply has more than {0} bytes")]
     TooLarge(usize),
+    /// No connection was opened.
+    #[error(transparent)]
+    Unconnected(Unconnected),
     /// The connection failed or is forbidden: the cause, without the URL.
     #[error("{0}")]
     Connection(String),
@@ -62,10 +80,32 @@ impl PostError {
     const fn outcome(&self) -> RequestOutcome {
         match self {
             Self::Timeout(_) => RequestOutcome::Timeout,
-            Self::Status(status) => RequestOutcome::of_status(*status),
-            Self::TooLarge(_) | Self::Connection(_) => RequestOutcome::Failed,
+            Self::Status(status, _) => RequestOutcome::of_status(*status),
+            Self::TooLarge(_) | Self::Unconnected(_) | Self::Connection(_) => RequestOutcome::Failed,
         }
     }
+}
+
+/// What a server says in the body of a refusal: the message of an error in JSON, or else the first line of text.
+/// `None` if it says nothing, or says it in HTML.
+fn said(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: Option<Value>,
+        message: Option<Value>,
+    }
+    if let Ok(Refusal { error, message }) = serde_json::from_slice(body) {
+        let text = |value: Value| value.as_str().or_else(|| value["message"].as_str()).map(beginning);
+        return error.and_then(text).or_else(|| message.and_then(text));
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_SAID_BYTES)]);
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    (!line.starts_with('<')).then(|| line.to_owned())
+}
+
+/// The beginning of a server's text, long enough that keys in what is shown of it are whole and can be removed.
+fn beginning(text: &str) -> String {
+    clipped(text, MAX_SAID_BYTES)
 }
 
 /// Why an exchange with an endpoint failed, apart from JSON-RPC errors.
@@ -86,7 +126,7 @@ pub(super) enum TransportFault {
     /// Number of requests without a response.
     #[error("the reply leaves {0} requests unanswered")]
     Missing(usize),
-    /// The endpoint answered the batch with a single error that is not about batches.
+    /// The endpoint answered with an error that belongs to no request, or refused each request of a batch alike.
     #[error("the endpoint refused: {0}")]
     Refused(String),
     /// Too few of several endpoints returned the same response. Lists each response by label.
@@ -101,23 +141,32 @@ pub(super) enum TransportFault {
     Unproven(Vec<(String, String)>),
 }
 
+impl TransportFault {
+    /// Whether the endpoint may answer the requests of a batch one by one. Providers refuse batches in many ways.
+    const fn may_be_about_the_batch(&self) -> bool {
+        matches!(self, Self::Post(PostError::Status(..)) | Self::Html | Self::NotJsonRpc(_) | Self::Refused(_))
+    }
+}
+
 /// One endpoint as an alloy transport. Clones share the state of the connection.
 #[derive(Clone)]
 pub(super) struct EndpointTransport(Arc<Connection>);
 
 impl EndpointTransport {
     pub(super) fn new(http: Arc<dyn HttpPost>, url: Url, label: String, timeout: Duration) -> Self {
-        let takes_batches = AtomicBool::new(true);
-        Self(Arc::new(Connection { http, url, label, timeout, longest: MAX_REPLY_BYTES, takes_batches }))
+        let sent_singly = Arc::new(AtomicU32::new(0));
+        Self(Arc::new(Connection { http, url, label, timeout, longest: MAX_REPLY_BYTES, sent_singly }))
     }
 
     /// The same endpoint, with another limit on the length of a reply, in bytes.
     #[cfg(feature = "state-proof")]
     pub(super) fn with_replies_up_to(&self, longest: usize) -> Self {
-        let Connection { http, url, label, timeout, .. } = &*self.0;
-        let (http, url, label) = (Arc::clone(http), url.clone(), label.clone());
-        let takes_batches = AtomicBool::new(self.0.takes_batches.load(Ordering::Relaxed));
-        Self(Arc::new(Connection { http, url, label, timeout: *timeout, longest, takes_batches }))
+        Self(Arc::new(Connection { longest, ..(*self.0).clone() }))
+    }
+
+    /// Whether the endpoint answers batches, as far as it was asked.
+    pub(super) fn takes_batches(&self) -> bool {
+        self.0.sent_singly.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -136,6 +185,7 @@ impl Service<RequestPacket> for EndpointTransport {
     }
 }
 
+#[derive(Clone)]
 struct Connection {
     http: Arc<dyn HttpPost>,
     url: Url,
@@ -143,34 +193,48 @@ struct Connection {
     timeout: Duration,
     /// Longest reply, in bytes.
     longest: usize,
-    /// Cleared when the endpoint refuses a batch. From then on requests are sent one by one.
-    takes_batches: AtomicBool,
-}
-
-/// The result of a batch.
-enum Batch {
-    Answered(Vec<Response>),
-    /// The endpoint accepts no batches, or none of this size.
-    Refused,
+    /// How many further batches are sent as single requests, since the endpoint did not answer one.
+    sent_singly: Arc<AtomicU32>,
 }
 
 impl Connection {
     async fn send(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportFault> {
         let requests = match packet {
-            RequestPacket::Single(request) => return self.single(request).await.map(ResponsePacket::Single),
+            RequestPacket::Single(request) => return self.single(&request).await.map(ResponsePacket::Single),
             RequestPacket::Batch(requests) => requests,
         };
-        if self.takes_batches.load(Ordering::Relaxed) {
-            if let Batch::Answered(responses) = self.batch(&requests).await? {
-                return Ok(ResponsePacket::Batch(responses));
-            }
-            self.takes_batches.store(false, Ordering::Relaxed);
-        }
-        try_join_all(requests.into_iter().map(|request| self.single(request))).await.map(ResponsePacket::Batch)
+        let parts: Vec<_> = requests.chunks(MAX_BATCH).map(|part| self.part(part)).collect();
+        let responses: Vec<Vec<Response>> = stream::iter(parts).buffered(MAX_IN_FLIGHT).try_collect().await?;
+        Ok(ResponsePacket::Batch(responses.into_iter().flatten().collect()))
     }
 
-    async fn single(&self, request: SerializedRequest) -> Result<Response, TransportFault> {
-        let body = self.post(request.serialized().get().to_owned().into()).await?;
+    /// Sends these requests as one batch, and, if the endpoint does not answer it, once more one by one.
+    async fn part(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
+        if let [request] = requests {
+            return Ok(vec![self.single(request).await?]);
+        }
+        let spend = |left: u32| left.checked_sub(1);
+        let is_sent_singly = self.sent_singly.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok();
+        if !is_sent_singly {
+            match self.batch(requests).await {
+                Err(fault) if fault.may_be_about_the_batch() => {}
+                answered => return answered,
+            }
+        }
+        let responses = try_join_all(requests.iter().map(|request| self.single(request))).await?;
+        if !is_sent_singly {
+            self.sent_singly.store(SENT_SINGLY, Ordering::Relaxed);
+        }
+        Ok(responses)
+    }
+
+    async fn single(&self, request: &SerializedRequest) -> Result<Response, TransportFault> {
+        let body = match self.post(request.serialized().get().to_owned().into()).await {
+            Err(TransportFault::Post(PostError::Status(status, body))) => {
+                return error_in(&body, request).ok_or(TransportFault::Post(PostError::Status(status, body)));
+            }
+            answer => answer?,
+        };
         match parse(&body)? {
             ResponsePacket::Single(response) if response.id == *request.id() => Ok(response),
             ResponsePacket::Single(response) => Err(refusal(&response).unwrap_or(TransportFault::WrongId)),
@@ -178,24 +242,15 @@ impl Connection {
         }
     }
 
-    async fn batch(&self, requests: &[SerializedRequest]) -> Result<Batch, TransportFault> {
+    async fn batch(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
         let packet = serde_json::to_vec(requests).map_err(|e| TransportFault::NotJsonRpc(excerpt(&e.to_string())))?;
-        let body = match self.post(packet.into()).await {
-            Err(TransportFault::Post(PostError::Status(status))) if BATCH_REFUSALS.contains(&status) => {
-                return Ok(Batch::Refused);
-            }
-            other => other?,
-        };
-        match parse(&body)? {
-            ResponsePacket::Single(response) if is_rate_limit(&response) => {
-                Err(refusal(&response).unwrap_or(TransportFault::WrongId))
-            }
-            ResponsePacket::Single(_) => Ok(Batch::Refused),
-            ResponsePacket::Batch(responses) if all_refuse_the_batch(&responses) => Ok(Batch::Refused),
-            ResponsePacket::Batch(responses) => {
-                match_ids(requests, &responses)?;
-                Ok(Batch::Answered(responses))
-            }
+        match parse(&self.post(packet.into()).await?)? {
+            ResponsePacket::Single(response) => Err(refusal(&response)
+                .unwrap_or_else(|| TransportFault::NotJsonRpc("one response for several requests".to_owned()))),
+            ResponsePacket::Batch(responses) => match refusal_of_the_batch(&responses) {
+                Some(refusal) => Err(refusal),
+                None => match_ids(requests, &responses).map(|()| responses),
+            },
         }
     }
 
@@ -229,33 +284,215 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
     if open.is_empty() { Ok(()) } else { Err(TransportFault::Missing(open.len())) }
 }
 
-/// An error that belongs to no particular request.
+/// The error with which an endpoint answers this request in the body of a refusal: nodes report reverts, rate limits and
+/// unknown blocks with a status other than 200 too.
+fn error_in(body: &[u8], request: &SerializedRequest) -> Option<Response> {
+    let Response { id, payload } = serde_json::from_slice(body).ok()?;
+    let is_about_this = id.is_none() || id == *request.id();
+    (is_about_this && payload.is_error()).then(|| Response { id: request.id().clone(), payload })
+}
+
+/// The error of a response that answers no request.
 fn refusal(response: &Response) -> Option<TransportFault> {
-    match &response.payload {
-        ResponsePayload::Failure(error) if response.id.is_none() => {
-            Some(TransportFault::Refused(excerpt(&error.message)))
-        }
-        _ => None,
-    }
+    let error = response.payload.as_error()?;
+    Some(TransportFault::Refused(beginning(&error.message)))
 }
 
-fn is_rate_limit(response: &Response) -> bool {
-    matches!(&response.payload, ResponsePayload::Failure(error) if error.is_retry_err())
-}
-
-fn all_refuse_the_batch(responses: &[Response]) -> bool {
-    let refuses = |response: &Response| match &response.payload {
-        ResponsePayload::Failure(error) => error.message.to_ascii_lowercase().contains("batch"),
-        ResponsePayload::Success(_) => false,
+/// The refusal if each response is an error that belongs to no request, or says that the endpoint takes no batch.
+fn refusal_of_the_batch(responses: &[Response]) -> Option<TransportFault> {
+    let refuses = |response: &Response| {
+        let is_about_batches = |message: &str| message.to_ascii_lowercase().contains("batch");
+        response.payload.as_error().is_some_and(|error| response.id.is_none() || is_about_batches(&error.message))
     };
-    !responses.is_empty() && responses.iter().all(refuses)
+    responses.first().filter(|_| responses.iter().all(refuses)).and_then(refusal)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use alloy_json_rpc::Request;
+    use serde_json::json;
 
     use super::*;
+
+    type Answer = fn(&Value) -> Result<String, PostError>;
+
+    /// An endpoint that answers as the function says, and the number of requests in each body that it got.
+    struct Scripted {
+        answer: Answer,
+        sizes: Mutex<Vec<usize>>,
+    }
+
+    #[async_trait]
+    impl HttpPost for Scripted {
+        async fn post(&self, _: &Url, body: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            self.sizes.lock().unwrap().push(body.as_array().map_or(1, Vec::len));
+            (self.answer)(&body).map(Bytes::from)
+        }
+    }
+
+    struct World {
+        script: Arc<Scripted>,
+        endpoint: EndpointTransport,
+    }
+
+    impl World {
+        fn new(answer: Answer) -> Self {
+            let script = Arc::new(Scripted { answer, sizes: Mutex::default() });
+            let url = Url::parse("http://endpoint/").unwrap();
+            let http: Arc<dyn HttpPost> = Arc::clone(&script) as _;
+            Self { script, endpoint: EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX) }
+        }
+
+        /// The result of an exchange of this many requests, and the number of requests in each body.
+        async fn exchange(&self, requests: u64) -> (Result<Vec<Id>, TransportFault>, Vec<usize>) {
+            let packet = RequestPacket::Batch((0..requests).map(request).collect());
+            let sent = self.endpoint.0.send(packet).await;
+            let ids = sent.map(|packet| match packet {
+                ResponsePacket::Batch(responses) => responses.into_iter().map(|response| response.id).collect(),
+                ResponsePacket::Single(response) => vec![response.id],
+            });
+            (ids, std::mem::take(&mut self.script.sizes.lock().unwrap()))
+        }
+    }
+
+    /// The good answer to one request.
+    fn good(request: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": request["id"], "result": "0x1"})
+    }
+
+    fn status(status: u16, body: &'static str) -> Result<String, PostError> {
+        Err(PostError::Status(status, Bytes::from_static(body.as_bytes())))
+    }
+
+    /// Answers single requests, and batches with `refusal`.
+    fn singly(body: &Value, refusal: Result<String, PostError>) -> Result<String, PostError> {
+        if body.is_array() { refusal } else { Ok(good(body).to_string()) }
+    }
+
+    fn request(id: u64) -> SerializedRequest {
+        Request::new("eth_chainId", Id::Number(id), ()).serialize().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_batch_has_at_most_three_requests() {
+        let world = World::new(|body| match body.as_array() {
+            Some(requests) => Ok(Value::from(requests.iter().map(good).collect::<Vec<_>>()).to_string()),
+            None => Ok(good(body).to_string()),
+        });
+        for (requests, expected) in [(0, vec![]), (1, vec![1]), (3, vec![3]), (7, vec![3, 3, 1])] {
+            let (answered, sizes) = world.exchange(requests).await;
+            assert_eq!(answered, Ok((0..requests).map(Id::Number).collect()));
+            assert_eq!(sizes, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_batch_is_sent_once_more_one_by_one_and_then_no_more() {
+        let refusals: [Answer; 15] = [
+            |body| singly(body, status(500, r#"{"error":{"code":31,"message":"Batch of more than 3 requests"}}"#)),
+            |body| singly(body, status(400, "")),
+            |body| singly(body, status(402, "pay")),
+            |body| singly(body, status(403, "<html>forbidden")),
+            |body| singly(body, status(405, "")),
+            |body| singly(body, status(413, "too large")),
+            |body| singly(body, status(429, "slow down")),
+            |body| singly(body, status(501, "")),
+            |body| singly(body, status(503, "")),
+            |body| singly(body, Ok("<html>".to_owned())),
+            |body| singly(body, Ok(String::new())),
+            |body| singly(body, Ok(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}"#.to_owned())),
+            |body| singly(body, Ok(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32005,"message":"limit"}}"#.to_owned())),
+            |body| singly(body, Ok(good(&body[0]).to_string())),
+            |body| {
+                let error = json!({"code": -32000, "message": "Batches are disabled"});
+                let refused = |request: &Value| json!({"jsonrpc": "2.0", "id": request["id"], "error": error});
+                let requests = body.as_array().into_iter().flatten();
+                singly(body, Ok(Value::from(requests.map(refused).collect::<Vec<_>>()).to_string()))
+            },
+        ];
+        for (number, refusal) in refusals.into_iter().enumerate() {
+            let world = World::new(refusal);
+            let all = Ok((0..2).map(Id::Number).collect());
+            assert_eq!(world.exchange(2).await, (all.clone(), vec![2, 1, 1]), "refusal {number}");
+            assert_eq!(world.exchange(2).await, (all, vec![1, 1]), "refusal {number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_tried_again_after_a_while() {
+        let world = World::new(|body| singly(body, status(503, "")));
+        world.exchange(2).await.0.unwrap();
+        for _ in 0..SENT_SINGLY {
+            assert_eq!(world.exchange(2).await.1, [1, 1]);
+        }
+        assert_eq!(world.exchange(2).await.1, [2, 1, 1]);
+    }
+
+    #[tokio::test]
+    async fn an_outage_is_not_taken_for_a_limit() {
+        let world = World::new(|_| status(503, "<html>"));
+        for _ in 0..2 {
+            let (answered, sizes) = world.exchange(2).await;
+            assert_eq!(answered, Err(TransportFault::Post(PostError::Status(503, Bytes::from_static(b"<html>")))));
+            assert_eq!(sizes[0], 2);
+        }
+        for silent in [|_: &Value| Err(PostError::Timeout(Duration::ZERO)), |_: &Value| Err(PostError::TooLarge(1))] {
+            let (answered, sizes) = World::new(silent).exchange(2).await;
+            assert!(answered.is_err());
+            assert_eq!(sizes, [2]);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_in_the_body_of_a_refusal_is_the_answer_to_the_request() {
+        let of = async |answer: Answer| World::new(answer).endpoint.0.send(RequestPacket::Single(request(7))).await;
+        let answers: [Answer; 2] = [
+            |_| {
+                status(
+                    500,
+                    r#"{"jsonrpc":"2.0","id":7,"error":{"code":3,"message":"execution reverted","data":"0x01"}}"#,
+                )
+            },
+            |_| status(400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":3,"message":"execution reverted"}}"#),
+        ];
+        for answer in answers {
+            let packet = of(answer).await.unwrap();
+            let ResponsePacket::Single(response) = packet else { panic!("one response") };
+            assert_eq!((response.id, response.payload.as_error().map(|error| error.code)), (Id::Number(7), Some(3)));
+        }
+        let refused: [Answer; 3] = [
+            |_| status(500, r#"{"jsonrpc":"2.0","id":8,"error":{"code":3,"message":"of another"}}"#),
+            |_| status(500, r#"{"jsonrpc":"2.0","id":7,"result":"0x1"}"#),
+            |_| status(502, "<html>"),
+        ];
+        for answer in refused {
+            assert!(matches!(of(answer).await, Err(TransportFault::Post(PostError::Status(..)))));
+        }
+    }
+
+    #[test]
+    fn what_a_server_says_about_its_refusal_is_kept() {
+        for (body, expected) in [
+            (
+                r#"{"jsonrpc":"2.0","id":null,"error":{"code":31,"message":"Batch of more than 3"}}"#,
+                "500: Batch of more than 3",
+            ),
+            (r#"{"error":"plan exhausted"}"#, "500: plan exhausted"),
+            (r#"{"message":"no API key","code":403}"#, "500: no API key"),
+            ("\n  over capacity\nsecond line", "500: over capacity"),
+            ("<!DOCTYPE html><title>Blocked</title>", "500"),
+            ("{}", "500"),
+            ("", "500"),
+        ] {
+            let error = PostError::Status(500, Bytes::from_static(body.as_bytes()));
+            assert_eq!(error.to_string(), format!("HTTP status {expected}"), "{body}");
+        }
+        let long = "x".repeat(1 << 20);
+        assert!(said(long.as_bytes()).is_some_and(|said| said.len() <= MAX_SAID_BYTES));
+    }
 
     /// An endpoint that returns this reply to every request.
     struct Replies(&'static str);
@@ -265,10 +502,6 @@ mod tests {
         async fn post(&self, _: &Url, _: Bytes, _: usize, _: Duration) -> Result<Bytes, PostError> {
             Ok(Bytes::from_static(self.0.as_bytes()))
         }
-    }
-
-    fn request(id: u64) -> SerializedRequest {
-        Request::new("eth_chainId", Id::Number(id), ()).serialize().unwrap()
     }
 
     async fn fault(reply: &'static str, packet: RequestPacket) -> TransportFault {

@@ -7,6 +7,28 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, U256};
 
+/// Why no connection to a host was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unconnected {
+    /// Its name does not resolve.
+    #[error("the host name does not resolve")]
+    Name,
+    /// It cannot be reached, or refuses.
+    #[error("no connection")]
+    Host,
+}
+
+impl Unconnected {
+    /// What is seen where this is why no host at all could be reached.
+    pub const fn everywhere(self) -> &'static str {
+        match self {
+            Self::Name => "no host name resolves",
+            Self::Host => "no connection opens",
+        }
+    }
+}
+
 /// Why a resolver contract returned no records. The publisher can fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 
-use crate::cause::{CcipFault, LocalLimit, ResolverFault};
+use crate::cause::{CcipFault, LocalLimit, ResolverFault, Unconnected};
 
 /// Why a name could not be read. None of these errors means that a record or name is absent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
@@ -11,6 +11,9 @@ pub enum ChainError {
     /// No endpoint gave a usable answer: the cause for each, by label.
     #[error("no RPC endpoint answered: {}", join_causes(.0))]
     Unreachable(Vec<(String, String)>),
+    /// No connection to any endpoint could be opened, although several hosts were tried: this machine has no network.
+    #[error("this machine seems to have no network: {}", .0.everywhere())]
+    NoNetwork(Unconnected),
     /// The deadline passed before the endpoints, or the CCIP-Read gateways, had answered.
     #[error("the chain was not read within {milliseconds} ms")]
     Late {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::address::HostNameError;
+use crate::cause::Unconnected;
 
 /// Why a request returned no bytes. It contains no URL, so that no endpoint's API key gets into an error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -135,6 +136,16 @@ pub enum Cause {
 }
 
 impl FetchError {
+    /// Why no connection was opened, if that is the cause.
+    #[must_use]
+    pub fn unconnected(&self) -> Option<Unconnected> {
+        match self.cause()? {
+            Cause::Dns => Some(Unconnected::Name),
+            Cause::Connect => Some(Unconnected::Host),
+            _ => None,
+        }
+    }
+
     /// The cause, if the source returned no usable response.
     #[must_use]
     pub fn cause(&self) -> Option<&Cause> {

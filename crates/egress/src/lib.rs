@@ -52,7 +52,7 @@ pub use self::guard::{FOREIGN_PORTS, Lookup, SystemLookup};
 pub use self::message::HEAD_LIMIT;
 pub use self::message::{BodyStream, Call, Departure, Reply};
 use self::message::{Manners, head_size};
-pub use self::operator::{OperatorClient, whole_body};
+pub use self::operator::{Answer, OperatorClient, whole_body};
 pub use self::origin::{ConnectTo, OriginSpec, SpecError};
 use self::pacer::Pacer;
 pub use self::stream::{ByteStream, StreamTo};

@@ -21,6 +21,28 @@ pub struct OperatorClient {
     bodies: BodyBudget,
 }
 
+/// A response to a JSON request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The value of the `Date` header.
+    pub date: Option<Timestamp>,
+    /// The body. Empty if it could not be read and the status is no success.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// Whether the status is a success (2xx).
+    pub const fn is_success(&self) -> bool {
+        is_success(self.status)
+    }
+}
+
+const fn is_success(status: u16) -> bool {
+    matches!(status, 200..=299)
+}
+
 impl Egress {
     /// A client for the origin of the configured `endpoint` only.
     ///
@@ -40,36 +62,25 @@ impl Egress {
 }
 
 impl OperatorClient {
-    /// Posts a JSON body and returns the body of a successful response.
+    /// Posts a JSON body.
     ///
     /// # Errors
-    /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for any
-    /// status except 200.
-    pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
-        whole_body(self.send(url, Call::post_json(body).gzip().patient(), deadline_in(limit)).await?, cap, &self.bodies)
-            .await
-    }
-
-    /// As [`OperatorClient::post_json`], with the value of the response's `Date` header.
-    ///
-    /// # Errors
-    /// As [`OperatorClient::post_json`].
-    pub async fn post_json_dated(
-        &self,
-        url: &Url,
-        body: Bytes,
-        cap: usize,
-        limit: Duration,
-    ) -> Result<(Option<Timestamp>, Bytes), FetchError> {
+    /// [`FetchError::Oversize`] if the body of a success (2xx) has more than `cap` bytes, [`Cause::Timeout`]
+    /// after `limit` in all. Any other status is an answer.
+    pub async fn post_json(&self, url: &Url, body: Bytes, cap: usize, limit: Duration) -> Result<Answer, FetchError> {
         let reply = self.send(url, Call::post_json(body).gzip().patient(), deadline_in(limit)).await?;
-        let date = reply.date();
-        Ok((date, whole_body(reply, cap, &self.bodies).await?))
+        let (status, date) = (reply.status(), reply.date());
+        let body = reply.bytes_within(cap, &self.bodies).await;
+        // The status of a refusal says more than what is wrong with its body.
+        let body = if is_success(status) { body? } else { body.unwrap_or_default() };
+        Ok(Answer { status, date, body })
     }
 
     /// Gets the body of a successful response, accepting the media type `accept`.
     ///
     /// # Errors
-    /// As [`OperatorClient::post_json`].
+    /// [`FetchError::Oversize`] beyond `cap` bytes, [`Cause::Timeout`] after `limit` in all, [`Cause::Status`] for any
+    /// status except 200.
     pub async fn get(&self, url: &Url, accept: &'static str, cap: usize, limit: Duration) -> Result<Bytes, FetchError> {
         whole_body(self.send(url, Call::get(accept), deadline_in(limit)).await?, cap, &self.bodies).await
     }

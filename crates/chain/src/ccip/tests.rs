@@ -8,7 +8,7 @@ use alloy_primitives::{B256, FixedBytes, address, hex};
 use alloy_sol_types::{Revert, SolCall as _, SolError as _, SolValue as _, sol};
 use alloy_transport::TransportErrorKind;
 use clresolve_core::cause::{LocalLimit, ResolverFault};
-use serde_json::json;
+use serde_json::{Value, json};
 use url::Url;
 
 use super::*;

@@ -1,8 +1,11 @@
 //! Requests for hints: what endpoints are asked besides the header if the reading is computed over proven state.
 
+use alloy_json_rpc::RpcError;
+use alloy_primitives::Bytes;
 use alloy_rpc_types_eth::{AccessList, AccessListResult, BlockId};
 use clresolve_core::reading::BlockSelector;
 use clresolve_state::contracts::Findings;
+use futures_util::future::{OptionFuture, join};
 
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
@@ -18,23 +21,24 @@ pub(crate) struct Hint {
 }
 
 impl RpcEndpoint {
-    /// Requests, in one exchange, what the call is likely to read and its result at the newest block. Neither is
-    /// proven.
+    /// Requests what the call is likely to read, and its result at the newest block. Neither is proven, and neither fails
+    /// because the endpoint refuses the other.
     ///
     /// # Errors
     /// [`Failure`] if there was no response at all.
     pub(crate) async fn hint(&self, query: &Query, selector: BlockSelector) -> Result<Hint, Failure> {
-        let mut batch = self.rpc.new_batch();
-        let touched = batch
-            .add_call::<_, AccessListResult>("eth_createAccessList", &(&query.call, BlockId::from(tag(selector))))
-            .map_err(|e| self.failure(&e))?;
-        let latest = self.request_latest(&mut batch, &query.call, selector)?;
-        batch.await.map_err(|e| self.failure(&e))?;
-        let touched = touched.await.ok().map(|result| result.access_list);
-        let latest = match latest {
-            Some(response) => Some(self.findings(query, response.await)),
-            None => None,
-        };
-        Ok(Hint { touched, latest })
+        let access_list = (&query.call, BlockId::from(tag(selector)));
+        let touched = self.rpc.request::<_, AccessListResult>("eth_createAccessList", access_list);
+        let latest = selector.is_compared_with_latest().then(|| self.call_at_latest(query));
+        let (touched, latest) = join(touched, OptionFuture::from(latest)).await;
+        match (touched, latest) {
+            (Err(error), None | Some(Err(_))) if !matches!(error, RpcError::ErrorResp(_)) => Err(self.failure(&error)),
+            (touched, latest) => Ok(Hint { touched: touched.ok().map(|result| result.access_list), latest }),
+        }
+    }
+
+    async fn call_at_latest(&self, query: &Query) -> Result<Findings, Failure> {
+        let response = self.rpc.request::<_, Bytes>("eth_call", (&query.call, BlockId::latest())).await;
+        self.findings(query, response)
     }
 }

@@ -1,10 +1,13 @@
 //! Requests for a block header without any calls.
 
+use std::future::IntoFuture as _;
+
 use alloy_rpc_types_eth::Header;
 use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_state::HashedHeader;
+use futures_util::future::OptionFuture;
 
-use super::{Attestation, ChainIdentity, Observation};
+use super::{Attestation, ChainIdentity, Observation, needed_beside};
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
 use crate::header;
@@ -22,13 +25,13 @@ impl RpcEndpoint {
     ) -> Result<Observation<HashedHeader>, Failure> {
         let mut batch = self.rpc.new_batch();
         let chain_id = self.request_chain_id(&mut batch)?;
+        let genesis = OptionFuture::from(chain_id.is_some().then(|| self.genesis()));
         let header = batch
             .add_call::<_, Option<Header>>("eth_getBlockByNumber", &(tag(selector), false))
             .map_err(|e| self.failure(&e))?;
-        let introduction = self.request_genesis(&mut batch, chain_id)?;
-        batch.await.map_err(|e| self.failure(&e))?;
-        let genesis = self.identify(introduction, identity).await?;
-        let (header, block) = header::checked(header.await.map_err(|e| self.failure(&e))?, selector)?;
+        let genesis = needed_beside(batch.into_future(), genesis).await.map_err(|e| self.failure(&e))?.flatten();
+        self.identify(chain_id, genesis, identity).await?;
+        let (header, block) = header::checked(header.await.map_err(|e| self.header_failure(&e))?, selector)?;
         self.set_identified();
         Ok(Observation { block, pinned: header, latest: None, genesis })
     }

@@ -76,7 +76,9 @@ impl HttpPost for Door {
         }
         match self.calls {
             Calls::AllStalled => std::future::pending().await,
-            Calls::Refused if request["method"] == "eth_call" => return Err(PostError::Status(429)),
+            Calls::Refused if request["method"] == "eth_call" => {
+                return Err(PostError::Status(429, bytes::Bytes::new()));
+            }
             Calls::Stalled if request["method"] == "eth_call" => std::future::pending().await,
             _ => {}
         }

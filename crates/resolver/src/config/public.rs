@@ -1,12 +1,17 @@
 //! The built-in public endpoints and gateways.
 
-/// Public mainnet endpoints without API keys, each of a different operator, as documented by their operators and public
-/// lists. Three are asked concurrently; the others replace those that fail.
+/// Public mainnet endpoints without API keys, each of a different operator, as maintained wallets and libraries ship them
+/// in 2026. Three are asked concurrently; the others replace those that fail. `tests/hostile/museum` emulates their
+/// limits.
 pub(super) const PUBLIC_RPC: [&str; 6] = [
+    // Refuses an HTTP request that asks for an old block.
     "https://ethereum-rpc.publicnode.com",
+    // Refuses batches of more than three requests.
     "https://eth.drpc.org",
-    "https://eth.llamarpc.com",
+    // viem's default. Limits the rate of requests.
+    "https://eth.merkle.io",
     "https://rpc.mevblocker.io",
+    // Refuses batches of more than three requests.
     "https://1rpc.io/eth",
     "https://gateway.tenderly.co/public/mainnet",
 ];

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use clresolve_chain::MAX_AHEAD;
+use clresolve_chain::transport::PostError;
+use clresolve_chain::{Capabilities, MAX_AHEAD};
+use clresolve_core::cause::Unconnected;
 use clresolve_core::reading::max_header_age;
-use clresolve_core::text::excerpt;
 use clresolve_ipfs::{Budget, ContentId, ContentPath};
 use futures_util::future::join_all;
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::upstream::Upstream;
 use super::{SetupError, setup};
 use crate::clock::Clock;
 use crate::config::{ChainId, Config, Endpoint, Gateway, GradeDemand, Hedging, RegistryChain};
@@ -55,6 +57,8 @@ pub struct Examination {
     pub registry_chains: Vec<ChainHealth>,
     /// The gateways, in the order of the configuration.
     pub gateways: Vec<GatewayHealth>,
+    /// Why nothing at all could be reached; none where anything was, or where only one host was tried.
+    pub network: Option<Unconnected>,
     /// What to change; nothing where all is well.
     pub advice: Vec<String>,
 }
@@ -79,6 +83,11 @@ pub struct EndpointHealth {
     pub reachable: bool,
     /// Why it, or a part of it, gave no answer.
     pub error: Option<String>,
+    /// Why no connection to it was opened, if that is the error.
+    #[serde(skip)]
+    pub unconnected: Option<Unconnected>,
+    /// Why the exchange with which a resolution begins fails, although the endpoint answers.
+    pub resolution_error: Option<String>,
     /// Time of one request over an open connection, in milliseconds.
     pub latency_ms: Option<u64>,
     /// EIP-155 chain id.
@@ -89,8 +98,37 @@ pub struct EndpointHealth {
     pub finalized: Option<BlockSeen>,
     /// Seconds by which its HTTP `Date` is ahead of this machine's clock.
     pub clock_ahead_s: Option<i64>,
+    /// What it cannot do, although resolutions work without it or find another way.
+    pub lacks: Vec<Lack>,
     /// Whether its WebSocket takes a subscription to new blocks; none where none is configured or nothing would use it.
     pub ws: Option<bool>,
+}
+
+/// What an endpoint cannot do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Lack {
+    /// Several requests in one body: they are sent one by one.
+    Batches,
+    /// Old blocks.
+    Archive,
+    /// State proofs, without which no reading is computed from its answers.
+    Proofs,
+    /// The gas that a reading may use: names with many records may fail.
+    Gas,
+}
+
+impl Lack {
+    /// The thing that is lacking.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Batches => "batches",
+            Self::Archive => "old blocks",
+            Self::Proofs => "proofs",
+            Self::Gas => "the gas of a large reading",
+        }
+    }
 }
 
 /// A block, as an endpoint tells it.
@@ -135,6 +173,9 @@ pub struct GatewayHealth {
     pub state: GatewayState,
     /// Why it gave no proven block.
     pub error: Option<String>,
+    /// Why no connection to it was opened, if that is the error.
+    #[serde(skip)]
+    pub unconnected: Option<Unconnected>,
     /// Time of the whole retrieval, connection included, in milliseconds.
     pub latency_ms: u64,
 }
@@ -160,12 +201,14 @@ pub enum GatewayState {
 /// When the configuration leads to something unusable, such as a trust root that is not PEM.
 pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, SetupError> {
     let egress = setup::egress(config, Arc::new(SystemLookup), setup::Load::Questions)?;
+    // Without a demand that can be met, `advice` says what is missing.
+    let upstream = setup::upstream(config, &egress).ok();
     let limit = config.timeout.min(MAX_REQUEST_TIME);
     let (names, registries) = ChainRules::all(config);
-    let probes = names.probes(&egress, clock, limit);
+    let probes = names.probes(&egress, clock, limit, upstream.as_ref());
     let registry_health = async |chain: &ChainRules| ChainHealth {
         chain: format!("eip155:{}", chain.id),
-        endpoints: join_all(chain.probes(&egress, clock, limit).iter().map(Probe::health)).await,
+        endpoints: join_all(chain.probes(&egress, clock, limit, None).iter().map(Probe::health)).await,
     };
     let (endpoints, registry_chains, gateways) = tokio::join!(
         join_all(probes.iter().map(Probe::health)),
@@ -180,10 +223,27 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
         agreement,
         registry_chains,
         gateways,
+        network: None,
         advice: Vec::new(),
     };
-    found.advice = advice(config, &found);
+    found.network = without_network(&found);
+    found.advice = match found.network {
+        Some(why) => vec![format!("this machine seems to have no network: {}", why.everywhere())],
+        None => advice(config, &found),
+    };
     Ok(found)
+}
+
+/// Why no connection to any endpoint or gateway was opened, if there are several.
+fn without_network(found: &Examination) -> Option<Unconnected> {
+    let endpoints = found.endpoints.iter().chain(found.registry_chains.iter().flat_map(|chain| &chain.endpoints));
+    let endpoints = endpoints.map(|health| health.unconnected);
+    let all: Vec<_> = endpoints.chain(found.gateways.iter().map(|health| health.unconnected)).collect();
+    if all.len() < 2 {
+        return None;
+    }
+    let all: Vec<Unconnected> = all.into_iter().collect::<Option<_>>()?;
+    Some(if all.contains(&Unconnected::Host) { Unconnected::Host } else { Unconnected::Name })
 }
 
 /// A chain of the configuration, and what its endpoints must do.
@@ -217,8 +277,14 @@ impl ChainRules {
         (names, config.chains.iter().map(registry).collect())
     }
 
-    fn probes<'e>(&'e self, egress: &'e Egress, clock: &'e dyn Clock, limit: Duration) -> Vec<Probe<'e>> {
-        self.endpoints.iter().map(|endpoint| Probe::new(endpoint, egress, clock, limit)).collect()
+    fn probes<'e>(
+        &'e self,
+        egress: &'e Egress,
+        clock: &'e dyn Clock,
+        limit: Duration,
+        upstream: Option<&'e Upstream>,
+    ) -> Vec<Probe<'e>> {
+        self.endpoints.iter().map(|endpoint| Probe::new(endpoint, egress, clock, limit, upstream)).collect()
     }
 
     fn advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
@@ -242,9 +308,9 @@ impl ChainRules {
         let label = &health.label;
         let error = health.error.as_deref().unwrap_or("it gives no answer");
         if !health.reachable {
-            return Some(format!(
-                "{label} cannot be reached ({error}): correct its URL, or take it out of the endpoints"
-            ));
+            let is_refusal = health.unconnected.is_none();
+            let (fault, also) = if is_refusal { ("does not answer", ", use a key") } else { ("cannot be reached", "") };
+            return Some(format!("{label} {fault} ({error}): correct its URL{also}, or take it out of the endpoints"));
         }
         if health.chain != Some(self.id) {
             let serves = health.chain.map_or_else(|| "no chain id".to_owned(), |id| format!("chain {id}"));
@@ -256,6 +322,12 @@ impl ChainRules {
                 "{label} has no finalized block ({error}): let it finish its synchronisation, or take it out"
             ));
         };
+        if let Some(cause) = &health.resolution_error {
+            return Some(format!("{label} answers, but not what a resolution asks ({cause}): take it out"));
+        }
+        if matches!(self.demand, Some(GradeDemand::StateProof(_))) && health.lacks.contains(&Lack::Proofs) {
+            return Some(format!("{label} gives no state proofs, which state-proof needs: take it out"));
+        }
         if finalized.age_s > max_header_age(self.id).as_secs() {
             let minutes = finalized.age_s / 60;
             let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
@@ -310,12 +382,20 @@ struct Probe<'e> {
     client: Result<OperatorClient, String>,
     clock: &'e dyn Clock,
     limit: Duration,
+    /// What names are read with. `None` for the endpoint of a registry.
+    upstream: Option<&'e Upstream>,
 }
 
 impl<'e> Probe<'e> {
-    fn new(endpoint: &'e Endpoint, egress: &'e Egress, clock: &'e dyn Clock, limit: Duration) -> Self {
+    fn new(
+        endpoint: &'e Endpoint,
+        egress: &'e Egress,
+        clock: &'e dyn Clock,
+        limit: Duration,
+        upstream: Option<&'e Upstream>,
+    ) -> Self {
         let client = egress.operator(&endpoint.url).map_err(|refusal| refusal.to_string());
-        Self { endpoint, egress, client, clock, limit }
+        Self { endpoint, egress, client, clock, limit, upstream }
     }
 
     /// Tries its WebSocket, if it has one.
@@ -333,8 +413,9 @@ impl<'e> Probe<'e> {
         // The first request opens the connection, so that the second measures the endpoint.
         match self.ask("eth_chainId", json!([])).await {
             Ok(answer) => health.chain = number(&answer.result),
-            Err(error) => {
-                health.error = Some(error);
+            Err(fault) => {
+                health.unconnected = fault.unconnected;
+                health.error = Some(fault.text);
                 return health;
             }
         }
@@ -346,34 +427,55 @@ impl<'e> Probe<'e> {
                 health.clock_ahead_s = date.map(|date| seconds_between(self.clock.now(), date));
                 health.latest = Some(block);
             }
-            Err(error) => health.error = Some(error),
+            Err(fault) => health.error = Some(fault.text),
         }
         match self.block("finalized").await {
             Ok((block, _)) => health.finalized = Some(block),
-            Err(error) => health.error = Some(error),
+            Err(fault) => health.error = Some(fault.text),
         }
+        self.read(&mut health).await;
         self.subscribe(&mut health).await;
         health
     }
 
-    async fn block(&self, tag: &str) -> Result<(BlockSeen, Option<Timestamp>), String> {
+    /// Asks for what a resolution asks, unless only a registry is read here.
+    async fn read(&self, health: &mut EndpointHealth) {
+        let Some(upstream) = self.upstream else { return };
+        let found = Capabilities::of(self.endpoint.clone().into(), &upstream.settings, &upstream.http).await;
+        health.resolution_error = found.fault;
+        if health.resolution_error.is_some() {
+            return;
+        }
+        let lacks = [
+            (!found.takes_batches, Lack::Batches),
+            (!found.has_first_block, Lack::Archive),
+            (!found.has_proofs, Lack::Proofs),
+            (found.gas_cap.is_some(), Lack::Gas),
+        ];
+        health.lacks = lacks.into_iter().filter(|(lacks, _)| *lacks).map(|(_, lack)| lack).collect();
+    }
+
+    async fn block(&self, tag: &str) -> Result<(BlockSeen, Option<Timestamp>), Fault> {
         let answer = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
         let block = block(&answer.result, self.clock.now()).ok_or_else(|| format!("gives no block for {tag}"))?;
         Ok((block, answer.date))
     }
 
-    async fn ask(&self, method: &str, params: Value) -> Result<Answer, String> {
+    async fn ask(&self, method: &str, params: Value) -> Result<Answer, Fault> {
         let client = self.client.as_ref().map_err(Clone::clone)?;
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let (date, bytes) = client
-            .post_json_dated(&self.endpoint.url, Bytes::from(body), MAX_ANSWER_BYTES, self.limit)
-            .await
-            .map_err(|error| error.to_string())?;
-        let mut answer: Value = serde_json::from_slice(&bytes).map_err(|_| "the answer is not JSON".to_owned())?;
-        if let Some(message) = answer["error"]["message"].as_str() {
-            return Err(format!("{method}: {}", excerpt(message)));
+        let reply = client.post_json(&self.endpoint.url, Bytes::from(body), MAX_ANSWER_BYTES, self.limit).await?;
+        let redacted = |text: &str| clresolve_chain::Endpoint::from(self.endpoint.clone()).redact(text);
+        let answer: Option<Value> = serde_json::from_slice(&reply.body).ok();
+        if let Some(message) = answer.as_ref().and_then(|answer| answer["error"]["message"].as_str()) {
+            return Err(format!("{method}: {}", redacted(message)).into());
         }
-        Ok(Answer { result: answer["result"].take(), date })
+        if !reply.is_success() {
+            let refusal = PostError::Status(reply.status, reply.body);
+            return Err(redacted(&refusal.to_string()).into());
+        }
+        let mut answer = answer.ok_or_else(|| "the answer is not JSON".to_owned())?;
+        Ok(Answer { result: answer["result"].take(), date: reply.date })
     }
 }
 
@@ -382,8 +484,29 @@ struct Answer {
     date: Option<Timestamp>,
 }
 
-/// A number in the form of JSON-RPC.
+/// Why a request has no answer.
+struct Fault {
+    unconnected: Option<Unconnected>,
+    text: String,
+}
+
+impl From<String> for Fault {
+    fn from(text: String) -> Self {
+        Self { unconnected: None, text }
+    }
+}
+
+impl From<FetchError> for Fault {
+    fn from(error: FetchError) -> Self {
+        Self { unconnected: error.unconnected(), text: error.to_string() }
+    }
+}
+
+/// A number in the form of JSON-RPC, or in that of JSON.
 fn number(value: &Value) -> Option<u64> {
+    if value.is_number() {
+        return value.as_u64();
+    }
     u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
 }
 
@@ -424,15 +547,17 @@ async fn agreement(config: &Config, probes: &[Probe<'_>], healths: &[EndpointHea
 
 async fn gateway_health(gateway: &Gateway, egress: &Egress, clock: &dyn Clock, limit: Duration) -> GatewayHealth {
     let asked = Instant::now();
-    let (state, error) = match IpfsClient::new(egress, vec![gateway.clone()], Hedging::Learnt) {
+    let (state, fault) = match IpfsClient::new(egress, vec![gateway.clone()], Hedging::Learnt) {
         Ok(client) => probed(&client, clock.now(), limit).await,
-        Err(error) => (GatewayState::Unreachable, Some(error.why.to_string())),
+        Err(error) => (GatewayState::Unreachable, Some(error.why.to_string().into())),
     };
     let latency_ms = u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX);
-    GatewayHealth { label: gateway.label.clone(), state, error, latency_ms }
+    let unconnected = fault.as_ref().and_then(|fault| fault.unconnected);
+    let error = fault.map(|fault| fault.text);
+    GatewayHealth { label: gateway.label.clone(), state, error, unconnected, latency_ms }
 }
 
-async fn probed(client: &IpfsClient, now: Timestamp, limit: Duration) -> (GatewayState, Option<String>) {
+async fn probed(client: &IpfsClient, now: Timestamp, limit: Duration) -> (GatewayState, Option<Fault>) {
     let cid = ContentId::parse(PROBE).expect("the probe is a CID");
     let path = ContentPath::literal("").expect("an empty path is one");
     let want = Want { cid, path: &path, known: &[], budget: Budget::cat(), total: limit };
@@ -441,8 +566,14 @@ async fn probed(client: &IpfsClient, now: Timestamp, limit: Duration) -> (Gatewa
         return (GatewayState::Proven, None);
     }
     match retrieval.failures.into_iter().next() {
-        Some((_, fault)) => (state_of(&fault), Some(fault.to_string())),
-        None => (GatewayState::Unreachable, Some("no answer in time".to_owned())),
+        Some((_, fault)) => {
+            let unconnected = match &fault {
+                GatewayFault::Fetch(error) => error.unconnected(),
+                _ => None,
+            };
+            (state_of(&fault), Some(Fault { unconnected, text: fault.to_string() }))
+        }
+        None => (GatewayState::Unreachable, Some("no answer in time".to_owned().into())),
     }
 }
 
@@ -547,6 +678,7 @@ mod tests {
             agreement: None,
             registry_chains: Vec::new(),
             gateways: Vec::new(),
+            network: None,
             advice: Vec::new(),
         }
     }
@@ -578,7 +710,11 @@ mod tests {
 
     #[test]
     fn each_fault_of_an_endpoint_has_its_advice() {
-        let down = EndpointHealth { reachable: false, error: Some("timeout".to_owned()), ..healthy("b") };
+        let (name, error) = (Unconnected::Name, |text: &str| Some(text.to_owned()));
+        let down =
+            EndpointHealth { reachable: false, error: error("no name"), unconnected: Some(name), ..healthy("b") };
+        let refusing = EndpointHealth { reachable: false, error: error("HTTP status 429"), ..healthy("b") };
+        let half = EndpointHealth { resolution_error: error("no eth_call"), ..healthy("b") };
         let other_chain = EndpointHealth { chain: Some(5), ..healthy("b") };
         let syncing = EndpointHealth { finalized: None, ..healthy("b") };
         let behind = EndpointHealth { finalized: block(1561), ..healthy("b") };
@@ -586,7 +722,9 @@ mod tests {
         let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
         let deaf = EndpointHealth { ws: Some(false), error: Some("ws: HTTP status 404".to_owned()), ..healthy("b") };
         for (health, part) in [
-            (down, "b.example cannot be reached (timeout)"),
+            (down, "b.example cannot be reached (no name): correct its URL, or take it out"),
+            (refusing, "b.example does not answer (HTTP status 429): correct its URL, use a key, or take it out"),
+            (half, "b.example answers, but not what a resolution asks (no eth_call): take it out"),
             (other_chain, "b.example serves chain 5, not chain 1"),
             (syncing, "b.example has no finalized block"),
             (behind, "its finalized block is 26 minutes old"),

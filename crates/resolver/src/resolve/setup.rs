@@ -37,7 +37,7 @@ use crate::config::{ChainId, Config, ConfigError, Dns, Endpoint, ManifestSource,
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::IpfsClient;
-use crate::fetch::{Cause, Egress, EgressConfig, FetchError, Lookup};
+use crate::fetch::{Answer, Cause, Egress, EgressConfig, FetchError, Lookup};
 
 /// Why a [`Resolver`](super::Resolver) cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -268,12 +268,15 @@ struct OperatorDoor(Egress);
 impl HttpPost for OperatorDoor {
     async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
         let client = self.0.operator(url).map_err(|refusal| PostError::Connection(refusal.to_string()))?;
-        client.post_json(url, body, cap, timeout).await.map_err(|error| match error {
-            FetchError::Oversize { limit } => PostError::TooLarge(limit),
-            FetchError::Unavailable(Cause::Timeout) => PostError::Timeout(timeout),
-            FetchError::Unavailable(Cause::Status(status)) => PostError::Status(status),
-            other => PostError::Connection(other.to_string()),
-        })
+        match client.post_json(url, body, cap, timeout).await {
+            Ok(answer) if answer.is_success() => Ok(answer.body),
+            Ok(Answer { status, body, .. }) => Err(PostError::Status(status, body)),
+            Err(FetchError::Oversize { limit }) => Err(PostError::TooLarge(limit)),
+            Err(FetchError::Unavailable(Cause::Timeout)) => Err(PostError::Timeout(timeout)),
+            Err(other) => Err(other
+                .unconnected()
+                .map_or_else(|| PostError::Connection(other.to_string()), PostError::Unconnected)),
+        }
     }
 }
 
@@ -377,7 +380,7 @@ mod tests {
         let large = posted(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\n{ }", long).await;
         assert_eq!(large, Err(PostError::TooLarge(2)));
         let refused = posted(b"HTTP/1.1 429 Slow\r\ncontent-length: 0\r\n\r\n", long).await;
-        assert_eq!(refused, Err(PostError::Status(429)));
+        assert_eq!(refused, Err(PostError::Status(429, Bytes::new())));
         assert_eq!(posted(b"", short).await, Err(PostError::Timeout(short)));
         assert!(matches!(posted(b"no HTTP\r\n\r\n", long).await, Err(PostError::Connection(_))));
     }

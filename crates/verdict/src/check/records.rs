@@ -42,9 +42,16 @@ pub fn unsettled(reading: &Reading, block: BlockSelector, chain_id: u64, now: Ti
     [vouching(reading), behind(&reading.block, block, chain_id, now), pending(reading)].into_iter().flatten().collect()
 }
 
+/// The place that a reason names if nothing at all could be reached: neither an endpoint nor a setting is to blame.
+pub const NO_NETWORK: &str = "network";
+
 /// The reason behind a reading that failed.
 pub fn chain_error(error: &ChainError) -> Reason {
     let code = match error {
+        ChainError::NoNetwork(why) => {
+            let reason = Reason::new(Code::RpcUnreachable).message("This machine seems to have no network.");
+            return reason.at(NO_NETWORK).observed(why.everywhere());
+        }
         ChainError::Unreachable(_) | ChainError::Late { .. } | ChainError::TooFew { .. } => Code::RpcUnreachable,
         ChainError::Disagree(_) => Code::RpcDisagree,
         ChainError::Unproven(_) => Code::ProofRefused,

@@ -1,0 +1,81 @@
+//! What one endpoint can do: it is asked what a resolution asks, and for what other grades and readings need.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Bytes, U256};
+use alloy_rpc_types_eth::{BlockId, TransactionInput, TransactionRequest};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::BlockSelector;
+use clresolve_state::CALL_GAS;
+use serde_json::Value;
+use tokio::join;
+
+use crate::endpoint::{Endpoint, RpcEndpoint};
+use crate::exchange::ChainIdentity;
+use crate::failure::Failure;
+use crate::pool::ChainConfig;
+use crate::query::Query;
+use crate::transport::HttpPost;
+
+/// A name for the exchange. Any name will do.
+const PROBE: &str = "ens.eth";
+
+/// Init code that returns the gas that is left (EVM assembly: GAS, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN).
+const GAS_LEFT: [u8; 9] = [0x5a, 0x60, 0x00, 0x52, 0x60, 0x20, 0x60, 0x00, 0xf3];
+
+/// Gas that a call may cost before its first instruction.
+const INTRINSIC_GAS: u64 = 100_000;
+
+/// What an endpoint can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Why the exchange that a resolution begins with failed. `None` if it succeeded.
+    pub fault: Option<String>,
+    /// Whether it answers several requests in one body. If not, they are sent one by one.
+    pub takes_batches: bool,
+    /// Whether it has block 0, and so probably old blocks.
+    pub has_first_block: bool,
+    /// Whether it answers `eth_getProof`, which [`Grade::StateProof`](clresolve_core::reading::Grade) needs.
+    pub has_proofs: bool,
+    /// The gas that it gives a call, if that is less than a reading may use.
+    pub gas_cap: Option<u64>,
+}
+
+impl Capabilities {
+    /// Asks `endpoint` for the chain of `config`. The endpoints of `config` are not asked.
+    pub async fn of(endpoint: Endpoint, config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
+        let endpoint = RpcEndpoint::new(endpoint, Arc::clone(http), config.timeout);
+        let (reading, has_proofs, gas) =
+            join!(reading(&endpoint, config), has_proofs(&endpoint, config), gas_left(&endpoint));
+        Self {
+            has_first_block: reading.as_ref().is_ok_and(|has_first_block| *has_first_block),
+            fault: reading.err().map(|failure| failure.to_string()),
+            takes_batches: endpoint.transport.takes_batches(),
+            has_proofs,
+            gas_cap: gas.filter(|gas| gas.saturating_add(INTRINSIC_GAS) < CALL_GAS),
+        }
+    }
+}
+
+/// Reads a name as a resolution does. Returns whether the endpoint has block 0.
+async fn reading(endpoint: &RpcEndpoint, config: &ChainConfig) -> Result<bool, Failure> {
+    let name = EnsName::parse(PROBE).expect("the probe is a name");
+    let query = Query::walk(&name, &config.contracts, &config.coins);
+    let identity = ChainIdentity { id: config.chain_id, genesis: config.genesis };
+    let observation = endpoint.observe(&query, BlockSelector::Finalized, identity).await?;
+    observation.latest.transpose()?;
+    Ok(observation.genesis.is_some())
+}
+
+async fn has_proofs(endpoint: &RpcEndpoint, config: &ChainConfig) -> bool {
+    let account = (config.contracts.multicall3, [(); 0], BlockId::finalized());
+    endpoint.rpc.request::<_, Value>("eth_getProof", account).await.is_ok_and(|proof| proof["accountProof"].is_array())
+}
+
+/// The gas that a call has, if the endpoint runs init code.
+async fn gas_left(endpoint: &RpcEndpoint) -> Option<u64> {
+    let input = TransactionInput { data: Some(Bytes::from_static(&GAS_LEFT)), input: None };
+    let call = TransactionRequest::default().input(input).gas_limit(CALL_GAS);
+    let left = endpoint.rpc.request::<_, Bytes>("eth_call", (call, BlockId::latest())).await.ok()?;
+    U256::try_from_be_slice(&left).and_then(|left| u64::try_from(left).ok()).filter(|_| left.len() == 32)
+}
