@@ -1670,12 +1670,14 @@ async fn listening(routes: axum::Router) -> url::Url {
     url
 }
 
-/// An endpoint that forwards its first request to one upstream, and all others to another.
+/// An endpoint that forwards its first request for a finalized block to one upstream, and all others to another.
 async fn moving_endpoint(first: url::Url, then: url::Url) -> url::Url {
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let answer = move |body: bytes::Bytes| {
-        let upstream = if asked.fetch_add(1, Ordering::SeqCst) == 0 { first.clone() } else { then.clone() };
+        let is_first =
+            String::from_utf8_lossy(&body).contains("\"finalized\"") && asked.fetch_add(1, Ordering::SeqCst) == 0;
+        let upstream = if is_first { first.clone() } else { then.clone() };
         let http = http.clone();
         async move {
             let sent = http.post(upstream).header("content-type", "application/json").body(body).send().await.unwrap();

@@ -314,8 +314,10 @@ async fn the_gates_own_listener_serves_the_gate_and_health_alone() {
     let gate = server.gate_address().expect("it is configured").to_string();
     let daemon = Daemon::run(server, sandbox);
     let _all = [daemon.raw("GET /livez HTTP/1.1\r\nx: ").await, daemon.raw("").await];
-    daemon.ready().await;
     let ask = async |path: &str| answer(daemon.client.get(format!("http://{gate}{path}"))).await;
+    while ask("/readyz").await.status != 200 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert_eq!(ask(&format!("/v1/gate/{GOOD}")).await.status, 200);
     assert_eq!(ask(&format!("/v1/envoy/{GOOD}/summarize/x")).await.status, 200);
     assert_eq!((ask("/livez").await.status, ask("/readyz").await.status), (200, 200));
@@ -679,8 +681,13 @@ async fn where_every_run_or_every_place_of_a_client_is_taken_the_daemon_refuses_
         config.http.requests = 8;
     })
     .await;
+    // The daemon's own first reading, in three requests at once.
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(node.accept().await.expect("the daemon reads its chain"));
+    }
     let stalled = tokio::spawn(daemon.request(Method::GET, &format!("/v1/verdicts/{GOOD}")).send());
-    let (_held, _) = node.accept().await.expect("the run asks the node");
+    held.push(node.accept().await.expect("the run asks the node"));
     let refused = daemon.get(&format!("/v1/verdicts/{BAD}")).await;
     refused.is_problem(503, "overloaded");
     assert_eq!(refused.header("retry-after"), "1");

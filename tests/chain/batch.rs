@@ -74,12 +74,10 @@ impl Both {
         let [alone, batched] = servers
             .each_ref()
             .map(|server| ChainConfig { timeout: UNHURRIED, ..config(vec![endpoint("sandbox", &server.url())]) });
-        Self {
-            alone: RpcChain::new(alone, &http(), gateway.clone()),
-            batched: RpcChain::in_batches(batched, &http(), gateway),
-            servers,
-            expected: HashMap::new(),
-        }
+        let batched = RpcChain::in_batches(batched, &http(), gateway.clone());
+        // The first exchange with an endpoint takes more requests.
+        batched.read(&name("first.eth"), FIRST).await.unwrap();
+        Self { alone: RpcChain::new(alone, &http(), gateway), batched, servers, expected: HashMap::new() }
     }
 
     /// Reads these names at once, in this order; each is told what it is told alone. Number of requests to the chain.
@@ -143,13 +141,17 @@ async fn hostile_names_among_themselves_are_what_they_are_alone() {
 }
 
 #[tokio::test]
-async fn a_gas_burner_costs_one_request_more_for_all_of_its_mates() {
+async fn a_gas_burner_costs_one_request_more_once_the_endpoint_has_taken_long_batches() {
     for mode in [HostileMode::Burn, HostileMode::Invalid] {
         let mut names: Vec<_> =
             (1..FULL).map(|number| registration(&format!("agent-{number}.eth"), ResolverKind::Public)).collect();
         names.insert(0, misbehaving("evil.eth", mode, ""));
         let mut both = Both::of(&names).await;
-        assert_eq!(both.read(&names_of(&names)).await, 2, "{mode:?}");
+        let mut requests = Vec::new();
+        for _ in 0..4 {
+            requests.push(both.read(&names_of(&names)).await);
+        }
+        assert!(requests[0] <= 8 && requests[3] == 2, "{mode:?}: {requests:?}");
     }
 }
 

@@ -16,7 +16,6 @@ use clresolve_core::records::{Key, Record};
 use clresolve_resolver::sandbox::chain::{
     ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain,
 };
-use serde_json::Value;
 use url::Url;
 
 use super::{
@@ -93,7 +92,7 @@ async fn one_request_reads_the_addresses_and_endpoints_too() {
 
     let reading = reader.read(&name("seller.eth"), FIRST).await.unwrap();
 
-    assert_eq!(servers[0].requests(), 1);
+    assert_eq!(servers[0].requests(), crate::INTRODUCED);
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     assert_eq!(found(reading.answer).payment, published());
 }
@@ -243,6 +242,7 @@ impl HttpPost for OtherPayee {
         cap: usize,
         timeout: Duration,
     ) -> Result<bytes::Bytes, PostError> {
+        let is_latest = String::from_utf8_lossy(&body).contains("\"latest\"");
         let reply = self.0.post(url, body, cap, timeout).await?;
         if *url != self.0.first {
             return Ok(reply);
@@ -251,11 +251,11 @@ impl HttpPost for OtherPayee {
         Ok(match self.1 {
             Lie::Everywhere => lie(&String::from_utf8_lossy(&reply)).into(),
             Lie::AtLatest => {
-                let mut replies: Vec<Value> = serde_json::from_slice(&reply).unwrap();
-                // The chain id, the header and the call at the pinned block come before.
-                let latest = lie(replies[3]["result"].as_str().unwrap());
-                replies[3]["result"] = latest.into();
-                serde_json::to_vec(&replies).unwrap().into()
+                // The call at the newest block is sent alone in the first exchange.
+                if !is_latest {
+                    return Ok(reply);
+                }
+                lie(&String::from_utf8_lossy(&reply)).into()
             }
         })
     }

@@ -51,7 +51,7 @@ impl Endpoint {
     /// Whether the host looks like a public DNS name. Such an endpoint never serves a test chain that reuses the id of
     /// a real chain.
     fn is_public(&self) -> bool {
-        matches!(self.url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.'))
+        has_public_name(&self.url)
     }
 }
 
@@ -167,6 +167,11 @@ impl RpcEndpoint {
     pub(crate) fn redact(&self, text: &str) -> String {
         without_keys(&self.url, text)
     }
+}
+
+/// Whether the host of a URL looks like a public DNS name.
+pub fn has_public_name(url: &Url) -> bool {
+    matches!(url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.'))
 }
 
 /// Removes parts of an endpoint's URL, which may be API keys, from its text, and shortens the text.

@@ -65,7 +65,7 @@ use metrics::counter;
 
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::capabilities::Capabilities;
-pub use self::endpoint::Endpoint;
+pub use self::endpoint::{Endpoint, has_public_name};
 pub use self::follow::{Change, FollowError, Follower, Follows, News, OVERLAP, Source};
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
 #[cfg(feature = "state-proof")]

@@ -67,7 +67,7 @@ pub(crate) struct EndpointPool {
     genesis: Option<B256>,
     /// The hash on which a quorum agreed, if none is configured.
     agreed_genesis: OnceLock<B256>,
-    endpoints: Vec<Arc<RpcEndpoint>>,
+    pub(crate) endpoints: Vec<Arc<RpcEndpoint>>,
 }
 
 impl EndpointPool {

@@ -1,11 +1,12 @@
 //! JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
 //!
 //! The length of a reply is bounded, and every response in it must belong to exactly one request. A batch has at most
-//! [`MAX_BATCH`] requests, and its requests are sent one by one where the endpoint does not answer it.
+//! [`FIRST_BATCH`] requests until the endpoint has answered such batches, and its requests are sent one by one where the
+//! endpoint does not answer it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
-use serde::Deserialize;
 use serde_json::Value;
 use tower::Service;
 use url::Url;
@@ -28,8 +28,12 @@ use clresolve_egress::count::{self, RequestOutcome, Upstream};
 /// a name about 20 KB. The limit protects against memory exhaustion.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// Most requests in one batch. Free plans of common providers refuse more, and no reading needs more at once.
-pub(crate) const MAX_BATCH: usize = 3;
+/// Most requests in a batch to an endpoint that has not shown that it takes more. Free plans of common providers refuse
+/// more.
+const FIRST_BATCH: usize = 3;
+
+/// Most requests in a batch. Each exchange that needed several batches, and got them answered, doubles the number.
+const MAX_BATCH: usize = 48;
 
 /// Most batches of one exchange that are sent concurrently.
 const MAX_IN_FLIGHT: usize = 8;
@@ -89,14 +93,9 @@ impl PostError {
 /// What a server says in the body of a refusal: the message of an error in JSON, or else the first line of text.
 /// `None` if it says nothing, or says it in HTML.
 fn said(body: &[u8]) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Refusal {
-        error: Option<Value>,
-        message: Option<Value>,
-    }
-    if let Ok(Refusal { error, message }) = serde_json::from_slice(body) {
-        let text = |value: Value| value.as_str().or_else(|| value["message"].as_str()).map(beginning);
-        return error.and_then(text).or_else(|| message.and_then(text));
+    if let Ok(body) = serde_json::from_slice::<Value>(body) {
+        let places = [&body["error"]["message"], &body["error"], &body["message"]];
+        return places.into_iter().find_map(Value::as_str).map(beginning);
     }
     let text = String::from_utf8_lossy(&body[..body.len().min(MAX_SAID_BYTES)]);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -154,8 +153,8 @@ pub(super) struct EndpointTransport(Arc<Connection>);
 
 impl EndpointTransport {
     pub(super) fn new(http: Arc<dyn HttpPost>, url: Url, label: String, timeout: Duration) -> Self {
-        let sent_singly = Arc::new(AtomicU32::new(0));
-        Self(Arc::new(Connection { http, url, label, timeout, longest: MAX_REPLY_BYTES, sent_singly }))
+        let batches = Arc::new(Batches { most: AtomicUsize::new(FIRST_BATCH), ..Batches::default() });
+        Self(Arc::new(Connection { http, url, label, timeout, longest: MAX_REPLY_BYTES, batches }))
     }
 
     /// The same endpoint, with another limit on the length of a reply, in bytes.
@@ -166,7 +165,7 @@ impl EndpointTransport {
 
     /// Whether the endpoint answers batches, as far as it was asked.
     pub(super) fn takes_batches(&self) -> bool {
-        self.0.sent_singly.load(Ordering::Relaxed) == 0
+        self.0.batches.sent_singly.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -193,8 +192,38 @@ struct Connection {
     timeout: Duration,
     /// Longest reply, in bytes.
     longest: usize,
-    /// How many further batches are sent as single requests, since the endpoint did not answer one.
-    sent_singly: Arc<AtomicU32>,
+    batches: Arc<Batches>,
+}
+
+/// What an endpoint has shown about batches.
+#[derive(Debug, Default)]
+struct Batches {
+    /// Most requests in the next one.
+    most: AtomicUsize,
+    /// Whether it has refused one of more than [`FIRST_BATCH`] requests.
+    is_limited: AtomicBool,
+    /// How many further ones are sent as single requests, since it refused one of at most [`FIRST_BATCH`] requests.
+    sent_singly: AtomicU32,
+}
+
+impl Batches {
+    /// Registers that an exchange which needed several batches of this many requests was answered. Unless the endpoint has
+    /// refused a batch, the next ones may have more.
+    fn answered(&self, size: usize) {
+        if !self.is_limited.load(Ordering::Relaxed) && self.sent_singly.load(Ordering::Relaxed) == 0 {
+            self.most.fetch_max((2 * size).min(MAX_BATCH), Ordering::Relaxed);
+        }
+    }
+
+    /// Registers that a batch of this many requests was refused, and the requests were answered one by one.
+    fn refused(&self, size: usize) {
+        if size > FIRST_BATCH {
+            self.is_limited.store(true, Ordering::Relaxed);
+            self.most.store(FIRST_BATCH, Ordering::Relaxed);
+        } else {
+            self.sent_singly.store(SENT_SINGLY, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Connection {
@@ -203,8 +232,12 @@ impl Connection {
             RequestPacket::Single(request) => return self.single(&request).await.map(ResponsePacket::Single),
             RequestPacket::Batch(requests) => requests,
         };
-        let parts: Vec<_> = requests.chunks(MAX_BATCH).map(|part| self.part(part)).collect();
+        let most = self.batches.most.load(Ordering::Relaxed);
+        let parts: Vec<_> = requests.chunks(most).map(|part| self.part(part)).collect();
         let responses: Vec<Vec<Response>> = stream::iter(parts).buffered(MAX_IN_FLIGHT).try_collect().await?;
+        if responses.len() > 1 {
+            self.batches.answered(most);
+        }
         Ok(ResponsePacket::Batch(responses.into_iter().flatten().collect()))
     }
 
@@ -214,7 +247,7 @@ impl Connection {
             return Ok(vec![self.single(request).await?]);
         }
         let spend = |left: u32| left.checked_sub(1);
-        let is_sent_singly = self.sent_singly.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok();
+        let is_sent_singly = self.batches.sent_singly.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok();
         if !is_sent_singly {
             match self.batch(requests).await {
                 Err(fault) if fault.may_be_about_the_batch() => {}
@@ -223,7 +256,7 @@ impl Connection {
         }
         let responses = try_join_all(requests.iter().map(|request| self.single(request))).await?;
         if !is_sent_singly {
-            self.sent_singly.store(SENT_SINGLY, Ordering::Relaxed);
+            self.batches.refused(requests.len());
         }
         Ok(responses)
     }
@@ -377,12 +410,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_has_at_most_three_requests() {
+    async fn a_batch_has_three_requests_and_more_once_those_were_answered() {
         let world = World::new(|body| match body.as_array() {
             Some(requests) => Ok(Value::from(requests.iter().map(good).collect::<Vec<_>>()).to_string()),
             None => Ok(good(body).to_string()),
         });
-        for (requests, expected) in [(0, vec![]), (1, vec![1]), (3, vec![3]), (7, vec![3, 3, 1])] {
+        for (requests, expected) in
+            [(0, vec![]), (1, vec![1]), (3, vec![3]), (7, vec![3, 3, 1]), (7, vec![6, 1]), (13, vec![12, 1])]
+        {
             let (answered, sizes) = world.exchange(requests).await;
             assert_eq!(answered, Ok((0..requests).map(Id::Number).collect()));
             assert_eq!(sizes, expected);
@@ -418,6 +453,20 @@ mod tests {
             let all = Ok((0..2).map(Id::Number).collect());
             assert_eq!(world.exchange(2).await, (all.clone(), vec![2, 1, 1]), "refusal {number}");
             assert_eq!(world.exchange(2).await, (all, vec![1, 1]), "refusal {number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_endpoint_that_takes_three_at_once_is_tried_with_more_once() {
+        let world = World::new(|body| match body.as_array() {
+            Some(requests) if requests.len() > FIRST_BATCH => status(500, ""),
+            Some(requests) => Ok(Value::from(requests.iter().map(good).collect::<Vec<_>>()).to_string()),
+            None => Ok(good(body).to_string()),
+        });
+        let sizes = [vec![3, 1], vec![4, 1, 1, 1, 1], vec![3, 1], vec![3, 1]];
+        for expected in sizes {
+            let (answered, sizes) = world.exchange(4).await;
+            assert_eq!((answered.map(|ids| ids.len()), sizes), (Ok(4), expected));
         }
     }
 

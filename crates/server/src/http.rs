@@ -222,7 +222,7 @@ impl Server {
             never = administered => match never {},
             never = exported => match never {},
             never = background::run(&self.in_force, self.hot_names.as_ref()) => match never {},
-            never = readiness::run(&self.in_force) => match never {},
+            never = background::get_ready(&self.in_force) => match never {},
         }
         if let Some(hot_names) = self.hot_names {
             let hot = self.in_force.state().resolver.hot_names(MOST_NAMES);

@@ -43,6 +43,49 @@ impl Votable for Buggy {
     }
 }
 
+/// A query whose endpoints are not reached: for the reason in the label.
+struct Unreached;
+
+#[async_trait]
+impl Votable for Unreached {
+    type Vote = HashedHeader;
+
+    async fn observe(
+        &self,
+        endpoint: &Arc<RpcEndpoint>,
+        _: BlockSelector,
+        _: ChainIdentity,
+    ) -> Result<Observation<HashedHeader>, Failure> {
+        Err(match endpoint.label.split('.').next() {
+            Some("name") => Failure::Unconnected(Unconnected::Name),
+            Some("host") => Failure::Unconnected(Unconnected::Host),
+            _ => Failure::Unusable("HTTP status 503".to_owned()),
+        })
+    }
+
+    async fn attest(&self, _: &RpcEndpoint, _: &Block) -> Result<Attestation<HashedHeader>, Failure> {
+        unreachable!("no endpoint was observed")
+    }
+}
+
+#[tokio::test]
+async fn where_no_host_on_the_internet_is_reached_there_is_no_network() {
+    let error = async |labels: [&str; 2]| {
+        let mut pool = pool(labels, GradeDemand::Quorum(2));
+        for endpoint in &mut pool.endpoints {
+            let endpoint = Arc::get_mut(endpoint).unwrap();
+            endpoint.is_public = endpoint.label.contains('.');
+        }
+        poll(&pool, Arc::new(Unreached), BlockSelector::Finalized).await.err().unwrap()
+    };
+    let (name, host) = (ChainError::NoNetwork(Unconnected::Name), ChainError::NoNetwork(Unconnected::Host));
+    assert_eq!(error(["name.a", "name.b"]).await, name);
+    assert_eq!(error(["name.a", "host.b"]).await, host);
+    for labels in [["name.a", "down.b"], ["name.a", "name"], ["host", "name"]] {
+        assert!(matches!(error(labels).await, ChainError::Unreachable(_)), "{labels:?}");
+    }
+}
+
 fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
     let endpoint = |label: &str| {
         let url = Url::parse("http://endpoint/").unwrap();

@@ -226,7 +226,7 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
         network: None,
         advice: Vec::new(),
     };
-    found.network = without_network(&found);
+    found.network = without_network(config, &found);
     found.advice = match found.network {
         Some(why) => vec![format!("this machine seems to have no network: {}", why.everywhere())],
         None => advice(config, &found),
@@ -234,15 +234,17 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
     Ok(found)
 }
 
-/// Why no connection to any endpoint or gateway was opened, if there are several.
-fn without_network(found: &Examination) -> Option<Unconnected> {
-    let endpoints = found.endpoints.iter().chain(found.registry_chains.iter().flat_map(|chain| &chain.endpoints));
-    let endpoints = endpoints.map(|health| health.unconnected);
-    let all: Vec<_> = endpoints.chain(found.gateways.iter().map(|health| health.unconnected)).collect();
-    if all.len() < 2 {
+/// Why no connection to any endpoint or gateway was opened, if several of them are on the Internet.
+fn without_network(config: &Config, found: &Examination) -> Option<Unconnected> {
+    let urls = config.chain.endpoints.iter().map(|endpoint| &endpoint.url);
+    let urls = urls.chain(config.gateways.iter().map(|gateway| &gateway.url));
+    if urls.filter(|url| clresolve_chain::has_public_name(url)).count() < 2 {
         return None;
     }
-    let all: Vec<Unconnected> = all.into_iter().collect::<Option<_>>()?;
+    let endpoints = found.endpoints.iter().chain(found.registry_chains.iter().flat_map(|chain| &chain.endpoints));
+    let endpoints = endpoints.map(|health| health.unconnected);
+    let gateways = found.gateways.iter().map(|health| health.unconnected);
+    let all: Vec<Unconnected> = endpoints.chain(gateways).collect::<Option<_>>()?;
     Some(if all.contains(&Unconnected::Host) { Unconnected::Host } else { Unconnected::Name })
 }
 
@@ -735,6 +737,21 @@ mod tests {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");
         }
+    }
+
+    #[test]
+    fn where_nothing_on_the_internet_can_be_reached_there_is_no_network() {
+        let unconnected =
+            |label: &str, why| EndpointHealth { reachable: false, unconnected: Some(why), ..healthy(label) };
+        let (name, host) = (Unconnected::Name, Unconnected::Host);
+        let of = |labels: &[&str], endpoints| {
+            let config = Config { gateways: Vec::new(), ..config(labels) };
+            without_network(&config, &found(endpoints))
+        };
+        assert_eq!(of(&["a", "b"], vec![unconnected("a", name), unconnected("b", name)]), Some(name));
+        assert_eq!(of(&["a", "b"], vec![unconnected("a", name), unconnected("b", host)]), Some(host));
+        assert_eq!(of(&["a", "b"], vec![unconnected("a", name), healthy("b")]), None);
+        assert_eq!(of(&["a"], vec![unconnected("a", name)]), None, "one host may be misspelt");
     }
 
     #[test]

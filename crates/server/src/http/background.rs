@@ -1,4 +1,4 @@
-//! Background work of the daemon. It refreshes trusted verdicts before they expire, and resolves the names that were
+//! Background work of the daemon. It reads a first block of the chain, refreshes trusted verdicts before they expire, and resolves the names that were
 //! hot before the restart. Client resolutions take precedence until a verdict is about to expire.
 
 use std::convert::Infallible;
@@ -16,6 +16,9 @@ use super::in_force::InForce;
 /// many checks. Each check visits every trusted verdict.
 const PAUSE: Duration = Duration::from_secs(2);
 
+/// Time between two readings of a chain that could not be read.
+const READING_PAUSE: Duration = Duration::from_secs(1);
+
 /// Time before expiry from which a verdict is refreshed even if client resolutions have to wait. Otherwise clients that
 /// use every permit could close the gate for names that others rely on. Twenty seconds leave room for one slow refresh
 /// ahead of it in the queue.
@@ -29,6 +32,16 @@ pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Inf
     loop {
         round(in_force, hot_names).await;
         sleep(PAUSE).await;
+    }
+}
+
+/// Reads a block of the chain, again until it can be read, for the configuration in force. Runs until the future is
+/// dropped.
+pub(super) async fn get_ready(in_force: &InForce) -> Infallible {
+    loop {
+        let state = in_force.state();
+        state.readiness.read(&state.resolver).await;
+        sleep(READING_PAUSE).await;
     }
 }
 

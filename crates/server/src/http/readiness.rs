@@ -1,20 +1,13 @@
 //! Readiness: a daemon is ready once it has read one block of its chain under the proof that its configuration demands,
 //! so that a wrong configuration never replaces one that works. A later outage does not end it.
 
-use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use clresolve_core::name::EnsName;
-use tokio::time::sleep;
-
-use super::in_force::InForce;
+use clresolve_resolver::resolve::Resolver;
 
 /// A name for the first reading. Any name will do.
 const PROBE: &str = "ens.eth";
-
-/// Time between two readings that failed, and between two looks at the configuration in force.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether a block was read, and if not, why.
 #[derive(Debug)]
@@ -41,6 +34,20 @@ impl Readiness {
         }
     }
 
+    /// Reads the chain, unless it was read before.
+    pub(super) async fn read(&self, resolver: &Resolver) {
+        if self.missing().is_none() {
+            return;
+        }
+        let (resolver, probe) = (resolver.clone(), EnsName::parse(PROBE).expect("the probe is a name"));
+        // A task of its own: a reader that panics must not end the daemon.
+        self.note(match tokio::spawn(async move { resolver.records(&probe).await }).await {
+            Ok(Ok(_)) => Reading::Done,
+            Ok(Err(error)) => Reading::Failed(error.to_string()),
+            Err(_panicked) => Reading::Failed("the reading was broken off".to_owned()),
+        });
+    }
+
     fn reading(&self) -> Reading {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -56,24 +63,5 @@ impl Readiness {
             Reading::Begun | Reading::Done => tracing::info!("ready: a block of the chain was read"),
         }
         *latest = reading;
-    }
-}
-
-/// Reads until the configuration in force has read a block, and begins again after a reload. Runs until the future is
-/// dropped.
-pub(super) async fn run(in_force: &InForce) -> Infallible {
-    let probe = EnsName::parse(PROBE).expect("the probe is a name");
-    loop {
-        let state = in_force.state();
-        if state.readiness.missing().is_some() {
-            let (resolver, probe) = (state.resolver.clone(), probe.clone());
-            // A task of its own: a reader that panics must not end the daemon.
-            state.readiness.note(match tokio::spawn(async move { resolver.records(&probe).await }).await {
-                Ok(Ok(_)) => Reading::Done,
-                Ok(Err(error)) => Reading::Failed(error.to_string()),
-                Err(_panicked) => Reading::Failed("the reading was broken off".to_owned()),
-            });
-        }
-        sleep(PAUSE).await;
     }
 }
