@@ -107,6 +107,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Prints help and version to standard output, anything wrong to standard error. A closed stream does not change the code.
 fn explain_usage(error: clap::Error) -> Exit {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !args::names_command(&error) {
+        let _ = std::io::stderr().write_all(args::BARE.as_bytes());
+        return Exit::Usage;
+    }
     if error.use_stderr() {
         let _ = std::io::stderr().write_all(args::plain_message(error).as_bytes());
         return Exit::Usage;
@@ -161,6 +165,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Sandbox(args) => sandbox::run(args),
         Command::Verdict(args) => verdict::run(args),
         Command::Signature(args) => signature::run(args.command),
+        Command::Version => version::run(),
         Command::Completions(args) => completions::run(args),
         Command::Config(args) => config::run(args.command),
         Command::Doctor(args) => doctor::run(args),

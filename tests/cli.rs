@@ -9,6 +9,9 @@ use clresolve_core::reason::Code;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
+#[path = "support/serve.rs"]
+#[allow(dead_code, reason = "the log is read elsewhere")]
+mod serve;
 #[cfg(target_os = "linux")]
 #[path = "cli/terminal.rs"]
 mod terminal;
@@ -93,6 +96,46 @@ fn incidents_are_events_that_a_machine_reads() {
         }
         assert!(err(&output).chars().all(|c| c == '\n' || !clresolve_core::text::is_unsafe(c)), "{name}");
     }
+}
+
+/// What people mistype, and the answer to it. Answers of the parser are tested beside it.
+#[test]
+fn mistakes_are_answered_with_what_was_meant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let card = folder.path().join("cards/one");
+    std::fs::create_dir_all(&card).expect("folders");
+    std::fs::write(card.join("card.json"), "{\"a\": 1,").expect("a file");
+    let cards = folder.path().join("cards").display().to_string();
+    let missing = folder.path().join("none.toml").display().to_string();
+    let asked = |arguments: &[&str], variable: Option<(&str, &str)>| {
+        let output = binary().args(arguments).envs(variable).output().expect("the binary runs");
+        (code(&output), format!("{}{}", out(&output), err(&output)))
+    };
+    for (arguments, variable, expected, part) in [
+        (&["version"][..], None, 0, "\ntarget    x86_64-linux\n"),
+        (&[], None, 2, "clresolve help "),
+        (&["lint", &cards], None, 1, "cards/one/card.json:1:8"),
+        (&["serve", "--check-config"], Some(("CLRESOLVE_CONFIG", &*missing)), 2, "CLRESOLVE_CONFIG: "),
+        (&["config", "show"], Some(("CLRESOLVE_TIMOUT", "3s")), 0, "did you mean CLRESOLVE_TIMEOUT?"),
+    ] {
+        let (code, said) = asked(arguments, variable);
+        assert!(code == expected && said.contains(part), "{arguments:?}: {code}\n{said}");
+    }
+    assert_eq!(asked(&[], None).1.lines().count(), 8);
+}
+
+#[test]
+fn a_port_that_is_taken_names_who_has_it() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (mut daemon, address) = serve::serve(&["--sandbox", "--listen", "127.0.0.1:0"], []).unheard();
+    for (address, holder) in [
+        (other.local_addr().expect("an address").to_string(), "another program listens there"),
+        (address.to_string(), "another clresolve, which may be draining, listens there"),
+    ] {
+        let output = run(["serve", "--sandbox", "--listen", &address]);
+        assert!(code(&output) == 2 && err(&output).contains(holder), "{}", err(&output));
+    }
+    daemon.kill().and_then(|()| daemon.wait()).expect("it runs");
 }
 
 fn corpus() -> Option<PathBuf> {

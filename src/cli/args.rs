@@ -84,6 +84,18 @@ Exit codes:
   130  interrupted           74  the output cannot be written
   Of several names the worst counts, in the order 70, 74, 2, 1, 3, 4, 0.";
 
+/// What is printed where nothing was asked.
+pub(super) const BARE: &str = "\
+clresolve: is the binding of an ENS name, an Agent-Card and an x402 entry real?
+
+  clresolve --sandbox summarizeagent.eth   try it without a network
+  clresolve NAME                           may I call and pay this agent?
+  clresolve serve                          a daemon for programs and proxies
+  clresolve audit --names FILE             a report on many names
+  clresolve lint CARD                      is this card fit to be published?
+  clresolve help                           all commands and options
+";
+
 /// Is the binding of an ENS name, an Agent-Card and an x402:// entry real?
 ///
 /// clresolve reads the name's cl.* records at one block of the chain, fetches the Agent-Card over HTTPS and IPFS, proves
@@ -188,6 +200,8 @@ Examples:
     Config(ConfigArgs),
     /// Examine each RPC endpoint and gateway, and say what to change
     Doctor(DoctorArgs),
+    /// Print version, target and commit
+    Version,
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages
@@ -219,15 +233,23 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
     }
 }
 
+/// Whether the help in `error` is that of a command below the program.
+pub(super) fn names_command(error: &clap::Error) -> bool {
+    !error.to_string().contains("Usage: clresolve [OPTIONS] NAME...")
+}
+
 /// What `error` says, without colour, without a character that acts on a terminal, and without what may be a secret.
 pub(super) fn plain_message(mut error: clap::Error) -> String {
     let (argument, subcommand) =
         (typed(&error, ContextKind::InvalidArg), typed(&error, ContextKind::InvalidSubcommand));
     let value = typed(&error, ContextKind::InvalidValue);
-    if value.contains("://") {
+    let may_hold_key = ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"];
+    if may_hold_key.iter().any(|secret| argument.starts_with(secret)) {
+        // Behind white space, which no URL has, the rest of a key may stand.
+        let shown = value.split_whitespace().next().filter(|word| word.contains("://")).map(text::without_secrets);
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown.unwrap_or_else(|| "…".to_owned())));
+    } else if value.contains("://") {
         error.insert(ContextKind::InvalidValue, ContextValue::String(text::without_secrets(&value)));
-    } else if ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"].iter().any(|secret| argument.starts_with(secret)) {
-        error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
     }
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     if let Some(tip) = hint::on_usage(&usage, &argument, &subcommand) {
@@ -440,6 +462,29 @@ mod tests {
                 assert!(message.contains(part) && !message.contains("secret"), "{line:?}: {message}");
             }
         }
+    }
+
+    #[test]
+    fn what_may_be_a_key_is_not_repeated() {
+        for given in
+            ["https://host.example /KEYKEYKEY", "KEYKEYKEY", " https://a.example/KEYKEYKEY", "ftp://u:KEYKEYKEY@a"]
+        {
+            let message = refusal(["clresolve", "a.eth", "--rpc", given].into_iter());
+            assert!(message.contains("--rpc") && !message.contains("KEYKEYKEY"), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_option_behind_two_dashes_is_no_name() {
+        for line in ["clresolve -- --help", "clresolve verify -- --json"] {
+            assert!(refusal(line.split(' ')).contains("stands before `--`"), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_chain_is_answered_with_its_id() {
+        let message = refusal("clresolve a.eth --chain-id mainnet".split(' '));
+        assert!(message.contains("expected a number; mainnet is 1"), "{message}");
     }
 
     #[test]

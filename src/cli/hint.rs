@@ -33,6 +33,9 @@ fn on_no_name(given: &str) -> Option<String> {
         };
         return Some(format!("{what}{}", meant(host)));
     }
+    if given.starts_with("--") && !given.contains('.') {
+        return Some("an option is no ENS name, and stands before `--`".to_owned());
+    }
     if is_address(given.trim()) {
         return Some("an address is no ENS name".to_owned());
     }
@@ -76,6 +79,9 @@ pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<Strin
 pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'static str> {
     if usage.contains("clresolve config check") && option == "--config" {
         return Some("the file stands alone: `clresolve config check FILE`");
+    }
+    if option == "--format" {
+        return Some("`-o` sets the form of the results, as in `-o json`");
     }
     if usage.contains("clresolve audit") && option == "--agreement" {
         return Some("`clresolve doctor` asks each endpoint and each gateway by itself");
@@ -133,6 +139,8 @@ mod tests {
     fn what_stands_in_the_wrong_place_gets_a_tip() {
         for (line, part) in [
             ("clresolve config check --config f.toml", "tip: the file stands alone"),
+            ("clresolve doctor --format json", "tip: `-o` sets the form of the results"),
+            ("clresolve lint c.json --format sarif", "tip: `-o` sets the form of the results"),
             ("clresolve audit names.txt", "tip: a list of names is a file"),
             ("clresolve audit --names n.txt --shard 1/8", "tip: one audit takes a list of any length"),
             ("clresolve audit --names n.txt --pin p.json", "tip: one audit takes a list of any length"),

@@ -1,7 +1,8 @@
 //! `lint`: cards of any system judged before they are published, and fixed where nothing has to be guessed.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clresolve_cards::ledger::Projection;
@@ -25,6 +26,12 @@ use super::output::{Output, Results, Unwritable};
 use super::render::Palette;
 use super::uri;
 use super::world::World;
+
+/// Most cards that folders may add.
+const MAX_FILES: usize = 10_000;
+
+/// How deep folders may lie in one that is named.
+const MAX_DEPTH: usize = 16;
 
 /// What `-o json` gives of a card.
 #[derive(Debug, Serialize)]
@@ -54,16 +61,17 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
             ledger: ledger.as_ref(),
             ..Rules::of(&profile)
         };
+        let documents = files(args.documents)?;
         if args.fix {
-            if let Some(other) = args.documents.iter().find(|document| !is_file(document)) {
+            if let Some(other) = documents.iter().find(|document| !is_file(document)) {
                 bail!("--fix: expected files, which it writes anew; {} cannot be fixed", Foreign::new(&shown(other)));
             }
-            for document in &args.documents {
+            for document in &documents {
                 fix(document, args.card_system, &rules)?;
             }
         }
-        let mut judged = Judged::new(output, args.output.form(), args.documents.len() > 1);
-        for document in &args.documents {
+        let mut judged = Judged::new(output, args.output.form(), documents.len() > 1);
+        for document in &documents {
             match bytes(document, &world).await {
                 Ok(bytes) => judged.push(answer(&bytes, document, args.card_system, &rules, profiles))?,
                 Err(missing) => judged.missing = judged.missing.max(missing),
@@ -71,6 +79,40 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
         }
         judged.finish()
     })
+}
+
+/// The documents, with the cards in a folder in its place: its files that end in `.json`, those of the folders below it
+/// included.
+fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for document in documents {
+        if !document.is_dir() {
+            files.push(document);
+            continue;
+        }
+        let before = files.len();
+        let mut folders = vec![(document.clone(), 0)];
+        while let Some((folder, depth)) = folders.pop() {
+            let unreadable = || format!("cannot read {}", Foreign::new(&folder.display().to_string()));
+            for entry in fs::read_dir(&folder).with_context(unreadable)? {
+                let path = entry.with_context(unreadable)?.path();
+                // A symlink may lead back.
+                if path.is_dir() && !path.is_symlink() && depth < MAX_DEPTH {
+                    folders.push((path, depth + 1));
+                } else if path.extension().is_some_and(|extension| extension == "json") {
+                    files.push(path);
+                }
+            }
+            if files.len() > MAX_FILES {
+                bail!("more than {MAX_FILES} cards");
+            }
+        }
+        files[before..].sort();
+        if files.len() == before {
+            bail!("{}: no file in it ends in .json", Foreign::new(&document.display().to_string()));
+        }
+    }
+    Ok(files)
 }
 
 /// The card of the version before, and its bytes.

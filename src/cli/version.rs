@@ -1,4 +1,4 @@
-//! `--version -v`: which build this is, and by which rules it judges.
+//! `version`: which build this is. `--version -v`: by which rules it judges, too.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,14 +19,26 @@ pub(super) fn is_whole_asked_for(arguments: &[OsString]) -> bool {
     })
 }
 
-/// Writes version, commit, and every profile and manifest with its digest.
+/// Writes version, target and commit.
+pub(super) fn run() -> anyhow::Result<Exit> {
+    Output::new(&OutArgs::default())?.write_whole(build().as_bytes())?;
+    Ok(Exit::Trusted)
+}
+
+/// Writes the same, and every profile and manifest with its digest.
 pub(super) fn write_whole() -> anyhow::Result<Exit> {
     Output::new(&OutArgs::default())?.write_whole(whole(&Profiles::builtin()).as_bytes())?;
     Ok(Exit::Trusted)
 }
 
+fn build() -> String {
+    let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    let commit = COMMIT.unwrap_or("unknown");
+    format!("clresolve {}\ntarget    {target}\ncommit    {commit}\n", env!("CARGO_PKG_VERSION"))
+}
+
 fn whole(profiles: &Profiles) -> String {
-    let mut text = format!("clresolve {}\ncommit    {}\n", env!("CARGO_PKG_VERSION"), COMMIT.unwrap_or("unknown"));
+    let mut text = build();
     let mut manifests = BTreeMap::new();
     for profile in profiles.iter() {
         let _ = writeln!(text, "profile   {:<26} {}", profile.id(), profile.digest());

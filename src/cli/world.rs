@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use anyhow::bail;
 use clresolve_core::text::{self, Foreign};
-use clresolve_resolver::config::{Config, Layer, ManifestSource, RedisConfig};
+use clresolve_resolver::config::{Config, Layer, ManifestSource, RedisConfig, VARIABLES};
 use clresolve_resolver::resolve::{Resolver, local_profiles, policy};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::check::Policy;
@@ -16,6 +16,9 @@ use clresolve_verdict::verdict::Depth;
 
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
 use super::{notice, user_config};
+
+/// The variable that names the configuration file.
+const CONFIG_VARIABLE: &str = "CLRESOLVE_CONFIG";
 
 /// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
 /// hold the whole card.
@@ -173,7 +176,11 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
         #[cfg(unix)]
         let exposed =
             if reader == Reader::Payers { clresolve_server::exposed_path::written_by_others(&path) } else { Ok(None) };
-        let layer = Layer::from_file(&path)?;
+        let is_of_variable = args.rules.config.is_none();
+        let layer = Layer::from_file(&path).map_err(|error| match is_of_variable {
+            true => anyhow::Error::new(error).context(CONFIG_VARIABLE),
+            false => error.into(),
+        })?;
         #[cfg(unix)]
         if layer.says_who_is_paid()
             && let Some(place) = exposed.with_context(|| path.display().to_string())?
@@ -188,9 +195,22 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     } else if reader == Reader::People && !args.rules.no_config {
         sources.extend(user_config::layer()?.map(|(path, layer)| (Source::File(path), layer)));
     }
+    warn_of_misspelt_variables();
     sources.push((Source::Environment, Layer::from_environment(variable)?));
     sources.push((Source::Flags, layer(args)));
     Ok(sources)
+}
+
+/// Says which variables of the environment are not read although they look like one that is.
+fn warn_of_misspelt_variables() {
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        if name.starts_with("CLRESOLVE_")
+            && !VARIABLES.contains(&name.as_str())
+            && let Some(meant) = text::nearest(&name, VARIABLES.into_iter())
+        {
+            notice::note(format!("clresolve: {} is not read; did you mean {meant}?", Foreign::new(&name)));
+        }
+    }
 }
 
 /// The files that the command line, the environment and your own configuration name for a world, and what names each: no
@@ -214,7 +234,7 @@ impl<'a> WorldFiles<'a> {
 
 /// The configuration file that a flag or the environment names.
 pub(super) fn named_file(args: &WorldArgs) -> Option<PathBuf> {
-    let from_environment = || std::env::var_os("CLRESOLVE_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let from_environment = || std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
     args.rules.config.clone().or_else(from_environment)
 }
 

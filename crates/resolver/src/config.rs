@@ -62,7 +62,7 @@ pub use file::MAX_FILE_BYTES;
 pub use follow::{FollowConfig, FollowLayer};
 use keys::{OrNone, table};
 use labels::labelled;
-pub use layer::Layer;
+pub use layer::{Layer, VARIABLES};
 pub use listen::{ListenAt, SocketPath};
 pub use manifest_source::ManifestSource;
 pub use mcp::{McpConfig, McpLayer};
@@ -76,7 +76,9 @@ pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer};
 pub use telemetry::{TelemetryConfig, TelemetryLayer};
 use value::FilePath;
-pub use value::{ProofDemand, parse_address, parse_duration, parse_issuer, parse_profile, parse_quorum};
+pub use value::{
+    ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile, parse_quorum,
+};
 
 /// The default profile: the specification taken literally.
 pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";

@@ -74,10 +74,12 @@ mod write_timeout;
 use std::future::Future;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(unix)]
 use clresolve_resolver::config::SocketPath;
 use clresolve_resolver::config::{Config, ListenAt};
+use clresolve_resolver::fetch::{Egress, EgressConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sign;
 use clresolve_resolver::telemetry;
@@ -186,7 +188,10 @@ impl Server {
     #[cfg(unix)]
     pub async fn administer(&mut self, operator: Arc<dyn Operator>) -> Result<Option<SocketPath>, ServeError> {
         let Some(path) = &self.config.admin.socket else { return Ok(None) };
-        let failed = |error| not_bound("admin.socket", &ListenAt::Unix(path.clone()), &error);
+        let failed = |error: Error| {
+            let holder = (error.kind() == ErrorKind::AddrInUse).then_some(Holder::Other);
+            not_bound("admin.socket", &ListenAt::Unix(path.clone()), &error, holder)
+        };
         let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
         let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
         let state = AdminState { in_force: Arc::clone(&self.in_force), operator, started: self.started };
@@ -250,16 +255,43 @@ impl Listeners {
 }
 
 async fn listen(key: &'static str, address: &ListenAt) -> Result<(Listener, ListenAt), ServeError> {
-    Listener::bind(address).await.map_err(|error| not_bound(key, address, &error))
+    match Listener::bind(address).await {
+        Ok(bound) => Ok(bound),
+        Err(error) => {
+            let is_in_use = error.kind() == ErrorKind::AddrInUse;
+            let holder = if is_in_use { Some(holder(address).await) } else { None };
+            Err(not_bound(key, address, &error, holder))
+        }
+    }
 }
 
-fn not_bound(key: &'static str, address: &ListenAt, error: &Error) -> ServeError {
-    let next = match (error.kind(), key) {
-        (ErrorKind::AddrInUse, "http.listen") => "; another program listens there: --listen or this key names another",
-        (ErrorKind::AddrInUse, _) => "; another program listens there: this key names another",
-        _ => "",
+/// Who listens at an address that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Other,
+    /// It answers `/livez` as this program does. It may be draining.
+    Clresolve,
+}
+
+async fn holder(address: &ListenAt) -> Holder {
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let answer = async {
+        let url = format!("http://{}/livez", address.tcp()?).parse().ok()?;
+        let client = Egress::new(EgressConfig::default()).ok()?.operator(&url).ok()?;
+        client.get(&url, "text/plain", health::LIVE.len(), PATIENCE).await.ok()
     };
-    ServeError::Listen { key, address: address.clone(), detail: format!("{error}{next}") }
+    if answer.await.is_some_and(|body| body == health::LIVE) { Holder::Clresolve } else { Holder::Other }
+}
+
+fn not_bound(key: &'static str, address: &ListenAt, error: &Error, holder: Option<Holder>) -> ServeError {
+    let who = match holder {
+        None => return ServeError::Listen { key, address: address.clone(), detail: error.to_string() },
+        Some(Holder::Other) => "another program",
+        Some(Holder::Clresolve) => "another clresolve, which may be draining,",
+    };
+    let what = if key == "http.listen" { "--listen or this key names" } else { "this key names" };
+    let detail = format!("{error}; {who} listens there: {what} another");
+    ServeError::Listen { key, address: address.clone(), detail }
 }
 
 #[cfg(test)]

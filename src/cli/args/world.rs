@@ -6,7 +6,8 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use clap::{Args, ValueEnum};
 use clresolve_resolver::config::{
-    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_duration, parse_quorum,
+    BlockSelector, ConnectTo, Endpoint, Gateway, OriginSpec, ProofDemand, parse_address, parse_chain_id,
+    parse_duration, parse_quorum,
 };
 
 use super::suggest;
@@ -36,7 +37,7 @@ pub(in crate::cli) struct WorldArgs {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     pub(in crate::cli) universal_resolver: Option<Address>,
     /// Chain id; 1 is Ethereum mainnet
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_chain_id)]
     pub(in crate::cli) chain_id: Option<u64>,
     /// Block to read: finalized, safe, latest or a number
     #[arg(long, value_name = "TAG")]
@@ -127,7 +128,7 @@ pub(in crate::cli) struct AboutArgs {
     #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Chain id; 1 is Ethereum mainnet
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_chain_id)]
     pub(in crate::cli) chain_id: Option<u64>,
 }
 

@@ -24,8 +24,8 @@ use super::redis::RedisLayer;
 use super::serve::{GateLayer, HttpLayer};
 use super::sign::SignLayer;
 use super::value::{
-    Contract, Hash, HedgeAfter, HostPort, Profile, ProofForm, Rule, Time, World, parse_address, parse_duration,
-    parse_profile, quorum_number,
+    Contract, Hash, HedgeAfter, HostPort, Profile, ProofForm, Rule, Time, World, parse_address, parse_chain_id,
+    parse_duration, parse_profile, quorum_number,
 };
 use super::{
     AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, FollowLayer, Gateway,
@@ -348,6 +348,19 @@ impl Config {
     }
 }
 
+/// The variables of the environment that are read: the file, and the keys of [`Layer::from_environment`].
+pub const VARIABLES: [&str; 9] = [
+    "CLRESOLVE_CONFIG",
+    "CLRESOLVE_RPC",
+    "CLRESOLVE_GATEWAY",
+    "CLRESOLVE_BLOCK",
+    "CLRESOLVE_PROFILE",
+    "CLRESOLVE_DEPTH",
+    "CLRESOLVE_TIMEOUT",
+    "CLRESOLVE_CHAIN_ID",
+    "CLRESOLVE_UNIVERSAL_RESOLVER",
+];
+
 impl Layer {
     /// Reads the environment: `CLRESOLVE_RPC` and `CLRESOLVE_GATEWAY` (URLs separated by white space),
     /// `CLRESOLVE_BLOCK`, `CLRESOLVE_PROFILE`, `CLRESOLVE_DEPTH`, `CLRESOLVE_TIMEOUT`, `CLRESOLVE_CHAIN_ID` and
@@ -364,7 +377,7 @@ impl Layer {
             profile: read.one("CLRESOLVE_PROFILE", parse_profile)?,
             depth: read.one("CLRESOLVE_DEPTH", parse_depth)?,
             timeout: read.one("CLRESOLVE_TIMEOUT", parse_duration)?,
-            chain_id: read.one("CLRESOLVE_CHAIN_ID", |s| s.parse().map_err(|_| "expected a number".to_owned()))?,
+            chain_id: read.one("CLRESOLVE_CHAIN_ID", parse_chain_id)?,
             universal_resolver: read.one("CLRESOLVE_UNIVERSAL_RESOLVER", parse_address)?,
             ..Self::default()
         })

@@ -64,6 +64,11 @@ impl FromStr for ListenAt {
         if let Some(path) = s.strip_prefix(UNIX) {
             return path.parse().map(Self::Unix);
         }
+        // `localhost:8402`, `:8402` and `8402` mean loopback. Who wants to be reached from elsewhere names an address.
+        let port = s.strip_prefix("localhost:").or_else(|| s.strip_prefix(':')).unwrap_or(s);
+        if let Ok(port) = port.parse() {
+            return Ok(Self::loopback(port));
+        }
         let expected = "expected an address and a port such as 127.0.0.1:8402, or a Unix socket such as \
                         unix:/run/clresolve/clresolve.sock";
         s.parse().map(Self::Tcp).map_err(|_| expected.to_owned())
@@ -104,6 +109,16 @@ impl fmt::Display for SocketPath {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_without_an_address_is_one_of_loopback() {
+        for text in ["8402", ":8402", "localhost:8402"] {
+            assert_eq!(text.parse(), Ok(ListenAt::loopback(8402)), "{text}");
+        }
+        for text in ["", ":", "localhost", "localhost:", "host:8402", "127.0.0.1", "70000"] {
+            assert!(text.parse::<ListenAt>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_listener_is_an_address_or_an_absolute_path() {

@@ -135,6 +135,30 @@ pub(super) fn parse_hash(s: &str) -> Result<B256, String> {
     s.strip_prefix("0x").ok_or_else(expected)?.parse().map_err(|_| expected())
 }
 
+/// Chains that people call by a name.
+const NAMED_CHAINS: [(&str, u64); 8] = [
+    ("mainnet", 1),
+    ("ethereum", 1),
+    ("sepolia", 11_155_111),
+    ("optimism", 10),
+    ("polygon", 137),
+    ("base", 8453),
+    ("arbitrum", 42_161),
+    ("linea", 59_144),
+];
+
+/// Parses a chain id.
+///
+/// # Errors
+/// What was expected; for the name of a chain, its id.
+pub fn parse_chain_id(s: &str) -> Result<u64, String> {
+    let named = || NAMED_CHAINS.iter().find(|(name, _)| s.eq_ignore_ascii_case(name));
+    s.parse().map_err(|_| match named() {
+        Some((name, id)) => format!("expected a number; {name} is {id}"),
+        None => "expected a number; Ethereum mainnet is 1".to_owned(),
+    })
+}
+
 /// Parses an address in the form that [`ADDRESS_FORM`] describes.
 ///
 /// # Errors

@@ -11,9 +11,12 @@ use clresolve_resolver::telemetry::Exposition;
 use super::problem;
 use super::state::AppState;
 
+/// What a process that answers says.
+pub(super) const LIVE: &str = "live\n";
+
 /// The process answers.
 pub(super) async fn livez() -> &'static str {
-    "live\n"
+    LIVE
 }
 
 /// Whether the daemon has read a block of its chain and accepts requests. The body has a line for each configured upstream whose latest request failed.
