@@ -120,10 +120,11 @@ pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Pr
     if version == Version::V1 {
         entry.text("resource")?;
     }
-    let amount = match version {
-        Version::V1 => "maxAmountRequired",
-        Version::V2 => "amount",
+    let [amount, other] = match version {
+        Version::V1 => ["maxAmountRequired", "amount"],
+        Version::V2 => ["amount", "maxAmountRequired"],
     };
+    entry.check_other_amount(amount, other)?;
     Ok(Price {
         network,
         chain_id,
@@ -204,6 +205,18 @@ impl<'v> JsonObject<'v> {
             }
         }
         Ok(())
+    }
+
+    /// Rejects an entry that states another amount under the member that clients of the other version pay.
+    fn check_other_amount(&self, amount: &str, other: &str) -> Result<(), Box<Reason>> {
+        let (stated, others) = (self.members.get(amount), self.members.get(other).filter(|value| !value.is_null()));
+        match (stated, others) {
+            (Some(stated), Some(others)) if stated != others => {
+                let message = "The entry states two amounts. Clients differ in which one they pay.";
+                Err(Box::new(ambiguous(&self.below(other), message).expected(shown(stated)).observed(shown(others))))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn below(&self, member: &str) -> String {

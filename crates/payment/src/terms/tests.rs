@@ -348,6 +348,21 @@ fn members_of_an_entry_have_one_form() {
 }
 
 #[test]
+fn an_entry_with_two_amounts_is_ambiguous() {
+    let (v2_amount, v1_amount) = (entry()["amount"].clone(), entry_v1()["maxAmountRequired"].clone());
+    let ambiguous = |place: &str| Err((Code::PaymentTermsAmbiguous, place.to_owned()));
+    let of_v2 = |value: Value| priced("maxAmountRequired", value).map(drop);
+    assert_eq!(of_v2(json!("1")), ambiguous("/accepts/0/maxAmountRequired"));
+    assert_eq!((of_v2(v2_amount), of_v2(Value::Null)), (Ok(()), Ok(())));
+    let of_v1 = |value: Value| {
+        let terms = terms(&v1(json!([with(entry_v1(), "/amount", value)]))).unwrap();
+        terms.entries[0].price.clone().map(drop).map_err(|reason| (reason.code, reason.place.unwrap_or_default()))
+    };
+    assert_eq!(of_v1(json!("1")), ambiguous("/accepts/0/amount"));
+    assert_eq!(of_v1(v1_amount), Ok(()));
+}
+
+#[test]
 fn an_address_is_read_in_either_case() {
     let lower = priced("payTo", json!("0x70997970c51812dc3a010c7d01b50e0d17dc79c8")).unwrap();
     assert_eq!(lower, priced("error", json!("")).unwrap());
