@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn an_option_behind_two_dashes_is_no_name() {
         for line in ["clresolve -- --help", "clresolve verify -- --json"] {
-            assert!(refusal(line.split(' ')).contains("stands before `--`"), "{line}");
+            assert!(refusal(line.split(' ')).contains("put it before `--`"), "{line}");
         }
     }
 

@@ -34,7 +34,7 @@ fn on_no_name(given: &str) -> Option<String> {
         return Some(format!("{what}{}", meant(host)));
     }
     if given.starts_with("--") && !given.contains('.') {
-        return Some("an option is no ENS name, and stands before `--`".to_owned());
+        return Some("an option is not an ENS name; put it before `--`".to_owned());
     }
     if is_address(given.trim()) {
         return Some("an address is no ENS name".to_owned());

@@ -81,8 +81,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// The documents, with the cards in a folder in its place: its files that end in `.json`, those of the folders below it
-/// included.
+/// The documents, with each folder replaced by its `.json` files, including those in subfolders.
 fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for document in documents {

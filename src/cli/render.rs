@@ -293,7 +293,7 @@ fn wait(verdict: &Verdict, name: &str) -> String {
         return format!("Do not rely on {name} yet: `clresolve explain {code}` says what to change first.");
     }
     if reason.place.as_deref() == Some(NO_NETWORK) {
-        return format!("{} Nothing is known about {name}; ask again when it has one.", reason.message);
+        return format!("{} Nothing is known about {name}; ask again once the network is back.", reason.message);
     }
     let when = verdict.freshness.retry_after.map_or_else(|| "later".to_owned(), |s| format!("in {s} s"));
     let also = if code.entry().fixer == Fixer::Operator { ", or elsewhere (--rpc, --gateway)" } else { "" };

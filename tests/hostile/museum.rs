@@ -1,7 +1,7 @@
-//! A museum of RPC endpoints: what real ones are known to do, each as a proxy before the sandbox's endpoint.
+//! A museum of RPC endpoints. Each exhibit is a proxy in front of the sandbox's endpoint that emulates known behaviour.
 //!
-//! Each exhibit is asked alone, beside two others, and by `doctor`. What it leads to stands in
-//! `docs/reference/endpoints.md`; `MUSEUM=write` writes that anew.
+//! Each exhibit serves one resolution alone and one beside two honest endpoints, and is examined by `doctor`. The
+//! results are in `docs/reference/endpoints.md`; `MUSEUM=write` regenerates that file.
 
 #[path = "museum/exhibits.rs"]
 mod exhibits;

@@ -1,4 +1,4 @@
-//! What one endpoint can do: it is asked what a resolution asks, and for what other grades and readings need.
+//! Tests what one endpoint supports: the requests of a resolution, batches, block 0, state proofs and gas.
 
 use std::sync::Arc;
 

@@ -280,10 +280,10 @@ impl RpcEndpoint {
     }
 }
 
-/// What is needed, and beside it what is not: the latter is waited for by at most [`GENESIS_PATIENCE`] more.
+/// Runs both futures concurrently. Once `needed` has succeeded, waits for `optional` for at most [`GENESIS_PATIENCE`].
 ///
 /// # Errors
-/// The error of what is needed.
+/// The error of `needed`.
 async fn needed_beside<E, T>(
     needed: impl Future<Output = Result<(), E>>,
     optional: impl Future<Output = Option<T>>,

@@ -94,8 +94,8 @@ impl Failure {
         }
     }
 
-    /// Classifies an error of a request for the block of a tag. Nodes that do not support the tag, or have no such block
-    /// yet, answer with different codes.
+    /// Classifies the error of a request for the block of a tag. If a node does not support the tag, or has no such
+    /// block yet, the code depends on the node.
     pub(crate) fn of_tag(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
         match (Self::of(error, redact), error.as_error_resp()) {
             (Self::Unusable(cause), Some(payload))

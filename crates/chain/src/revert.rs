@@ -59,7 +59,7 @@ fn collect(value: Value, texts: &mut Vec<String>) {
     }
 }
 
-/// The bytes that stand in a text in hexadecimal digits: with `0x`, or without it if they have the length of revert data.
+/// The bytes in hexadecimal digits in a text. Digits without `0x` count if they have the length of revert data.
 fn bytes_in(text: &str) -> impl Iterator<Item = Bytes> {
     text.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(|word| {
         let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));

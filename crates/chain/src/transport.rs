@@ -1,8 +1,8 @@
 //! JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
 //!
 //! The length of a reply is bounded, and every response in it must belong to exactly one request. A batch has at most
-//! [`FIRST_BATCH`] requests until the endpoint has answered such batches, and its requests are sent one by one where the
-//! endpoint does not answer it.
+//! [`FIRST_BATCH`] requests until the endpoint has answered such batches. If the endpoint does not answer a batch, its
+//! requests are sent again one by one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const MAX_BATCH: usize = 48;
 const MAX_IN_FLIGHT: usize = 8;
 
 /// After a batch that only succeeded as single requests: how many further batches are sent as single requests before a
-/// batch is tried again. An endpoint that was overloaded once is not asked three times as often for ever.
+/// batch is tried again. Without the retry, one overload would triple the requests to the endpoint for ever.
 const SENT_SINGLY: u32 = 1000;
 
 /// Longest part of a refusal that is read as text, in bytes.
@@ -90,8 +90,8 @@ impl PostError {
     }
 }
 
-/// What a server says in the body of a refusal: the message of an error in JSON, or else the first line of text.
-/// `None` if it says nothing, or says it in HTML.
+/// The error message in the body of a response with a status other than 2xx: the message of a JSON error, or else the
+/// first line of text. `None` if the body has none, or is HTML.
 fn said(body: &[u8]) -> Option<String> {
     if let Ok(body) = serde_json::from_slice::<Value>(body) {
         let places = [&body["error"]["message"], &body["error"], &body["message"]];
@@ -198,17 +198,18 @@ struct Connection {
 /// What an endpoint has shown about batches.
 #[derive(Debug, Default)]
 struct Batches {
-    /// Most requests in the next one.
+    /// Most requests in the next batch.
     most: AtomicUsize,
-    /// Whether it has refused one of more than [`FIRST_BATCH`] requests.
+    /// Whether the endpoint has refused a batch of more than [`FIRST_BATCH`] requests.
     is_limited: AtomicBool,
-    /// How many further ones are sent as single requests, since it refused one of at most [`FIRST_BATCH`] requests.
+    /// How many further batches are sent as single requests, because the endpoint refused a batch of at most
+    /// [`FIRST_BATCH`] requests.
     sent_singly: AtomicU32,
 }
 
 impl Batches {
-    /// Registers that an exchange which needed several batches of this many requests was answered. Unless the endpoint has
-    /// refused a batch, the next ones may have more.
+    /// Records that the endpoint answered several batches of `size` requests in one exchange. Unless it has refused a
+    /// batch, later batches may have twice as many.
     fn answered(&self, size: usize) {
         if !self.is_limited.load(Ordering::Relaxed) && self.sent_singly.load(Ordering::Relaxed) == 0 {
             self.most.fetch_max((2 * size).min(MAX_BATCH), Ordering::Relaxed);
@@ -317,8 +318,8 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
     if open.is_empty() { Ok(()) } else { Err(TransportFault::Missing(open.len())) }
 }
 
-/// The error with which an endpoint answers this request in the body of a refusal: nodes report reverts, rate limits and
-/// unknown blocks with a status other than 200 too.
+/// The error with which an endpoint answers this request in the body of an error status. Some nodes report reverts, rate
+/// limits and unknown blocks so.
 fn error_in(body: &[u8], request: &SerializedRequest) -> Option<Response> {
     let Response { id, payload } = serde_json::from_slice(body).ok()?;
     let is_about_this = id.is_none() || id == *request.id();

@@ -20,7 +20,7 @@ pub enum Unconnected {
 }
 
 impl Unconnected {
-    /// What is seen where this is why no host at all could be reached.
+    /// The symptom if every host fails for this reason.
     pub const fn everywhere(self) -> &'static str {
         match self {
             Self::Name => "no host name resolves",

@@ -289,8 +289,8 @@ fn not_bound(key: &'static str, address: &ListenAt, error: &Error, holder: Optio
         Some(Holder::Other) => "another program",
         Some(Holder::Clresolve) => "another clresolve, which may be draining,",
     };
-    let what = if key == "http.listen" { "--listen or this key names" } else { "this key names" };
-    let detail = format!("{error}; {who} listens there: {what} another");
+    let what = if key == "http.listen" { "--listen or this key" } else { "this key" };
+    let detail = format!("{error}; {who} listens there: choose another address with {what}");
     ServeError::Listen { key, address: address.clone(), detail }
 }
 

@@ -7,12 +7,13 @@ use std::io::Write as _;
 
 /// What the table begins with.
 pub(super) const HEADING: &str = "\
-# What RPC endpoints do
+# Endpoints and their limits
 
-Each row is an endpoint as it was seen by other software, asked alone for an agent that an honest endpoint makes
-*trusted*. Beside two honest endpoints every one of them leads to *trusted*. `tests/hostile/museum.rs` makes this table.
+Each row describes endpoint behaviour that has been reported for real nodes and providers, and the verdict if that
+endpoint is the only one. An honest endpoint would make the agent *trusted*. With two honest endpoints beside it, every
+row yields *trusted*. `tests/hostile/museum.rs` generates this table.
 
-| endpoint | answers | seen | verdict | cause | `clresolve doctor` |
+| endpoint | answers | observed at | verdict | cause | `clresolve doctor` |
 |---|---|---|---|---|---|
 ";
 
@@ -236,7 +237,7 @@ pub(super) static ALL: [Exhibit; 77] = [
     exhibit("batch: 422", "HTTP 422 to a batch", "servers without batches", |v| {
         v.batch(|| text(422, "expected an object"))
     }),
-    exhibit("batch: 429", "HTTP 429 to a batch, which counts as many requests", "ethers.js #3155", |v| {
+    exhibit("batch: 429", "HTTP 429 to a batch, because each request in it counts", "ethers.js #3155", |v| {
         v.batch(|| text(429, "rate limit"))
     }),
     exhibit("batch: 500", "HTTP 500 and nothing to a batch", "gateways", |v| v.batch(|| text(500, ""))),
@@ -270,7 +271,7 @@ pub(super) static ALL: [Exhibit; 77] = [
     exhibit("batch: in another order", "the answers to a batch, the last first", "JSON-RPC 2.0, section 6", |v| {
         v.batch(|| said(200, &v.honest.as_array().unwrap().iter().rev().cloned().collect()))
     }),
-    exhibit("no old blocks", "HTTP 403 to whatever asks for block 0", "publicnode", no_old_blocks),
+    exhibit("no old blocks", "HTTP 403 to every HTTP request that asks for block 0", "publicnode", no_old_blocks),
     exhibit("pruned: null", "null for block 0", "pruned nodes", |v| {
         v.changing("eth_getBlockByNumber", |request, result| {
             if is_first_block(request) {
@@ -281,7 +282,7 @@ pub(super) static ALL: [Exhibit; 77] = [
     exhibit("pruned: error", "an error for block 0", "nodes with history expiry (EIP-4444)", |v| {
         v.refusing(is_first_block, &error(4444, "pruned history unavailable"))
     }),
-    silent(exhibit("block 0 never comes", "no answer to what asks for block 0", "archive back ends that hang", |v| {
+    silent(exhibit("block 0 never comes", "no answer to requests for block 0", "archive back ends that hang", |v| {
         match v.requests().iter().any(is_first_block) {
             true => Reply::Silence,
             false => honest(v),
@@ -326,7 +327,7 @@ pub(super) static ALL: [Exhibit; 77] = [
         text(502, "<html><center>502 Bad Gateway</center></html>")
     }),
     exhibit("down: 503", "HTTP 503", "load balancers", |_| text(503, "no healthy upstream")),
-    exhibit("down: 530", "HTTP 530 of a content network whose origin is gone", "eth.llamarpc.com (2026)", dead),
+    exhibit("down: 530", "HTTP 530 from a CDN whose origin is unreachable", "eth.llamarpc.com (2026)", dead),
     silent(exhibit("silent", "nothing", "overloaded nodes", |_| Reply::Silence)),
     exhibit("finalized: null", "null for the finalized block", "rskj #3309", |v| {
         v.changing("eth_getBlockByNumber", |request, result| {
@@ -361,7 +362,7 @@ pub(super) static ALL: [Exhibit; 77] = [
     }),
     exhibit(
         "call: less gas than asked for",
-        "a call has ten million gas, without a word",
+        "ten million gas per call, without an error",
         "geth (`--rpc.gascap`)",
         |v| {
             let capped = format!("0x{:064x}", 10_000_000);
@@ -401,7 +402,7 @@ pub(super) static ALL: [Exhibit; 77] = [
             *result = json!(u64::from_str_radix(result.as_str().unwrap().trim_start_matches("0x"), 16).unwrap())
         })
     }),
-    exhibit("header: a later fork", "a header with a field that does not enter its hash here", "frontier #1247", |v| {
+    exhibit("header: a later fork", "a header whose hash covers an unknown field", "frontier #1247", |v| {
         v.changing("eth_getBlockByNumber", |_, result| {
             if result["gasUsed"].is_string() {
                 result["gasUsed"] = json!("0x7b");
@@ -430,10 +431,10 @@ pub(super) static ALL: [Exhibit; 77] = [
             }
         })
     }),
-    exhibit("form: gzip", "gzip", "content networks", |v| {
+    exhibit("form: gzip", "gzip", "CDNs", |v| {
         with(("content-encoding", "gzip"), gzip(v.honest.to_string().as_bytes()))
     }),
-    exhibit("form: brotli", "a coding that was not asked for", "content networks", |v| {
+    exhibit("form: brotli", "a coding that was not asked for", "CDNs", |v| {
         with(("content-encoding", "br"), v.honest.to_string().into())
     }),
     exhibit("form: BOM", "a byte order mark before the JSON", ".NET gateways", |v| {

@@ -21,8 +21,8 @@ pub(crate) struct Hint {
 }
 
 impl RpcEndpoint {
-    /// Requests what the call is likely to read, and its result at the newest block. Neither is proven, and neither fails
-    /// because the endpoint refuses the other.
+    /// Requests the accounts and slots that the call is likely to read, and its result at the newest block. Neither is
+    /// proven. If the endpoint refuses one of them, the other may still succeed.
     ///
     /// # Errors
     /// [`Failure`] if there was no response at all.

@@ -1,6 +1,6 @@
 //! The built-in public endpoints and gateways.
 
-/// Public mainnet endpoints without API keys, each of a different operator, as maintained wallets and libraries ship them
+/// Public mainnet endpoints without API keys, each of a different operator, that maintained wallets and libraries shipped
 /// in 2026. Three are asked concurrently; the others replace those that fail. `tests/hostile/museum` emulates their
 /// limits.
 pub(super) const PUBLIC_RPC: [&str; 6] = [

@@ -126,7 +126,7 @@ impl Lack {
             Self::Batches => "batches",
             Self::Archive => "old blocks",
             Self::Proofs => "proofs",
-            Self::Gas => "the gas of a large reading",
+            Self::Gas => "enough gas for names with many records",
         }
     }
 }
@@ -325,7 +325,7 @@ impl ChainRules {
             ));
         };
         if let Some(cause) = &health.resolution_error {
-            return Some(format!("{label} answers, but not what a resolution asks ({cause}): take it out"));
+            return Some(format!("{label} answers, but resolutions through it fail ({cause}): take it out"));
         }
         if matches!(self.demand, Some(GradeDemand::StateProof(_))) && health.lacks.contains(&Lack::Proofs) {
             return Some(format!("{label} gives no state proofs, which state-proof needs: take it out"));
@@ -726,7 +726,7 @@ mod tests {
         for (health, part) in [
             (down, "b.example cannot be reached (no name): correct its URL, or take it out"),
             (refusing, "b.example does not answer (HTTP status 429): correct its URL, use a key, or take it out"),
-            (half, "b.example answers, but not what a resolution asks (no eth_call): take it out"),
+            (half, "b.example answers, but resolutions through it fail (no eth_call): take it out"),
             (other_chain, "b.example serves chain 5, not chain 1"),
             (syncing, "b.example has no finalized block"),
             (behind, "its finalized block is 26 minutes old"),

@@ -1,5 +1,6 @@
-//! Background work of the daemon. It reads a first block of the chain, refreshes trusted verdicts before they expire, and resolves the names that were
-//! hot before the restart. Client resolutions take precedence until a verdict is about to expire.
+//! Background work of the daemon. It reads a first block of the chain, refreshes trusted verdicts before they expire,
+//! and resolves the names that were hot before the restart. Client resolutions take precedence until a verdict is about
+//! to expire.
 
 use std::convert::Infallible;
 use std::iter;

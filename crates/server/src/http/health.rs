@@ -19,8 +19,8 @@ pub(super) async fn livez() -> &'static str {
     LIVE
 }
 
-/// Whether the daemon has read a block of its chain and accepts requests. The body has a line for each configured upstream whose latest request failed.
-/// Since the cache still answers then, those failures do not change the status.
+/// Whether the daemon has read a block of its chain and accepts requests. The body has a line for each configured
+/// upstream whose latest request failed. Those failures do not change the status, because the cache still answers.
 pub(super) async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.is_draining() {
         return problem::refused(Refusal::Draining, None);

@@ -44,7 +44,7 @@ impl Readiness {
         self.note(match tokio::spawn(async move { resolver.records(&probe).await }).await {
             Ok(Ok(_)) => Reading::Done,
             Ok(Err(error)) => Reading::Failed(error.to_string()),
-            Err(_panicked) => Reading::Failed("the reading was broken off".to_owned()),
+            Err(_panicked) => Reading::Failed("the reading ended unexpectedly; see the log".to_owned()),
         });
     }
 

@@ -355,8 +355,8 @@ fn may_hold_address(text: &str) -> bool {
     }) || names::may_hold_path(text)
 }
 
-/// The private address in a token of a text; `before` is the token before it, and `marks` are those of the text: what it
-/// does not hold is not looked for in each of its tokens.
+/// The private address in a token of a text. `before` is the preceding token. `marks` are the kinds of characters in
+/// the whole text: a token is not searched for addresses that need others.
 fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'t>> {
     use Sighting::{Mentioned, Stated};
     if !may_be_place(token) {
