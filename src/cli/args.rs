@@ -246,7 +246,8 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
     let may_hold_key = ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"];
     if may_hold_key.iter().any(|secret| argument.starts_with(secret)) {
         // Behind white space, which no URL has, the rest of a key may stand.
-        let shown = value.split_whitespace().next().filter(|word| word.contains("://")).map(text::without_secrets);
+        let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
+        let shown = value.split_whitespace().next().filter(is_url).map(text::without_secrets);
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown.unwrap_or_else(|| "…".to_owned())));
     } else if value.contains("://") {
         error.insert(ContextKind::InvalidValue, ContextValue::String(text::without_secrets(&value)));
@@ -466,9 +467,13 @@ mod tests {
 
     #[test]
     fn what_may_be_a_key_is_not_repeated() {
-        for given in
-            ["https://host.example /KEYKEYKEY", "KEYKEYKEY", " https://a.example/KEYKEYKEY", "ftp://u:KEYKEYKEY@a"]
-        {
+        for given in [
+            "https://host.example /KEYKEYKEY",
+            "KEYKEYKEY",
+            " https://a.example/KEYKEYKEY",
+            "ftp://u:KEYKEYKEY@a",
+            "KEYKEYKEY://x",
+        ] {
             let message = refusal(["clresolve", "a.eth", "--rpc", given].into_iter());
             assert!(message.contains("--rpc") && !message.contains("KEYKEYKEY"), "{message}");
         }

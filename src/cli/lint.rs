@@ -94,11 +94,12 @@ fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
         while let Some((folder, depth)) = folders.pop() {
             let unreadable = || format!("cannot read {}", Foreign::new(&folder.display().to_string()));
             for entry in fs::read_dir(&folder).with_context(unreadable)? {
-                let path = entry.with_context(unreadable)?.path();
-                // A symlink may lead back.
-                if path.is_dir() && !path.is_symlink() && depth < MAX_DEPTH {
+                let entry = entry.with_context(unreadable)?;
+                let (path, kind) = (entry.path(), entry.file_type().with_context(unreadable)?);
+                // A symlink may lead back, or out of the folder.
+                if kind.is_dir() && depth < MAX_DEPTH {
                     folders.push((path, depth + 1));
-                } else if path.extension().is_some_and(|extension| extension == "json") {
+                } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "json") {
                     files.push(path);
                 }
             }

@@ -45,7 +45,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// Removes parts of the URL, which may be API keys, from the endpoint's text, and shortens the text.
     pub fn redact(&self, text: &str) -> String {
-        without_keys(&self.url, text)
+        excerpt(&without_keys(&self.url, text))
     }
 
     /// Whether the host looks like a public DNS name. Such an endpoint never serves a test chain that reuses the id of
@@ -77,6 +77,8 @@ pub(crate) struct RpcEndpoint {
     url: Url,
     /// Set once the endpoint has proved to serve the right chain.
     is_identified: AtomicBool,
+    /// Set if its block 0 was asked for and did not come.
+    owes_genesis: AtomicBool,
     /// Time of the last failure, in milliseconds since 1970; [`i64::MIN`] if there was none.
     failed_at: AtomicI64,
 }
@@ -93,6 +95,7 @@ impl RpcEndpoint {
             transport,
             url: endpoint.url,
             is_identified: AtomicBool::new(false),
+            owes_genesis: AtomicBool::new(false),
             failed_at: AtomicI64::new(i64::MIN),
         }
     }
@@ -121,8 +124,14 @@ impl RpcEndpoint {
         Ok(header::checked(header.map_err(|error| self.header_failure(&error))?, selector)?)
     }
 
+    /// Registers that the endpoint serves the right chain, unless its block 0 is still to be compared.
     pub(crate) fn set_identified(&self) {
-        self.is_identified.store(true, Ordering::Relaxed);
+        self.is_identified.store(!self.owes_genesis.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Registers whether the request for block 0 got no answer. It is sent again with the next exchange then.
+    pub(crate) fn owe_genesis(&self, owes: bool) {
+        self.owes_genesis.store(owes, Ordering::Relaxed);
     }
 
     /// Records that the endpoint failed.
@@ -165,7 +174,7 @@ impl RpcEndpoint {
 
     /// Removes keys from the endpoint's text, and shortens it.
     pub(crate) fn redact(&self, text: &str) -> String {
-        without_keys(&self.url, text)
+        excerpt(&without_keys(&self.url, text))
     }
 }
 
@@ -174,14 +183,14 @@ pub fn has_public_name(url: &Url) -> bool {
     matches!(url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.'))
 }
 
-/// Removes parts of an endpoint's URL, which may be API keys, from its text, and shortens the text.
-fn without_keys(url: &Url, text: &str) -> String {
+/// Removes parts of an endpoint's URL, which may be API keys, from its text.
+pub(crate) fn without_keys(url: &Url, text: &str) -> String {
     let segments = url.path_segments().into_iter().flatten();
     let query = url.query().unwrap_or_default().split(['&', '=']);
     let user = [url.username(), url.password().unwrap_or_default()];
     let host = url.domain().unwrap_or_default().split('.');
     let keys = segments.chain(query).chain(user).chain(host).filter(|part| part.len() >= MIN_KEY_BYTES);
-    excerpt(&keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]")))
+    keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]"))
 }
 
 #[cfg(test)]

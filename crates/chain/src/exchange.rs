@@ -166,7 +166,7 @@ impl RpcEndpoint {
         for AtBoth { pinned, latest } in waiting {
             results.push(AtBoth { pinned: pinned.await, latest: OptionFuture::from(latest).await });
         }
-        Ok(Exchanged { block, genesis, results })
+        Ok(Exchanged { block, genesis: genesis.flatten(), results })
     }
 
     /// Requests the block at the height of `block`, and the call in exactly `block`, in one exchange.
@@ -224,10 +224,14 @@ impl RpcEndpoint {
 
     /// Requests the hash of block 0. Not every endpoint has it: some pruned their oldest blocks, and some providers
     /// refuse a whole batch that asks for it.
-    async fn genesis(&self) -> Option<B256> {
+    ///
+    /// Returns `None` if there was no answer, and `Some(None)` if the endpoint does not return the block.
+    async fn genesis(&self) -> Option<Option<B256>> {
         let genesis = (BlockNumberOrTag::Number(0), false);
-        let genesis = self.rpc.request::<_, Option<Genesis>>("eth_getBlockByNumber", genesis).await;
-        genesis.ok().flatten().map(|genesis| genesis.hash)
+        match self.rpc.request::<_, Option<Genesis>>("eth_getBlockByNumber", genesis).await {
+            Ok(genesis) => Some(genesis.map(|genesis| genesis.hash)),
+            Err(error) => Failure::is_refusal(&error).then_some(None),
+        }
     }
 
     /// Checks the identity of the chain, if its id was requested. Without block 0, the hash of a newer block still
@@ -235,15 +239,16 @@ impl RpcEndpoint {
     async fn identify(
         &self,
         chain_id: Option<Waiter<U64>>,
-        genesis: Option<B256>,
+        genesis: Option<Option<B256>>,
         identity: ChainIdentity,
     ) -> Result<(), Failure> {
         let Some(chain_id) = chain_id else { return Ok(()) };
+        self.owe_genesis(genesis.is_none());
         let observed = chain_id.await.map_err(|e| self.failure(&e))?.to::<u64>();
         if observed != identity.id && !clresolve_core::mutant!("other-chain") {
             return Err(Failure::WrongChain(observed));
         }
-        self.compare_genesis(genesis, identity)
+        self.compare_genesis(genesis.flatten(), identity)
     }
 
     /// Compares block 0. A configured or remembered hash applies to every endpoint; the built-in mainnet hash applies

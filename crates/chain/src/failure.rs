@@ -121,6 +121,17 @@ impl Failure {
         }
     }
 
+    /// Whether the endpoint answered that it does not serve the request, rather than that it cannot now.
+    pub(crate) fn is_refusal(error: &TransportError) -> bool {
+        match error {
+            RpcError::ErrorResp(payload) => !payload.is_retry_err(),
+            RpcError::Transport(TransportErrorKind::Custom(cause)) => {
+                matches!(cause.downcast_ref(), Some(TransportFault::Post(PostError::Status(400..=428, _))))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether there was a reply, but not one to this request.
     pub(crate) fn is_malformed(error: &TransportError) -> bool {
         match error {
@@ -213,7 +224,7 @@ impl fmt::Display for Failure {
 const UNKNOWN_TAG: [i64; 3] = [-32000, -32602, -39001];
 
 /// Phrases, in lower case, with which nodes report a missing block or pruned state.
-const MISSING_BLOCK: [&str; 10] = [
+pub(crate) const MISSING_BLOCK: [&str; 10] = [
     "header not found",
     "unknown block",
     "block not found",

@@ -20,7 +20,7 @@ use tower::Service;
 
 use crate::endpoint::RpcEndpoint;
 use crate::fan_out::{Event, FanOut, Need, Plan};
-use crate::revert::{in_data, revert_data};
+use crate::revert::revert_data;
 use crate::transport::TransportFault;
 
 /// Endpoints that get the same request concurrently.
@@ -107,7 +107,7 @@ impl Quorum {
             let need = Need::Answers { in_sight: self.most_alike(&responses) };
             let Event::Answer((index, answer)) = fan_out.next(need, ask).await else { break };
             let response = match answer {
-                Ok(ResponsePacket::Single(response)) => redacted(&self.endpoints[index], response),
+                Ok(ResponsePacket::Single(response)) => response,
                 Ok(ResponsePacket::Batch(_)) => return Err(unusable("a batch has no single answer")),
                 Err(error) => {
                     failure.get_or_insert(Err(error));
@@ -157,15 +157,6 @@ fn is_about_one_block(packet: &RequestPacket) -> bool {
 fn accuse(endpoint: &RpcEndpoint) {
     crate::rpc_lied(&endpoint.label);
     tracing::warn!(endpoint = endpoint.label, "endpoint contradicts the quorum");
-}
-
-/// Removes possible API keys from the error message of a response.
-fn redacted(endpoint: &RpcEndpoint, mut response: Response) -> Response {
-    if let ResponsePayload::Failure(error) = &mut response.payload {
-        in_data(error);
-        error.message = endpoint.redact(&error.message).into();
-    }
-    response
 }
 
 fn unusable(cause: &str) -> TransportError {

@@ -2,9 +2,11 @@
 //! `data` at any depth, within a sentence, without `0x`, in upper case, or in the message.
 
 use alloy_json_rpc::ErrorPayload;
-use alloy_primitives::Bytes;
+use alloy_primitives::{Bytes, hex};
 use clresolve_state::LookUp;
 use serde_json::Value;
+
+use crate::failure::MISSING_BLOCK;
 
 /// The error code with which nodes report a revert.
 pub(crate) const EXECUTION_REVERTED: i64 = 3;
@@ -12,60 +14,76 @@ pub(crate) const EXECUTION_REVERTED: i64 = 3;
 /// Words, in lower case, with which nodes report a revert.
 const REVERTED: [&str; 2] = ["revert", "vm execution error"];
 
+/// Words, in lower case, with which nodes report that a call ran out of a limit. It has no revert data.
+const LIMITED: [&str; 2] = ["out of gas", "timeout"];
+
 /// Hexadecimal digits of an error's selector, and of each word after it.
 const SELECTOR_DIGITS: usize = 8;
 const WORD_DIGITS: usize = 64;
 
 /// The revert data in an error that reports a revert. An `OffchainLookup` error (EIP-3668) is known by its selector,
-/// whatever the error says.
+/// whatever the error says. A contract chooses the reason in the message, so the message counts only if `data` has no
+/// bytes.
 pub(crate) fn revert_data(error: &ErrorPayload) -> Option<Bytes> {
-    let texts = texts(error);
-    let found: Vec<Bytes> = texts.iter().flat_map(|text| bytes_in(text)).collect();
-    if let Some(look_up) = found.iter().find(|data| LookUp::is_demanded(data)) {
-        return Some(look_up.clone());
+    let data = strings_in_data(error);
+    let texts = || data.iter().map(String::as_str).chain([&*error.message]);
+    let whole: Vec<Bytes> = data.iter().filter_map(|text| bytes(text)).collect();
+    if texts().any(|text| has(text, &MISSING_BLOCK) || whole.is_empty() && has(text, &LIMITED)) {
+        return None;
     }
-    let is_revert = |text: &String| {
-        let lower = text.to_ascii_lowercase();
-        REVERTED.iter().any(|word| lower.contains(word))
-    };
-    let reports = error.code == EXECUTION_REVERTED || texts.iter().any(is_revert);
-    found.into_iter().next().filter(|_| reports)
+    let reports = error.code == EXECUTION_REVERTED || texts().any(|text| has(text, &REVERTED));
+    let found = if whole.is_empty() { texts().flat_map(bytes_in).collect() } else { whole };
+    let look_up = found.iter().find(|bytes| LookUp::is_demanded(bytes)).cloned();
+    look_up.or_else(|| found.into_iter().next().filter(|_| reports))
 }
 
-/// Puts revert data that stands in the message into `data`, so that the message can be shortened.
+/// Puts revert data into `data` with the code of a revert, so that the message can be shortened.
 pub(crate) fn in_data(error: &mut ErrorPayload) {
     if let Some(data) = revert_data(error) {
+        error.code = EXECUTION_REVERTED;
         error.data = serde_json::value::to_raw_value(&data).ok();
     }
 }
 
-/// The strings of an error: those of its data, and then its message.
-fn texts(error: &ErrorPayload) -> Vec<String> {
-    let mut texts = Vec::new();
+fn has(text: &str, phrases: &[&str]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    phrases.iter().any(|phrase| lower.contains(phrase))
+}
+
+/// The strings in the data of an error.
+fn strings_in_data(error: &ErrorPayload) -> Vec<String> {
+    let mut strings = Vec::new();
     if let Some(data) = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()) {
-        collect(data, &mut texts);
+        collect(data, &mut strings);
     }
-    texts.push(error.message.to_string());
-    texts
+    strings
 }
 
 /// Collects the strings in a JSON value. The JSON parser bounds the depth of the recursion.
-fn collect(value: Value, texts: &mut Vec<String>) {
+fn collect(value: Value, strings: &mut Vec<String>) {
     match value {
-        Value::String(text) => texts.push(text),
-        Value::Object(members) => members.into_iter().for_each(|(_, member)| collect(member, texts)),
-        Value::Array(items) => items.into_iter().for_each(|item| collect(item, texts)),
+        Value::String(text) => strings.push(text),
+        Value::Object(members) => members.into_iter().for_each(|(_, member)| collect(member, strings)),
+        Value::Array(items) => items.into_iter().for_each(|item| collect(item, strings)),
         _ => {}
     }
 }
 
-/// The bytes in hexadecimal digits in a text. Digits without `0x` count if they have the length of revert data.
+/// The bytes that a text is, in hexadecimal digits. Digits without `0x` count if they have the length of revert data.
+fn bytes(text: &str) -> Option<Bytes> {
+    let digits = after_prefix(text).or_else(|| (text.len() % WORD_DIGITS == SELECTOR_DIGITS).then_some(text))?;
+    hex::decode(digits).ok().map(Bytes::from)
+}
+
+/// The bytes after `0x` in a sentence that have the length of revert data.
 fn bytes_in(text: &str) -> impl Iterator<Item = Bytes> {
-    text.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(|word| {
-        let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
-        let digits = digits.or_else(|| (word.len() % WORD_DIGITS == SELECTOR_DIGITS).then_some(word))?;
-        alloy_primitives::hex::decode(digits).ok().map(Bytes::from)
-    })
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(after_prefix);
+    let words = words.filter(|digits| digits.len() % WORD_DIGITS == SELECTOR_DIGITS);
+    words.filter_map(|digits| hex::decode(digits).ok().map(Bytes::from))
+}
+
+fn after_prefix(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
 }
 
 #[cfg(test)]
@@ -96,7 +114,6 @@ mod tests {
             (-32603, "Error: VM Exception: reverted", json!({"originalError": {"code": 3, "data": prefixed}})),
             (-32000, "transaction failed", json!({"reason": null, "stack": ["Reverted", prefixed]})),
             (-32015, "VM execution error.", json!(format!("Reverted {prefixed}"))),
-            (-32015, "VM execution error.", json!(format!("revert: {digits}"))),
             (-32000, "execution reverted", json!(format!("err: {prefixed} (supplied gas 550000000)"))),
         ] {
             assert_eq!(revert_data(&error(code, message, &data)), Some(expected.clone()), "{message} {data}");
@@ -114,9 +131,27 @@ mod tests {
             (3, "execution reverted", Value::Null),
             (3, "execution reverted", json!({"cause": "out of memory"})),
             (3, "execution reverted", json!("0x1")),
+            (-32015, "VM execution error.", json!("err: out of gas (supplied gas 16000000)")),
+            (-32015, "VM execution error.", json!("err: out of gas, reverted 0x08c379a0")),
+            (-32000, "header not found, block was reverted", json!(hash)),
+            (-32000, "the block was reverted", json!({"hint": "see 50000000"})),
         ] {
             assert_eq!(revert_data(&error(code, message, &data)), None, "{message} {data}");
         }
+    }
+
+    /// A contract chooses the reason that a node puts into the message.
+    #[test]
+    fn data_counts_before_the_message() {
+        let data: Bytes = format!("0x08c379a0{}", "ab".repeat(32)).parse().unwrap();
+        let message: &'static str = format!("execution reverted: 0x{LOOK_UP}{}", "00".repeat(32)).leak();
+        let mut both = error(3, message, &json!(data));
+        assert_eq!(revert_data(&both), Some(data.clone()));
+        in_data(&mut both);
+        assert_eq!(revert_data(&both), Some(data.clone()));
+        let mut nested = error(-32603, "Internal error", &json!({"message": "execution reverted", "data": data}));
+        in_data(&mut nested);
+        assert_eq!((nested.code, revert_data(&nested)), (EXECUTION_REVERTED, Some(data)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! JSON-RPC to one endpoint: an alloy transport over an injected [`HttpPost`].
 //!
 //! The length of a reply is bounded, and every response in it must belong to exactly one request. A batch has at most
-//! [`FIRST_BATCH`] requests until the endpoint has answered such batches. If the endpoint does not answer a batch, its
+//! three requests until the endpoint has answered such batches. If the endpoint does not answer a batch, its
 //! requests are sent again one by one.
 
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use alloy_json_rpc::{Id, RequestPacket, Response, ResponsePacket, SerializedRequest};
+use alloy_json_rpc::{Id, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
 use alloy_transport::{TransportError, TransportErrorKind, TransportFut};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -23,6 +23,9 @@ use url::Url;
 use clresolve_core::cause::{LocalLimit, Unconnected};
 use clresolve_core::text::{clipped, excerpt};
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
+
+use crate::endpoint::without_keys;
+use crate::revert::in_data;
 
 /// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes about 100 KB, the records of
 /// a name about 20 KB. The limit protects against memory exhaustion.
@@ -41,6 +44,10 @@ const MAX_IN_FLIGHT: usize = 8;
 /// After a batch that only succeeded as single requests: how many further batches are sent as single requests before a
 /// batch is tried again. Without the retry, one overload would triple the requests to the endpoint for ever.
 const SENT_SINGLY: u32 = 1000;
+
+/// Statuses that are about the client and not about the request, whatever the body says: no key, no plan, too many
+/// requests. The endpoint rests.
+const ABOUT_THE_CLIENT: [u16; 4] = [401, 402, 403, 429];
 
 /// Longest part of a refusal that is read as text, in bytes.
 const MAX_SAID_BYTES: usize = 4096;
@@ -249,29 +256,36 @@ impl Connection {
         }
         let spend = |left: u32| left.checked_sub(1);
         let is_sent_singly = self.batches.sent_singly.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok();
-        if !is_sent_singly {
-            match self.batch(requests).await {
-                Err(fault) if fault.may_be_about_the_batch() => {}
-                answered => return answered,
-            }
+        if is_sent_singly {
+            return try_join_all(requests.iter().map(|request| self.single(request))).await;
         }
-        let responses = try_join_all(requests.iter().map(|request| self.single(request))).await?;
-        if !is_sent_singly {
-            self.batches.refused(requests.len());
+        match self.batch(requests).await {
+            Err(fault) if fault.may_be_about_the_batch() => {}
+            answered => return answered,
         }
+        // The first one alone: an endpoint that limits the rate of requests gets no further ones.
+        let (first, others) = requests.split_first().expect("a part has requests");
+        let mut responses = vec![self.single(first).await?];
+        let others: Vec<_> = others.iter().map(|request| self.single(request)).collect();
+        responses.extend(stream::iter(others).buffered(MAX_IN_FLIGHT).try_collect::<Vec<_>>().await?);
+        self.batches.refused(requests.len());
         Ok(responses)
     }
 
     async fn single(&self, request: &SerializedRequest) -> Result<Response, TransportFault> {
         let body = match self.post(request.serialized().get().to_owned().into()).await {
             Err(TransportFault::Post(PostError::Status(status, body))) => {
-                return error_in(&body, request).ok_or(TransportFault::Post(PostError::Status(status, body)));
+                let error = if ABOUT_THE_CLIENT.contains(&status) { None } else { error_in(&body, request) };
+                let refused = TransportFault::Post(PostError::Status(status, body));
+                return error.map(|response| self.without_keys(response)).ok_or(refused);
             }
             answer => answer?,
         };
         match parse(&body)? {
-            ResponsePacket::Single(response) if response.id == *request.id() => Ok(response),
-            ResponsePacket::Single(response) => Err(refusal(&response).unwrap_or(TransportFault::WrongId)),
+            ResponsePacket::Single(response) if response.id == *request.id() => Ok(self.without_keys(response)),
+            ResponsePacket::Single(response) => {
+                Err(refusal(&self.without_keys(response)).unwrap_or(TransportFault::WrongId))
+            }
             ResponsePacket::Batch(_) => Err(TransportFault::NotJsonRpc("an array for one request".to_owned())),
         }
     }
@@ -279,12 +293,15 @@ impl Connection {
     async fn batch(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
         let packet = serde_json::to_vec(requests).map_err(|e| TransportFault::NotJsonRpc(excerpt(&e.to_string())))?;
         match parse(&self.post(packet.into()).await?)? {
-            ResponsePacket::Single(response) => Err(refusal(&response)
+            ResponsePacket::Single(response) => Err(refusal(&self.without_keys(response))
                 .unwrap_or_else(|| TransportFault::NotJsonRpc("one response for several requests".to_owned()))),
-            ResponsePacket::Batch(responses) => match refusal_of_the_batch(&responses) {
-                Some(refusal) => Err(refusal),
-                None => match_ids(requests, &responses).map(|()| responses),
-            },
+            ResponsePacket::Batch(responses) => {
+                let responses: Vec<_> = responses.into_iter().map(|response| self.without_keys(response)).collect();
+                match refusal_of_the_batch(&responses) {
+                    Some(refusal) => Err(refusal),
+                    None => match_ids(requests, &responses).map(|()| responses),
+                }
+            }
         }
     }
 
@@ -297,9 +314,25 @@ impl Connection {
             answer.as_ref().map_or_else(PostError::outcome, |_| RequestOutcome::Ok),
         );
         answer.map_err(|error| match error {
+            PostError::Status(status, body) => PostError::Status(status, self.body_without_keys(&body)).into(),
             PostError::TooLarge(bytes) => LocalLimit::Reply { endpoint: self.label.clone(), bytes }.into(),
             error => error.into(),
         })
+    }
+}
+
+impl Connection {
+    /// Removes possible keys from the message of an error, and shortens it.
+    fn without_keys(&self, mut response: Response) -> Response {
+        if let ResponsePayload::Failure(error) = &mut response.payload {
+            in_data(error);
+            error.message = excerpt(&without_keys(&self.url, &error.message)).into();
+        }
+        response
+    }
+
+    fn body_without_keys(&self, body: &[u8]) -> Bytes {
+        without_keys(&self.url, &String::from_utf8_lossy(body)).into()
     }
 }
 
@@ -318,8 +351,8 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
     if open.is_empty() { Ok(()) } else { Err(TransportFault::Missing(open.len())) }
 }
 
-/// The error with which an endpoint answers this request in the body of an error status. Some nodes report reverts, rate
-/// limits and unknown blocks so.
+/// The error with which an endpoint answers this request in the body of an error status. Some nodes report reverts and
+/// unknown blocks so.
 fn error_in(body: &[u8], request: &SerializedRequest) -> Option<Response> {
     let Response { id, payload } = serde_json::from_slice(body).ok()?;
     let is_about_this = id.is_none() || id == *request.id();

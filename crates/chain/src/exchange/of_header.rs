@@ -33,7 +33,7 @@ impl RpcEndpoint {
         self.identify(chain_id, genesis, identity).await?;
         let (header, block) = header::checked(header.await.map_err(|e| self.header_failure(&e))?, selector)?;
         self.set_identified();
-        Ok(Observation { block, pinned: header, latest: None, genesis })
+        Ok(Observation { block, pinned: header, latest: None, genesis: genesis.flatten() })
     }
 
     /// Requests the header at the height of `block`.

@@ -238,7 +238,8 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
 fn without_network(config: &Config, found: &Examination) -> Option<Unconnected> {
     let urls = config.chain.endpoints.iter().map(|endpoint| &endpoint.url);
     let urls = urls.chain(config.gateways.iter().map(|gateway| &gateway.url));
-    if urls.filter(|url| clresolve_chain::has_public_name(url)).count() < 2 {
+    let are_elsewhere = !config.network.connect_to.is_empty();
+    if are_elsewhere || urls.filter(|url| clresolve_chain::has_public_name(url)).count() < 2 {
         return None;
     }
     let endpoints = found.endpoints.iter().chain(found.registry_chains.iter().flat_map(|chain| &chain.endpoints));

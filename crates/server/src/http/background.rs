@@ -17,8 +17,12 @@ use super::in_force::InForce;
 /// many checks. Each check visits every trusted verdict.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Time between two readings of a chain that could not be read.
+/// Time after the first reading of a chain that could not be read. It doubles with each further one, so that endpoints
+/// that limit the rate of requests recover.
 const READING_PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest time between two readings.
+const MAX_READING_PAUSE: Duration = Duration::from_secs(10);
 
 /// Time before expiry from which a verdict is refreshed even if client resolutions have to wait. Otherwise clients that
 /// use every permit could close the gate for names that others rely on. Twenty seconds leave room for one slow refresh
@@ -39,10 +43,13 @@ pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Inf
 /// Reads a block of the chain, again until it can be read, for the configuration in force. Runs until the future is
 /// dropped.
 pub(super) async fn get_ready(in_force: &InForce) -> Infallible {
+    let mut pause = READING_PAUSE;
     loop {
         let state = in_force.state();
         state.readiness.read(&state.resolver).await;
-        sleep(READING_PAUSE).await;
+        sleep(pause).await;
+        let is_missing = state.readiness.missing().is_some();
+        pause = if is_missing { (2 * pause).min(MAX_READING_PAUSE) } else { READING_PAUSE };
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use clresolve_core::name::EnsName;
-use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::resolve::{ChainError, Resolver};
 
 /// A name for the first reading. Any name will do.
 const PROBE: &str = "ens.eth";
@@ -42,7 +42,8 @@ impl Readiness {
         let (resolver, probe) = (resolver.clone(), EnsName::parse(PROBE).expect("the probe is a name"));
         // A task of its own: a reader that panics must not end the daemon.
         self.note(match tokio::spawn(async move { resolver.records(&probe).await }).await {
-            Ok(Ok(_)) => Reading::Done,
+            // Its resolver and its gateways fail only after the chain was read.
+            Ok(Ok(_) | Err(ChainError::Resolver(_) | ChainError::Ccip(_))) => Reading::Done,
             Ok(Err(error)) => Reading::Failed(error.to_string()),
             Err(_panicked) => Reading::Failed("the reading ended unexpectedly; see the log".to_owned()),
         });
