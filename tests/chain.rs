@@ -1226,6 +1226,34 @@ async fn slow_endpoint_is_waited_for_where_others_have_too_old_a_block() {
     assert_eq!(sorted(&reading.endpoints), ["a", "c"]);
 }
 
+/// A door through which block 0 does not come the first time.
+struct LateGenesis {
+    door: Arc<dyn HttpPost>,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl HttpPost for LateGenesis {
+    async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+        if String::from_utf8_lossy(&body).contains("\"0x0\"") && self.asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Err(PostError::Timeout(timeout));
+        }
+        self.door.post(url, body, cap, timeout).await
+    }
+}
+
+#[tokio::test]
+async fn block_0_that_did_not_come_is_asked_for_again() {
+    let (_servers, endpoints) = endpoints_of(&[&chain_of(&[agent()])]).await;
+    let door: Arc<dyn HttpPost> = Arc::new(LateGenesis { door: http(), asked: AtomicUsize::new(0) });
+    let config = ChainConfig { genesis: Some(alloy_primitives::B256::repeat_byte(1)), ..config(endpoints) };
+    let reader = RpcChain::new(config, &door, Gateway::refusing());
+    let read = async || reader.read(&name("summarizeagent.eth"), FIRST).await;
+
+    read().await.unwrap();
+    assert!(matches!(read().await, Err(ChainError::WrongGenesis { .. })));
+}
+
 /// A door through which one endpoint answers once, and then never.
 struct OnceOnly {
     door: Arc<dyn HttpPost>,

@@ -520,7 +520,7 @@ mod tests {
         for _ in 0..2 {
             let (answered, sizes) = world.exchange(2).await;
             assert_eq!(answered, Err(TransportFault::Post(PostError::Status(503, Bytes::from_static(b"<html>")))));
-            assert_eq!(sizes[0], 2);
+            assert_eq!(sizes, [2, 1], "what is limited gets no further requests");
         }
         for silent in [|_: &Value| Err(PostError::Timeout(Duration::ZERO)), |_: &Value| Err(PostError::TooLarge(1))] {
             let (answered, sizes) = World::new(silent).exchange(2).await;
@@ -546,13 +546,37 @@ mod tests {
             let ResponsePacket::Single(response) = packet else { panic!("one response") };
             assert_eq!((response.id, response.payload.as_error().map(|error| error.code)), (Id::Number(7), Some(3)));
         }
-        let refused: [Answer; 3] = [
+        let refused: [Answer; 5] = [
+            |_| status(429, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"Too many requests"}}"#),
+            |_| status(403, r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no API key"}}"#),
             |_| status(500, r#"{"jsonrpc":"2.0","id":8,"error":{"code":3,"message":"of another"}}"#),
             |_| status(500, r#"{"jsonrpc":"2.0","id":7,"result":"0x1"}"#),
             |_| status(502, "<html>"),
         ];
         for answer in refused {
             assert!(matches!(of(answer).await, Err(TransportFault::Post(PostError::Status(..)))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_that_an_endpoint_echoes_is_removed() {
+        let answers: [Answer; 3] = [
+            |_| status(429, r#"{"message":"key KEYKEYKEY is exhausted"}"#),
+            |_| {
+                Ok(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"key KEYKEYKEY is exhausted"}}"#
+                    .to_owned())
+            },
+            |_| Ok(r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"key KEYKEYKEY is exhausted"}}"#.to_owned()),
+        ];
+        for answer in answers {
+            let http: Arc<dyn HttpPost> = Arc::new(Scripted { answer, sizes: Mutex::default() });
+            let url = Url::parse("http://endpoint/v2/KEYKEYKEY").unwrap();
+            let endpoint = EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX);
+            let said = match endpoint.0.send(RequestPacket::Single(request(7))).await {
+                Ok(packet) => format!("{packet:?}"),
+                Err(fault) => fault.to_string(),
+            };
+            assert!(said.contains("key [key] is exhausted") && !said.contains("KEYKEYKEY"), "{said}");
         }
     }
 
