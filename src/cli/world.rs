@@ -17,6 +17,9 @@ use clresolve_verdict::verdict::Depth;
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
 use super::{notice, user_config};
 
+/// What the names of all variables begin with.
+const VARIABLE_PREFIX: &str = "CLRESOLVE_";
+
 /// The variable that names the configuration file.
 const CONFIG_VARIABLE: &str = "CLRESOLVE_CONFIG";
 
@@ -204,11 +207,13 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
 /// Says which variables of the environment are not read although they look like one that is.
 fn warn_of_misspelt_variables() {
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
-        if name.starts_with("CLRESOLVE_")
+        let known = VARIABLES.iter().filter_map(|known| known.strip_prefix(VARIABLE_PREFIX));
+        if let Some(given) = name.strip_prefix(VARIABLE_PREFIX)
             && !VARIABLES.contains(&name.as_str())
-            && let Some(meant) = text::nearest(&name, VARIABLES.into_iter())
+            && let Some(meant) = text::nearest(given, known)
         {
-            notice::note(format!("clresolve: {} is not read; did you mean {meant}?", Foreign::new(&name)));
+            let name = Foreign::new(&name);
+            notice::note(format!("clresolve: {name} is not read; did you mean {VARIABLE_PREFIX}{meant}?"));
         }
     }
 }

@@ -267,9 +267,9 @@ async fn many_questions_share_one_look_up() {
         assert!(!question.await.expect("it ends"));
     }
     let cold = world.counts();
-    // One for the name's record. For the registry one for the finalized block, one for the newest, and three for what it
-    // says in them.
-    assert_eq!(cold.rpc - before.rpc, 6);
+    // One for the name's record. For the registry two for the finalized block and two for the newest, each with block 0,
+    // and three for what it says in them.
+    assert_eq!(cold.rpc - before.rpc, 8);
     assert!(!resolver.decide(&request).await.abort);
     assert_eq!(world.counts(), cold, "a warm decision makes no request");
 }

@@ -18,14 +18,12 @@ use url::{Host, Url};
 use crate::failure::Failure;
 use crate::head_age;
 use crate::header;
+use crate::keys::without_keys;
 use crate::request::tag;
 use crate::transport::{EndpointTransport, HttpPost};
 
 /// How long an endpoint is asked last after a failure, in milliseconds.
 const REST_MS: i64 = 30_000;
-
-/// Shortest part of a URL that is treated as an API key and removed from the endpoint's messages.
-const MIN_KEY_BYTES: usize = 8;
 
 /// The configuration of an RPC endpoint.
 #[derive(Clone, PartialEq, Eq)]
@@ -181,16 +179,6 @@ impl RpcEndpoint {
 /// Whether the host of a URL looks like a public DNS name.
 pub fn has_public_name(url: &Url) -> bool {
     matches!(url.host(), Some(Host::Domain(name)) if name.trim_end_matches('.').contains('.'))
-}
-
-/// Removes parts of an endpoint's URL, which may be API keys, from its text.
-pub(crate) fn without_keys(url: &Url, text: &str) -> String {
-    let segments = url.path_segments().into_iter().flatten();
-    let query = url.query().unwrap_or_default().split(['&', '=']);
-    let user = [url.username(), url.password().unwrap_or_default()];
-    let host = url.domain().unwrap_or_default().split('.');
-    let keys = segments.chain(query).chain(user).chain(host).filter(|part| part.len() >= MIN_KEY_BYTES);
-    keys.fold(text.to_owned(), |text, key| text.replace(key, "[key]"))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use clresolve_core::text::excerpt;
 use tokio::task::JoinError;
 
 use crate::header::HeaderError;
-use crate::revert::{EXECUTION_REVERTED, revert_data};
+use crate::revert::{EXECUTION_REVERTED, MISSING_BLOCK, revert_data};
 use crate::transport::{PostError, TransportFault};
 
 /// Words with which endpoints refuse the logs of a long block range. Some use the error code for rate limiting.
@@ -222,20 +222,6 @@ impl fmt::Display for Failure {
 
 /// Codes with which nodes refuse a tag: a general error, invalid parameters, an unknown block.
 const UNKNOWN_TAG: [i64; 3] = [-32000, -32602, -39001];
-
-/// Phrases, in lower case, with which nodes report a missing block or pruned state.
-pub(crate) const MISSING_BLOCK: [&str; 10] = [
-    "header not found",
-    "unknown block",
-    "block not found",
-    "header for hash not found",
-    "cannot find block",
-    "missing trie node",
-    "historical state",
-    "state not available",
-    "state is not available",
-    "not currently canonical",
-];
 
 /// Phrases, in lower case, with which nodes report that a call failed or exceeded a limit.
 const FAILED_CALL: [&str; 6] = [

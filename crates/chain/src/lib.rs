@@ -21,6 +21,7 @@ mod header;
 mod header_only;
 #[cfg(feature = "state-proof")]
 mod header_source;
+mod keys;
 mod name_finder;
 mod new_heads;
 mod poll;

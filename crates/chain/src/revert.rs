@@ -6,8 +6,6 @@ use alloy_primitives::{Bytes, hex};
 use clresolve_state::LookUp;
 use serde_json::Value;
 
-use crate::failure::MISSING_BLOCK;
-
 /// The error code with which nodes report a revert.
 pub(crate) const EXECUTION_REVERTED: i64 = 3;
 
@@ -16,6 +14,20 @@ const REVERTED: [&str; 2] = ["revert", "vm execution error"];
 
 /// Words, in lower case, with which nodes report that a call ran out of a limit. It has no revert data.
 const LIMITED: [&str; 2] = ["out of gas", "timeout"];
+
+/// Phrases, in lower case, with which nodes report a missing block or pruned state.
+pub(crate) const MISSING_BLOCK: [&str; 10] = [
+    "header not found",
+    "unknown block",
+    "block not found",
+    "header for hash not found",
+    "cannot find block",
+    "missing trie node",
+    "historical state",
+    "state not available",
+    "state is not available",
+    "not currently canonical",
+];
 
 /// Hexadecimal digits of an error's selector, and of each word after it.
 const SELECTOR_DIGITS: usize = 8;

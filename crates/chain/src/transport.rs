@@ -24,7 +24,7 @@ use clresolve_core::cause::{LocalLimit, Unconnected};
 use clresolve_core::text::{clipped, excerpt};
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 
-use crate::endpoint::without_keys;
+use crate::keys::without_keys;
 use crate::revert::in_data;
 
 /// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes about 100 KB, the records of

@@ -74,12 +74,10 @@ mod write_timeout;
 use std::future::Future;
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
-use std::time::Duration;
 
 #[cfg(unix)]
 use clresolve_resolver::config::SocketPath;
 use clresolve_resolver::config::{Config, ListenAt};
-use clresolve_resolver::fetch::{Egress, EgressConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sign;
 use clresolve_resolver::telemetry;
@@ -101,6 +99,7 @@ use self::systems::Systems;
 pub use self::systems::SystemsError;
 #[cfg(unix)]
 use self::unix_socket::UnixSocket;
+use crate::port_holder;
 use crate::traces::TraceExporter;
 
 /// A daemon that listens, and answers once it [runs](Server::run).
@@ -274,13 +273,10 @@ enum Holder {
 }
 
 async fn holder(address: &ListenAt) -> Holder {
-    const PATIENCE: Duration = Duration::from_secs(1);
-    let answer = async {
-        let url = format!("http://{}/livez", address.tcp()?).parse().ok()?;
-        let client = Egress::new(EgressConfig::default()).ok()?.operator(&url).ok()?;
-        client.get(&url, "text/plain", health::LIVE.len(), PATIENCE).await.ok()
-    };
-    if answer.await.is_some_and(|body| body == health::LIVE) { Holder::Clresolve } else { Holder::Other }
+    match address.tcp() {
+        Some(address) if port_holder::answers(address, health::LIVE).await => Holder::Clresolve,
+        _ => Holder::Other,
+    }
 }
 
 fn not_bound(key: &'static str, address: &ListenAt, error: &Error, holder: Option<Holder>) -> ServeError {

@@ -6,5 +6,6 @@
 pub mod exposed_path;
 pub mod http;
 pub mod mcp;
+mod port_holder;
 mod registries;
 mod traces;

@@ -1,0 +1,19 @@
+//! Whether a port that is taken is held by another daemon of this program.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clresolve_resolver::fetch::{Egress, EgressConfig};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether `GET /livez` at `address` is answered with `live`.
+pub(crate) async fn answers(address: SocketAddr, live: &str) -> bool {
+    let answer = async {
+        let url = format!("http://{address}/livez").parse().ok()?;
+        let client = Egress::new(EgressConfig::default()).ok()?.operator(&url).ok()?;
+        client.get(&url, "text/plain", live.len(), PATIENCE).await.ok()
+    };
+    answer.await.is_some_and(|body| body == live.as_bytes())
+}
