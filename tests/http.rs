@@ -48,6 +48,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use clresolve_chain::Chain;
+use clresolve_core::cause::ResolverFault;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Block, BlockSelector, Holding};
@@ -1088,6 +1089,29 @@ impl Chain for Broken {
     async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
         panic!("a bug")
     }
+}
+
+/// A chain that is read, and in which the resolver of every name fails.
+struct WithoutRecords;
+
+#[async_trait::async_trait]
+impl Chain for WithoutRecords {
+    async fn read_keys(&self, _: &EnsName, _: BlockSelector, _: &'static [Key]) -> Result<Reading, ChainError> {
+        Err(ChainError::Resolver(ResolverFault::CallReverted))
+    }
+
+    async fn holding(&self, _: &EnsName, _: &Block, _: &[String]) -> Result<Holding, ChainError> {
+        Err(ChainError::Resolver(ResolverFault::CallReverted))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_is_ready_although_the_resolver_of_a_name_fails() {
+    let sandbox = Sandbox::start().await.expect("the sandbox starts");
+    let config = patient(&sandbox);
+    let parts = (Profiles::builtin(), Arc::new(WithoutRecords), Arc::new(Nowhere));
+    let resolver = Resolver::with_parts(config.clone(), parts.0, parts.1, parts.2).expect("a resolver");
+    Daemon::run(Server::bind_with(&config, resolver).await.expect("a daemon"), sandbox).ready().await;
 }
 
 /// No network.

@@ -188,6 +188,11 @@ fn files_are_read_and_missing_ones_are_usage() {
     let missing = run([OsStr::new("lint"), folder.path().join("none.json").as_os_str()]);
     assert_eq!((code(&missing), out(&missing)), (2, ""));
     assert_eq!(code(&run([OsStr::new("lint"), folder.path().as_os_str()])), 0);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("/nonexistent", folder.path().join("elsewhere.json")).expect("a symlink");
+        assert_eq!(code(&run([OsStr::new("lint"), folder.path().as_os_str()])), 0, "what it leads to is not read");
+    }
     let empty = tempfile::tempdir().expect("a temporary folder");
     assert_eq!(code(&run([OsStr::new("lint"), empty.path().as_os_str()])), 2);
     assert_eq!(code(&run(["lint"])), 2);

@@ -48,7 +48,7 @@ struct Counted {
     calls: AtomicUsize,
     /// Bytes of the replies.
     bytes: AtomicUsize,
-    /// The length of the longest chain of requests of which each began after the one before was answered.
+    /// Round trips: how many requests at most were sent one after another, each after the answer to the one before.
     rounds: AtomicUsize,
 }
 

@@ -65,11 +65,9 @@ fn people(found: &Examination, palette: &Palette) -> String {
     for health in &found.gateways {
         write_gateway(&mut text, health, palette);
     }
-    if found.network.is_some() {
+    if let Some(why) = found.network {
         let style = palette.state(State::Indeterminate);
-        for sentence in &found.advice {
-            let _ = writeln!(text, "\n{style}{}{style:#}", sentence_of(sentence));
-        }
+        let _ = writeln!(text, "\n{style}This machine seems to have no network: {}.{style:#}", why.everywhere());
         return text;
     }
     let state = if found.advice.is_empty() { State::Trusted } else { State::Untrusted };
@@ -83,11 +81,6 @@ fn people(found: &Examination, palette: &Palette) -> String {
         let _ = writeln!(text, "  - {}", Foreign::new(advice).at_most(500));
     }
     text
-}
-
-fn sentence_of(words: &str) -> String {
-    let mut characters = words.chars();
-    characters.next().map(|first| format!("{}{}.", first.to_uppercase(), characters.as_str())).unwrap_or_default()
 }
 
 const fn is_well(health: &EndpointHealth) -> bool {

@@ -6,7 +6,6 @@
 #[path = "museum/exhibits.rs"]
 mod exhibits;
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,12 +17,10 @@ use clresolve_resolver::resolve::doctor::examine;
 use clresolve_resolver::sandbox::World;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::Value;
-use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use url::Url;
 
 use self::exhibits::{ALL, Exhibit, Name, Reply, Visit};
-use crate::server::ANYWHERE;
+use crate::proxy::Proxy;
 use crate::{expect, patient, spec};
 
 const TABLE: &str = "docs/reference/endpoints.md";
@@ -34,42 +31,23 @@ const SHORT: Duration = Duration::from_secs(3);
 /// Exhibits that are visited concurrently.
 const AT_ONCE: usize = 4;
 
-/// A running exhibit. It stops when this is dropped.
-struct Proxy {
-    address: SocketAddr,
-    serving: JoinHandle<()>,
+/// The exhibit, before the endpoint at `upstream`.
+async fn exhibited(upstream: Url, answer: fn(&Visit) -> Reply) -> Proxy {
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let passes = move |body: Bytes| {
+        let (http, upstream) = (http.clone(), upstream.clone());
+        async move {
+            let request: Value = serde_json::from_slice(&body).expect("clresolve sends JSON");
+            let honest = http.post(upstream).body(body).send().await.expect("the endpoint answers");
+            let honest = serde_json::from_slice(&honest.bytes().await.unwrap()).expect("it sends JSON");
+            sent(answer(&Visit { request, honest })).await
+        }
+    };
+    Proxy::serving(Router::new().fallback(passes)).await
 }
 
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-impl Proxy {
-    async fn before(upstream: Url, answer: fn(&Visit) -> Reply) -> Self {
-        let listener = TcpListener::bind(ANYWHERE).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let passes = move |body: Bytes| {
-            let (http, upstream) = (http.clone(), upstream.clone());
-            async move {
-                let request: Value = serde_json::from_slice(&body).expect("clresolve sends JSON");
-                let honest = http.post(upstream).body(body).send().await.expect("the endpoint answers");
-                let honest = serde_json::from_slice(&honest.bytes().await.unwrap()).expect("it sends JSON");
-                sent(answer(&Visit { request, honest })).await
-            }
-        };
-        let serving = tokio::spawn(async move {
-            axum::serve(listener, Router::new().fallback(passes)).await.expect("a listener accepts");
-        });
-        Self { address, serving }
-    }
-
-    fn endpoint(&self, label: &str) -> Endpoint {
-        let url = format!("http://{}/", self.address).parse().unwrap();
-        Endpoint { operator: label.to_owned(), label: label.to_owned(), url, own: true, ws: None }
-    }
+fn endpoint(proxy: &Proxy, label: &str) -> Endpoint {
+    Endpoint { operator: label.to_owned(), label: label.to_owned(), url: proxy.url(), own: true, ws: None }
 }
 
 async fn sent(reply: Reply) -> Response<axum::body::Body> {
@@ -119,15 +97,15 @@ impl Stage {
 
     /// The row of an exhibit.
     async fn visit(&self, exhibit: &Exhibit) -> String {
-        let proxy = Proxy::before(self.upstream(), exhibit.answer).await;
-        let honest = Proxy::before(self.upstream(), exhibits::honest).await;
-        let third = Proxy::before(self.upstream(), exhibits::honest).await;
-        let mut alone = self.config(vec![proxy.endpoint("endpoint")], 1);
+        let proxy = exhibited(self.upstream(), exhibit.answer).await;
+        let honest = exhibited(self.upstream(), exhibits::honest).await;
+        let third = exhibited(self.upstream(), exhibits::honest).await;
+        let mut alone = self.config(vec![endpoint(&proxy, "endpoint")], 1);
         if exhibit.is_silent {
             alone.timeout = SHORT;
         }
         let verdict = crate::judged(&alone, exhibit.asked.as_str()).await;
-        let among = vec![proxy.endpoint("endpoint"), honest.endpoint("second"), third.endpoint("third")];
+        let among = vec![endpoint(&proxy, "endpoint"), endpoint(&honest, "second"), endpoint(&third, "third")];
         let beside = crate::judged(&self.config(among, 2), Name::OnChain.as_str()).await;
         expect(&format!("{} beside two others", exhibit.name), &beside, "trusted", &[]);
         assert_eq!(beside["conclusion"], self.honest["conclusion"], "{}", exhibit.name);
@@ -188,15 +166,15 @@ async fn the_default_endpoints_as_they_are_resolve_a_name_with_two_of_them_dead(
     let stage = Stage::new().await;
     let mut proxies = Vec::new();
     for answer in exhibits::DEFAULTS {
-        proxies.push(Proxy::before(stage.upstream(), answer).await);
+        proxies.push(exhibited(stage.upstream(), answer).await);
     }
     for dead in [[0, 1], [2, 3], [4, 5], [0, 3], [1, 4]] {
-        let down = Proxy::before(stage.upstream(), exhibits::dead).await;
-        let endpoint = |(place, proxy): (usize, &Proxy)| {
+        let down = exhibited(stage.upstream(), exhibits::dead).await;
+        let endpoints = proxies.iter().enumerate().map(|(place, proxy)| {
             let proxy = if dead.contains(&place) { &down } else { proxy };
-            proxy.endpoint(&format!("operator-{place}"))
-        };
-        let endpoints = proxies.iter().enumerate().map(endpoint).collect();
+            endpoint(proxy, &format!("operator-{place}"))
+        });
+        let endpoints = endpoints.collect();
         let verdict = crate::judged(&stage.config(endpoints, 2), Name::OnChain.as_str()).await;
         expect(&format!("{dead:?} dead"), &verdict, "trusted", &[]);
         assert_eq!(verdict["conclusion"], stage.honest["conclusion"]);

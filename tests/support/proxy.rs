@@ -50,20 +50,22 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// Stands before the endpoint at `upstream`.
-    pub(crate) async fn before(upstream: Url, altered: Altered) -> Self {
+    /// Answers as the router does.
+    pub(crate) async fn serving(router: Router) -> Self {
         let listener = TcpListener::bind(ANYWHERE).await.unwrap();
         let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("a listener accepts") });
+        Self { address, serving }
+    }
+
+    /// Stands before the endpoint at `upstream`.
+    pub(crate) async fn before(upstream: Url, altered: Altered) -> Self {
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let passes = move |body: Bytes| {
             let (http, upstream) = (http.clone(), upstream.clone());
             async move { altered.exchange(&http, upstream, &body).await }
         };
-        let serving = tokio::spawn(async move {
-            let served = axum::serve(listener, Router::new().fallback(passes)).await;
-            served.expect("a listener accepts");
-        });
-        Self { address, serving }
+        Self::serving(Router::new().fallback(passes)).await
     }
 
     pub(crate) fn url(&self) -> Url {

@@ -37,8 +37,8 @@ pub struct Capabilities {
     pub has_first_block: bool,
     /// Whether it answers `eth_getProof`, which [`Grade::StateProof`](clresolve_core::reading::Grade) needs.
     pub has_proofs: bool,
-    /// The gas that it gives a call, if that is less than a reading may use.
-    pub gas_cap: Option<u64>,
+    /// Whether it gives a call the gas that a reading may use, as far as that can be seen.
+    pub has_gas: bool,
 }
 
 impl Capabilities {
@@ -52,7 +52,7 @@ impl Capabilities {
             fault: reading.err().map(|failure| failure.to_string()),
             takes_batches: endpoint.transport.takes_batches(),
             has_proofs,
-            gas_cap: gas.filter(|gas| gas.saturating_add(INTRINSIC_GAS) < CALL_GAS),
+            has_gas: gas.is_none_or(|gas| gas.saturating_add(INTRINSIC_GAS) >= CALL_GAS),
         }
     }
 }

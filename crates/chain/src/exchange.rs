@@ -243,7 +243,7 @@ impl RpcEndpoint {
         identity: ChainIdentity,
     ) -> Result<(), Failure> {
         let Some(chain_id) = chain_id else { return Ok(()) };
-        self.owe_genesis(genesis.is_none());
+        self.owe_genesis(genesis.is_none() && self.expected_genesis(identity).is_some());
         let observed = chain_id.await.map_err(|e| self.failure(&e))?.to::<u64>();
         if observed != identity.id && !clresolve_core::mutant!("other-chain") {
             return Err(Failure::WrongChain(observed));
@@ -251,11 +251,15 @@ impl RpcEndpoint {
         self.compare_genesis(genesis.flatten(), identity)
     }
 
-    /// Compares block 0. A configured or remembered hash applies to every endpoint; the built-in mainnet hash applies
-    /// to public endpoints.
+    /// The hash that block 0 must have, if it is known. A configured or remembered hash applies to every endpoint; the
+    /// built-in mainnet hash applies to public endpoints.
+    fn expected_genesis(&self, identity: ChainIdentity) -> Option<B256> {
+        let is_mainnet = identity.id == MAINNET && self.is_public;
+        identity.genesis.or_else(|| is_mainnet.then_some(MAINNET_GENESIS))
+    }
+
     fn compare_genesis(&self, observed: Option<B256>, identity: ChainIdentity) -> Result<(), Failure> {
-        let known = (identity.id == MAINNET && self.is_public).then_some(MAINNET_GENESIS);
-        match (observed, identity.genesis.or(known)) {
+        match (observed, self.expected_genesis(identity)) {
             (Some(observed), Some(expected))
                 if observed != expected && !clresolve_core::mutant!("other-first-block") =>
             {

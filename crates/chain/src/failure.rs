@@ -88,7 +88,7 @@ impl Failure {
                 _ => Self::Unusable(redact(&cause.to_string())),
             },
             RpcError::DeserError { err, .. } => {
-                Self::Unusable(format!("the reply is malformed: {}", excerpt(&err.to_string())))
+                Self::Unusable(format!("the reply is malformed: {}", redact(&err.to_string())))
             }
             other => Self::Unusable(redact(&other.to_string())),
         }

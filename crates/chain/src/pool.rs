@@ -67,7 +67,7 @@ pub(crate) struct EndpointPool {
     genesis: Option<B256>,
     /// The hash on which a quorum agreed, if none is configured.
     agreed_genesis: OnceLock<B256>,
-    pub(crate) endpoints: Vec<Arc<RpcEndpoint>>,
+    endpoints: Vec<Arc<RpcEndpoint>>,
 }
 
 impl EndpointPool {

@@ -49,12 +49,14 @@ pub(crate) fn revert_data(error: &ErrorPayload) -> Option<Bytes> {
     look_up.or_else(|| found.into_iter().next().filter(|_| reports))
 }
 
-/// Puts revert data into `data` with the code of a revert, so that the message can be shortened.
+/// Puts revert data into `data` with the code of a revert, so that the message can be shortened. Other data is dropped:
+/// nothing reads it, and it may hold a key.
 pub(crate) fn in_data(error: &mut ErrorPayload) {
-    if let Some(data) = revert_data(error) {
+    let data = revert_data(error);
+    if data.is_some() {
         error.code = EXECUTION_REVERTED;
-        error.data = serde_json::value::to_raw_value(&data).ok();
     }
+    error.data = data.and_then(|data| serde_json::value::to_raw_value(&data).ok());
 }
 
 fn has(text: &str, phrases: &[&str]) -> bool {

@@ -170,7 +170,7 @@ impl EndpointTransport {
         Self(Arc::new(Connection { longest, ..(*self.0).clone() }))
     }
 
-    /// Whether the endpoint answers batches, as far as it was asked.
+    /// Whether the endpoint has refused no batch of at most [`FIRST_BATCH`] requests.
     pub(super) fn takes_batches(&self) -> bool {
         self.0.batches.sent_singly.load(Ordering::Relaxed) == 0
     }
@@ -251,8 +251,9 @@ impl Connection {
 
     /// Sends these requests as one batch, and, if the endpoint does not answer it, once more one by one.
     async fn part(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
-        if let [request] = requests {
-            return Ok(vec![self.single(request).await?]);
+        let [first, others @ ..] = requests else { return Ok(Vec::new()) };
+        if others.is_empty() {
+            return Ok(vec![self.single(first).await?]);
         }
         let spend = |left: u32| left.checked_sub(1);
         let is_sent_singly = self.batches.sent_singly.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_ok();
@@ -264,7 +265,6 @@ impl Connection {
             answered => return answered,
         }
         // The first one alone: an endpoint that limits the rate of requests gets no further ones.
-        let (first, others) = requests.split_first().expect("a part has requests");
         let mut responses = vec![self.single(first).await?];
         let others: Vec<_> = others.iter().map(|request| self.single(request)).collect();
         responses.extend(stream::iter(others).buffered(MAX_IN_FLIGHT).try_collect::<Vec<_>>().await?);
@@ -281,7 +281,7 @@ impl Connection {
             }
             answer => answer?,
         };
-        match parse(&body)? {
+        match self.parse(&body)? {
             ResponsePacket::Single(response) if response.id == *request.id() => Ok(self.without_keys(response)),
             ResponsePacket::Single(response) => {
                 Err(refusal(&self.without_keys(response)).unwrap_or(TransportFault::WrongId))
@@ -292,7 +292,7 @@ impl Connection {
 
     async fn batch(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
         let packet = serde_json::to_vec(requests).map_err(|e| TransportFault::NotJsonRpc(excerpt(&e.to_string())))?;
-        match parse(&self.post(packet.into()).await?)? {
+        match self.parse(&self.post(packet.into()).await?)? {
             ResponsePacket::Single(response) => Err(refusal(&self.without_keys(response))
                 .unwrap_or_else(|| TransportFault::NotJsonRpc("one response for several requests".to_owned()))),
             ResponsePacket::Batch(responses) => {
@@ -331,16 +331,17 @@ impl Connection {
         response
     }
 
+    fn parse(&self, body: &[u8]) -> Result<ResponsePacket, TransportFault> {
+        if body.trim_ascii_start().starts_with(b"<") {
+            return Err(TransportFault::Html);
+        }
+        let unusable = |error: serde_json::Error| excerpt(&without_keys(&self.url, &error.to_string()));
+        serde_json::from_slice(body).map_err(|error| TransportFault::NotJsonRpc(unusable(error)))
+    }
+
     fn body_without_keys(&self, body: &[u8]) -> Bytes {
         without_keys(&self.url, &String::from_utf8_lossy(body)).into()
     }
-}
-
-fn parse(body: &[u8]) -> Result<ResponsePacket, TransportFault> {
-    if body.trim_ascii_start().starts_with(b"<") {
-        return Err(TransportFault::Html);
-    }
-    serde_json::from_slice(body).map_err(|e| TransportFault::NotJsonRpc(excerpt(&e.to_string())))
 }
 
 fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(), TransportFault> {
@@ -449,9 +450,17 @@ mod tests {
             Some(requests) => Ok(Value::from(requests.iter().map(good).collect::<Vec<_>>()).to_string()),
             None => Ok(good(body).to_string()),
         });
-        for (requests, expected) in
-            [(0, vec![]), (1, vec![1]), (3, vec![3]), (7, vec![3, 3, 1]), (7, vec![6, 1]), (13, vec![12, 1])]
-        {
+        for (requests, expected) in [
+            (0, vec![]),
+            (1, vec![1]),
+            (3, vec![3]),
+            (7, vec![3, 3, 1]),
+            (7, vec![6, 1]),
+            (13, vec![12, 1]),
+            (30, vec![24, 6]),
+            (100, vec![48, 48, 4]),
+            (100, vec![48, 48, 4]),
+        ] {
             let (answered, sizes) = world.exchange(requests).await;
             assert_eq!(answered, Ok((0..requests).map(Id::Number).collect()));
             assert_eq!(sizes, expected);
@@ -566,7 +575,10 @@ mod tests {
                 Ok(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"key KEYKEYKEY is exhausted"}}"#
                     .to_owned())
             },
-            |_| Ok(r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"key KEYKEYKEY is exhausted"}}"#.to_owned()),
+            |_| {
+                let error = json!({"code": 1, "message": "key KEYKEYKEY is exhausted", "data": {"key": "KEYKEYKEY"}});
+                Ok(json!({"jsonrpc": "2.0", "id": 7, "error": error}).to_string())
+            },
         ];
         for answer in answers {
             let http: Arc<dyn HttpPost> = Arc::new(Scripted { answer, sizes: Mutex::default() });

@@ -188,8 +188,9 @@ impl Server {
     pub async fn administer(&mut self, operator: Arc<dyn Operator>) -> Result<Option<SocketPath>, ServeError> {
         let Some(path) = &self.config.admin.socket else { return Ok(None) };
         let failed = |error: Error| {
-            let holder = (error.kind() == ErrorKind::AddrInUse).then_some(Holder::Other);
-            not_bound("admin.socket", &ListenAt::Unix(path.clone()), &error, holder)
+            let is_in_use = error.kind() == ErrorKind::AddrInUse;
+            let detail = if is_in_use { in_use("admin.socket", &error, OTHER_HOLDER) } else { error.to_string() };
+            not_bound("admin.socket", &ListenAt::Unix(path.clone()), detail)
         };
         let mode = if clresolve_core::mutant!("open-admin-socket") { 0o666 } else { admin::MODE };
         let socket = UnixSocket::bind(path, mode).await.map_err(failed)?;
@@ -256,37 +257,32 @@ impl Listeners {
 async fn listen(key: &'static str, address: &ListenAt) -> Result<(Listener, ListenAt), ServeError> {
     match Listener::bind(address).await {
         Ok(bound) => Ok(bound),
-        Err(error) => {
-            let is_in_use = error.kind() == ErrorKind::AddrInUse;
-            let holder = if is_in_use { Some(holder(address).await) } else { None };
-            Err(not_bound(key, address, &error, holder))
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let holder = holder(address).await;
+            Err(not_bound(key, address, in_use(key, &error, holder)))
         }
+        Err(error) => Err(not_bound(key, address, error.to_string())),
     }
 }
 
 /// Who listens at an address that is in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holder {
-    Other,
-    /// It answers `/livez` as this program does. It may be draining.
-    Clresolve,
-}
-
-async fn holder(address: &ListenAt) -> Holder {
+async fn holder(address: &ListenAt) -> &'static str {
     match address.tcp() {
-        Some(address) if port_holder::answers(address, health::LIVE).await => Holder::Clresolve,
-        _ => Holder::Other,
+        Some(address) if port_holder::answers(address, health::LIVE).await => {
+            "another clresolve, which may be draining,"
+        }
+        _ => OTHER_HOLDER,
     }
 }
 
-fn not_bound(key: &'static str, address: &ListenAt, error: &Error, holder: Option<Holder>) -> ServeError {
-    let who = match holder {
-        None => return ServeError::Listen { key, address: address.clone(), detail: error.to_string() },
-        Some(Holder::Other) => "another program",
-        Some(Holder::Clresolve) => "another clresolve, which may be draining,",
-    };
+const OTHER_HOLDER: &str = "another program";
+
+fn in_use(key: &str, error: &Error, holder: &str) -> String {
     let what = if key == "http.listen" { "--listen or this key" } else { "this key" };
-    let detail = format!("{error}; {who} listens there: choose another address with {what}");
+    format!("{error}; {holder} listens there: choose another address with {what}")
+}
+
+fn not_bound(key: &'static str, address: &ListenAt, detail: String) -> ServeError {
     ServeError::Listen { key, address: address.clone(), detail }
 }
 

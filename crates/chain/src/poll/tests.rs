@@ -14,28 +14,23 @@ use crate::pool::ChainConfig;
 use crate::testing::NoDoor;
 use crate::transport::HttpPost;
 
-/// A query that panics when the endpoint `first` is observed or when `ahead` attests.
-struct Buggy;
-
 fn header(number: u64) -> (HashedHeader, Block) {
     let header = HashedHeader::new(Header { number, ..Header::default() });
     let block = Block { number, hash: header.hash(), timestamp: Timestamp::UNIX_EPOCH };
     (header, block)
 }
 
+type Observed = Result<Observation<HashedHeader>, Failure>;
+
+/// A query whose endpoints are observed as the function says. None of them attests.
+struct Scripted(fn(&str) -> Observed);
+
 #[async_trait]
-impl Votable for Buggy {
+impl Votable for Scripted {
     type Vote = HashedHeader;
 
-    async fn observe(
-        &self,
-        endpoint: &Arc<RpcEndpoint>,
-        _: BlockSelector,
-        _: ChainIdentity,
-    ) -> Result<Observation<HashedHeader>, Failure> {
-        assert_ne!(endpoint.label, "first", "a bug");
-        let (pinned, block) = header(if endpoint.label == "ahead" { 101 } else { 100 });
-        Ok(Observation { block, pinned, latest: None, genesis: None })
+    async fn observe(&self, endpoint: &Arc<RpcEndpoint>, _: BlockSelector, _: ChainIdentity) -> Observed {
+        (self.0)(&endpoint.label)
     }
 
     async fn attest(&self, _: &RpcEndpoint, _: &Block) -> Result<Attestation<HashedHeader>, Failure> {
@@ -43,40 +38,27 @@ impl Votable for Buggy {
     }
 }
 
-/// A query whose endpoints are not reached: for the reason in the label.
-struct Unreached;
+/// Panics for the endpoint `first`.
+fn buggy(label: &str) -> Observed {
+    assert_ne!(label, "first", "a bug");
+    let (pinned, block) = header(if label == "ahead" { 101 } else { 100 });
+    Ok(Observation { block, pinned, latest: None, genesis: None })
+}
 
-#[async_trait]
-impl Votable for Unreached {
-    type Vote = HashedHeader;
-
-    async fn observe(
-        &self,
-        endpoint: &Arc<RpcEndpoint>,
-        _: BlockSelector,
-        _: ChainIdentity,
-    ) -> Result<Observation<HashedHeader>, Failure> {
-        Err(match endpoint.label.split('.').next() {
-            Some("name") => Failure::Unconnected(Unconnected::Name),
-            Some("host") => Failure::Unconnected(Unconnected::Host),
-            _ => Failure::Unusable("HTTP status 503".to_owned()),
-        })
-    }
-
-    async fn attest(&self, _: &RpcEndpoint, _: &Block) -> Result<Attestation<HashedHeader>, Failure> {
-        unreachable!("no endpoint was observed")
-    }
+/// Fails for the reason with which the label begins.
+fn unreached(label: &str) -> Observed {
+    Err(match label.split('.').next() {
+        Some("name") => Failure::Unconnected(Unconnected::Name),
+        Some("host") => Failure::Unconnected(Unconnected::Host),
+        _ => Failure::Unusable("HTTP status 503".to_owned()),
+    })
 }
 
 #[tokio::test]
 async fn where_no_host_on_the_internet_is_reached_there_is_no_network() {
     let error = async |labels: [&str; 2]| {
-        let mut pool = pool(labels, GradeDemand::Quorum(2));
-        for endpoint in &mut pool.endpoints {
-            let endpoint = Arc::get_mut(endpoint).unwrap();
-            endpoint.is_public = endpoint.label.contains('.');
-        }
-        poll(&pool, Arc::new(Unreached), BlockSelector::Finalized).await.err().unwrap()
+        let pool = pool(labels, GradeDemand::Quorum(2));
+        poll(&pool, Arc::new(Scripted(unreached)), BlockSelector::Finalized).await.err().unwrap()
     };
     let (name, host) = (ChainError::NoNetwork(Unconnected::Name), ChainError::NoNetwork(Unconnected::Host));
     assert_eq!(error(["name.a", "name.b"]).await, name);
@@ -88,7 +70,7 @@ async fn where_no_host_on_the_internet_is_reached_there_is_no_network() {
 
 fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
     let endpoint = |label: &str| {
-        let url = Url::parse("http://endpoint/").unwrap();
+        let url = Url::parse(&format!("http://{label}/")).unwrap();
         Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned(), ws: None }
     };
     let config = ChainConfig {
@@ -116,7 +98,7 @@ fn is_a_bug_of(failed: &[(String, String)], label: &str) {
 #[tokio::test]
 async fn an_endpoint_whose_request_is_broken_off_is_named() {
     let pool = pool(["first", "second"], GradeDemand::SingleRpc);
-    let consensus = poll(&pool, Arc::new(Buggy), BlockSelector::Finalized).await.unwrap();
+    let consensus = poll(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.unwrap();
     assert_eq!(consensus.labels(), ["second"]);
     is_a_bug_of(&consensus.failed, "first");
 }
@@ -124,7 +106,7 @@ async fn an_endpoint_whose_request_is_broken_off_is_named() {
 #[tokio::test]
 async fn an_endpoint_whose_second_request_is_broken_off_is_named() {
     let pool = pool(["behind", "ahead"], GradeDemand::Quorum(2));
-    let error = poll(&pool, Arc::new(Buggy), BlockSelector::Finalized).await.err().unwrap();
+    let error = poll(&pool, Arc::new(Scripted(buggy)), BlockSelector::Finalized).await.err().unwrap();
     let ChainError::TooFew { failed, .. } = &error else { panic!("{error:?}") };
     is_a_bug_of(failed, "ahead");
 }

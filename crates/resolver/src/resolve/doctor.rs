@@ -453,7 +453,7 @@ impl<'e> Probe<'e> {
             (!found.takes_batches, Lack::Batches),
             (!found.has_first_block, Lack::Archive),
             (!found.has_proofs, Lack::Proofs),
-            (found.gas_cap.is_some(), Lack::Gas),
+            (!found.has_gas, Lack::Gas),
         ];
         health.lacks = lacks.into_iter().filter(|(lacks, _)| *lacks).map(|(_, lack)| lack).collect();
     }
@@ -753,6 +753,10 @@ mod tests {
         assert_eq!(of(&["a", "b"], vec![unconnected("a", name), unconnected("b", host)]), Some(host));
         assert_eq!(of(&["a", "b"], vec![unconnected("a", name), healthy("b")]), None);
         assert_eq!(of(&["a"], vec![unconnected("a", name)]), None, "one host may be misspelt");
+        let mut elsewhere = Config { gateways: Vec::new(), ..config(&["a", "b"]) };
+        elsewhere.network.connect_to = vec!["a.example:443:127.0.0.1:1".parse().expect("a rule")];
+        let unreached = found(vec![unconnected("a", host), unconnected("b", host)]);
+        assert_eq!(without_network(&elsewhere, &unreached), None, "a rule may lead nowhere");
     }
 
     #[test]

@@ -13,7 +13,7 @@ const PROBE: &str = "ens.eth";
 #[derive(Debug)]
 pub(super) struct Readiness(Mutex<Reading>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Reading {
     Begun,
     Failed(String),
@@ -27,9 +27,9 @@ impl Readiness {
 
     /// Why the daemon is not ready, in an error of the latest reading, or `None` if it is ready.
     pub(super) fn missing(&self) -> Option<String> {
-        match self.reading() {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Reading::Begun => Some("the first reading has not ended".to_owned()),
-            Reading::Failed(error) => Some(error),
+            Reading::Failed(error) => Some(error.clone()),
             Reading::Done => None,
         }
     }
@@ -47,10 +47,6 @@ impl Readiness {
             Ok(Err(error)) => Reading::Failed(error.to_string()),
             Err(_panicked) => Reading::Failed("the reading ended unexpectedly; see the log".to_owned()),
         });
-    }
-
-    fn reading(&self) -> Reading {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes a reading, and logs what is new.

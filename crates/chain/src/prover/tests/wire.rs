@@ -30,7 +30,7 @@ type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
 /// An HTTP client for the sandbox that counts round trips and may falsify replies.
 struct Door {
     open: OpenDoor,
-    /// The length of the longest chain of requests of which each began after the one before was answered.
+    /// Round trips: how many requests at most were sent one after another, each after the answer to the one before.
     rounds: AtomicUsize,
     change: Change,
 }
