@@ -9,12 +9,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -25,13 +28,13 @@ const (
 	// maxAnswerBytes limits the size of a response. A decision on 32 entries has about 10 KiB.
 	maxAnswerBytes = 256 * 1024
 
-	// tooSlow is the gate's code when it exceeds its deadline. The resolution continues, and a later request gets its
-	// result.
-	tooSlow = "deadline-passed"
-
-	// againAfter is the delay before the gate is asked again.
+	// againAfter is the delay before the daemon is asked again.
 	againAfter = 100 * time.Millisecond
 )
+
+// transient contains the codes that a retry may clear: the resolution exceeds the gate's deadline but continues, or the
+// newest block has not confirmed the verdict yet.
+var transient = map[string]bool{"deadline-passed": true, "unconfirmed": true}
 
 // Config names the daemon, and the agent and verb in question.
 type Config struct {
@@ -60,6 +63,7 @@ type Config struct {
 // response. Anything but a valid response is a refusal.
 type daemon struct {
 	base     string
+	url      string
 	question question
 	timeout  time.Duration
 	signer   *Signer
@@ -79,6 +83,9 @@ func newDaemon(config Config) (*daemon, error) {
 	if config.Agent == "" || config.Verb == "" {
 		return nil, errors.New("agent and verb must be named")
 	}
+	if err := checkAgent(config.Agent); err != nil {
+		return nil, err
+	}
 	if config.Timeout < 0 {
 		return nil, errors.New("the timeout is not negative")
 	}
@@ -91,13 +98,34 @@ func newDaemon(config Config) (*daemon, error) {
 	if err != nil {
 		return nil, err
 	}
+	shown := base
 	if socket := strings.TrimPrefix(config.Daemon, "unix:"); socket != config.Daemon {
+		shown = config.Daemon
 		line.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}
 	}
 	about := question{Name: config.Agent, Verb: config.Verb, Limits: config.Limits}
-	return &daemon{base, about, timeout, config.Signer, line}, nil
+	return &daemon{base, shown, about, timeout, config.Signer, line}, nil
+}
+
+// checkAgent checks the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty
+// labels. A name without a dot is a top-level domain, not an agent.
+func checkAgent(agent string) error {
+	labels := strings.FieldsFunc(strings.Join(strings.Fields(agent), ""), func(r rune) bool { return r == '.' })
+	if len(labels) < 2 {
+		labels = append(labels, "eth")
+	}
+	meant := strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, strings.Join(labels, "."))
+	if agent != meant {
+		return fmt.Errorf("agent: expected the full ENS name in normal form; did you mean %s?", meant)
+	}
+	return nil
 }
 
 // gate returns nil if the gate allows the agent.
@@ -114,16 +142,24 @@ func (d *daemon) gate(caller context.Context) error {
 			return nil
 		}
 		if answer.status != http.StatusForbidden {
-			return &Error{Code: Unavailable}
+			return d.failure(fmt.Sprintf("status %d", answer.status), nil)
 		}
-		if answer.code != tooSlow {
+		if !transient[answer.code] {
 			return newError(Denied, []string{answer.code})
 		}
-		select {
-		case <-ctx.Done():
-			return refusal(caller)
-		case <-time.After(againAfter):
+		if err := d.pause(caller, ctx); err != nil {
+			return err
 		}
+	}
+}
+
+// pause waits until the daemon may be asked again, or returns the refusal if the time is over.
+func (d *daemon) pause(caller, ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return d.connectionFailure(caller, ctx.Err())
+	case <-time.After(againAfter):
+		return nil
 	}
 }
 
@@ -147,7 +183,7 @@ func (d *daemon) signed(caller context.Context, reply reply, header string, entr
 	}
 	// A decision that allows another entry does not allow this one.
 	if !decision.abort && (len(decision.passing) != 1 || decision.passing[0].index != entry) {
-		return nil, &Error{Code: Unavailable}
+		return nil, d.failure("invalid answer", nil)
 	}
 	return decision, nil
 }
@@ -157,29 +193,50 @@ func (d *daemon) ask(caller context.Context, path string, about question) (*deci
 	about.Name, about.Verb, about.Limits = d.question.Name, d.question.Verb, d.question.Limits
 	body, err := json.Marshal(about)
 	if err != nil {
-		return nil, &Error{Code: Unavailable}
+		return nil, d.failure("invalid limits", err)
 	}
 	ctx, cancel := context.WithTimeout(caller, d.timeout)
 	defer cancel()
+	for {
+		decision, err := d.askOnce(caller, ctx, path, body)
+		if err != nil || !decision.isTransient() {
+			return decision, err
+		}
+		if err := d.pause(caller, ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isTransient reports whether a retry may turn the denial into a permission.
+func (d *decision) isTransient() bool {
+	for _, code := range d.codes {
+		if transient[code] && len(d.passing) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *daemon) askOnce(caller, ctx context.Context, path string, body []byte) (*decision, error) {
 	answer, err := d.exchange(caller, ctx, http.MethodPost, path, body)
 	if err != nil {
 		return nil, err
 	}
 	if answer.status != http.StatusOK {
-		return nil, &Error{Code: Unavailable}
+		return nil, d.failure(fmt.Sprintf("status %d", answer.status), nil)
 	}
 	decision, err := d.read(answer.body, body)
 	if err != nil {
-		return nil, &Error{Code: Unavailable}
+		return nil, d.failure("invalid answer", err)
 	}
 	now := time.Now()
-	if !decision.abort && !now.Before(decision.until) {
-		return nil, &Error{Code: Unavailable}
-	}
+	isOver := !decision.abort && !now.Before(decision.until)
 	for _, one := range decision.passing {
-		if !now.Before(one.until) {
-			return nil, &Error{Code: Unavailable}
-		}
+		isOver = isOver || !now.Before(one.until)
+	}
+	if isOver {
+		return nil, d.failure("expired decision; check this machine's clock", nil)
 	}
 	return decision, nil
 }
@@ -206,7 +263,7 @@ type answer struct {
 func (d *daemon) exchange(caller, ctx context.Context, method, path string, body []byte) (*answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, d.base+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, refusal(caller)
+		return nil, d.connectionFailure(caller, err)
 	}
 	if method == http.MethodPost {
 		request.Header.Set("Content-Type", "application/json")
@@ -217,22 +274,44 @@ func (d *daemon) exchange(caller, ctx context.Context, method, path string, body
 	}
 	response, err := d.line.RoundTrip(request)
 	if err != nil {
-		return nil, refusal(caller)
+		return nil, d.connectionFailure(caller, err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
-	if err != nil || len(text) > maxAnswerBytes {
-		return nil, refusal(caller)
+	if err != nil {
+		return nil, d.connectionFailure(caller, err)
+	}
+	if len(text) > maxAnswerBytes {
+		return nil, d.failure("answer longer than 256 KiB", nil)
 	}
 	return &answer{response.StatusCode, response.Header.Get("Clresolve-Code"), text}, nil
 }
 
-// refusal returns the caller's own reason if the caller gave up.
-func refusal(caller context.Context) error {
+// connectionFailure returns the refusal after an error of the network or of time, or the caller's own reason if the
+// caller gave up.
+func (d *daemon) connectionFailure(caller context.Context, cause error) error {
 	if err := caller.Err(); err != nil {
 		return err
 	}
-	return &Error{Code: Unavailable}
+	what := "connection failed"
+	var late net.Error
+	switch {
+	case errors.As(cause, &late) && late.Timeout():
+		what = "timeout"
+	case errors.Is(cause, syscall.ECONNREFUSED):
+		what = "connection refused; is `clresolve serve` running?"
+	case errors.Is(cause, fs.ErrNotExist):
+		what = "no such socket; is `clresolve serve` running?"
+	case errors.Is(cause, fs.ErrPermission):
+		what = "permission denied"
+	}
+	return d.failure(what, cause)
+}
+
+// failure returns the refusal without a usable answer. It says what happened in fixed words, because the cause may quote
+// the daemon's answer.
+func (d *daemon) failure(what string, cause error) error {
+	return &Error{Code: Unavailable, Cause: cause, detail: fmt.Sprintf(" at %s: %s", d.url, what)}
 }
 
 // baseOf checks the daemon's URL. Nobody on the network may be able to change its responses unnoticed: another machine
@@ -242,15 +321,12 @@ func baseOf(daemon string, isSigned bool) (string, error) {
 		return "http://localhost", nil
 	}
 	parsed, err := url.Parse(daemon)
-	if err != nil {
-		return "", errors.New("daemon: no URL")
-	}
-	if parsed.Host == "" || parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" {
-		return "", errors.New("daemon: origin and path alone")
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
+		return "", errors.New("daemon: expected a URL such as http://127.0.0.1:8402")
 	}
 	switch {
-	case parsed.Scheme != "http" && parsed.Scheme != "https":
-		return "", errors.New("daemon: an http, https or unix URL")
+	case parsed.User != nil || parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "":
+		return "", errors.New("daemon: the URL may have only an origin and a path")
 	case parsed.Scheme == "http" && !isSigned && !isLoopback(parsed.Hostname()):
 		return "", errors.New("daemon: not on this machine, so it takes https, or the signer of its decisions")
 	}

@@ -12,7 +12,7 @@ type Code string
 const (
 	// Denied: clresolve denies the agent, or every entry of its terms.
 	Denied Code = "denied"
-	// Unavailable: clresolve did not answer in time, or its answer is not reliable.
+	// Unavailable: clresolve did not answer in time, or its answer is not usable.
 	Unavailable Code = "unavailable"
 	// Redirected: the seller redirects to another URL.
 	Redirected Code = "redirected"
@@ -31,7 +31,7 @@ const (
 
 var messages = map[Code]string{
 	Denied:        "clresolve denies this agent or its terms",
-	Unavailable:   "no reliable answer from clresolve in time; is `clresolve serve` running?",
+	Unavailable:   "no usable answer from clresolve",
 	Redirected:    "the seller redirects to another URL",
 	Unreadable:    "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded",
 	NoDecision:    "no decision allows a payment to this URL: none was made, it has expired, or it was used",
@@ -46,8 +46,11 @@ type Error struct {
 	Code Code
 	// Codes are the daemon's reasons; `clresolve explain CODE` explains them.
 	Codes []string
-	// Cause is the local error behind Unreadable, or nil. No message contains its text.
+	// Cause is the local error behind Unavailable or Unreadable, or nil. No message contains its text.
 	Cause error
+
+	// detail continues the message: the daemon's URL, and what happened.
+	detail string
 }
 
 // Unwrap returns the cause.
@@ -61,7 +64,7 @@ func (e *Error) Error() string {
 	if len(e.Codes) > 0 {
 		why = fmt.Sprintf(" (%s)", strings.Join(e.Codes, ", "))
 	}
-	return fmt.Sprintf("not paying: %s%s", messages[e.Code], why)
+	return fmt.Sprintf("not paying: %s%s%s", messages[e.Code], e.detail, why)
 }
 
 // code matches a reason in the daemon's format, of at most 64 characters. Messages contain no other foreign text.

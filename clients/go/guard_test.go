@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -35,6 +37,15 @@ var cases struct {
 		Times int
 	}
 	Bodies, OtherBodies []string
+}
+
+// texts are the messages and values that all four guards are tested with.
+var texts struct {
+	Unreachable, Failures map[string]string
+	WithoutCause          []string
+	Agents                [][2]string
+	NormalAgents          []string
+	DaemonsWithoutScheme  []string
 }
 
 // payments were made by the TypeScript clients, by the seller that they are for.
@@ -61,6 +72,9 @@ func TestMain(m *testing.M) {
 	values, err := os.ReadFile("../testing/challenges.json")
 	must(err)
 	must(json.Unmarshal(values, &cases))
+	values, err = os.ReadFile("../testing/messages.json")
+	must(err)
+	must(json.Unmarshal(values, &texts))
 	code := m.Run()
 	stdin.Close()
 	command.Wait()
@@ -292,23 +306,83 @@ func TestNothingLeavesThatTheGateDoesNotAllow(t *testing.T) {
 		config.Timeout = 200 * time.Millisecond
 		refusesBrowsing(t, guarded(t, config), one.url, Unavailable)
 	}
-	for _, daemon := range []string{"http://127.0.0.1:9", "unix:/nowhere.sock"} {
-		config := configured("")
-		config.Daemon = daemon
-		refusesBrowsing(t, guarded(t, config), one.url, Unavailable)
-	}
 	if arrived := one.arrived(); arrived.Requests != 0 {
 		t.Errorf("%v", arrived)
 	}
 }
 
-func TestAGateThatNeedsLongerThanItsDeadlineIsAskedAgain(t *testing.T) {
-	if status, _, err := get(guarded(t, configured("gate.cold-go")), newPurchase("free").url, nil); status != 200 {
-		t.Error(err)
+func TestRefusalNamesTheDaemonAndItsFailureAndHasACause(t *testing.T) {
+	refusesWith := func(daemon, what string, timeout time.Duration) error {
+		t.Helper()
+		config := configured("")
+		config.Daemon, config.Timeout = daemon, timeout
+		_, _, err := get(guarded(t, config), newPurchase("honest").url, nil)
+		refuses(t, err, Unavailable)
+		if text := "not paying: no usable answer from clresolve at " + daemon + ": " + what; err.Error() != text {
+			t.Errorf("%q, not %q", err, text)
+		}
+		return errors.Unwrap(err)
 	}
-	config := configured("gate.cold-go-impatient")
-	config.Timeout = 50 * time.Millisecond
-	refusesBrowsing(t, guarded(t, config), newPurchase("free").url, Unavailable)
+	for daemon, what := range texts.Unreachable {
+		cause := refusesWith(daemon, what, 2*time.Second)
+		if !errors.Is(cause, syscall.ECONNREFUSED) && !errors.Is(cause, fs.ErrNotExist) {
+			t.Errorf("%s: %v", daemon, cause)
+		}
+	}
+	for fault, what := range texts.Failures {
+		cause := refusesWith(world.Daemon+"/"+fault, what, 200*time.Millisecond)
+		if hasCause := !isOneOf(fault, texts.WithoutCause); hasCause != (cause != nil) {
+			t.Errorf("%s: %v", fault, cause)
+		}
+		if what == "timeout" && !errors.Is(cause, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", fault, cause)
+		}
+	}
+	impatient := world.Daemon + "/gate.cold-late"
+	if cause := refusesWith(impatient, "timeout", 50*time.Millisecond); !errors.Is(cause, context.DeadlineExceeded) {
+		t.Error(cause)
+	}
+}
+
+func TestAgentThatIsNotInNormalFormIsRejectedWithTheNameThatWasMeant(t *testing.T) {
+	config := configured("")
+	for _, one := range texts.Agents {
+		config.Agent = one[0]
+		text := "agent: expected the full ENS name in normal form; did you mean " + one[1] + "?"
+		if _, err := New(nil, config); err == nil || err.Error() != text {
+			t.Errorf("%q: %v", one[0], err)
+		}
+	}
+	for _, config.Agent = range texts.NormalAgents {
+		guarded(t, config)
+	}
+}
+
+func TestDaemonWithoutASchemeIsRejectedWithAnExample(t *testing.T) {
+	config := configured("")
+	for _, config.Daemon = range texts.DaemonsWithoutScheme {
+		_, err := New(nil, config)
+		if err == nil || err.Error() != "daemon: expected a URL such as http://127.0.0.1:8402" {
+			t.Errorf("%q: %v", config.Daemon, err)
+		}
+	}
+}
+
+func TestATransientDenialIsRetriedUntilTheTimeout(t *testing.T) {
+	for _, fault := range []string{"gate.cold", "gate.unconfirmed", "decisions.unconfirmed", "signed.unconfirmed"} {
+		t.Run(fault, func(t *testing.T) {
+			one, guard := newPurchase("honest"), guarded(t, configured(fault))
+			browse(t, guard, one.url)
+			pay(t, guard, one.url, recorded("honest"))
+		})
+	}
+	for _, fault := range []string{"gate.cold", "gate.unconfirmed", "decisions.unconfirmed"} {
+		t.Run(fault+"-impatient", func(t *testing.T) {
+			config := configured(fault + "-impatient")
+			config.Timeout = 50 * time.Millisecond
+			refusesBrowsing(t, guarded(t, config), newPurchase("honest").url, Unavailable)
+		})
+	}
 }
 
 func TestForeignTextDoesNotGetIntoAMessage(t *testing.T) {

@@ -16,6 +16,9 @@ const OVERSIZE_BYTES = 4 * 1024 * 1024;
 // Longer than the time limits of the tests with faults.
 const DRIPS = 30;
 const DRIP_MILLISECONDS = 50;
+// The codes of the first answers, by fault: `cold` or `cold-…`, `unconfirmed` or `unconfirmed-…`.
+const TRANSIENT = { cold: "deadline-passed", unconfirmed: "unconfirmed" };
+const TRANSIENT_ANSWERS = 2;
 export const ISSUER = "https://clresolve.example";
 export const AGENT = "summarizeagent.eth";
 export const VERB = "summarize";
@@ -44,7 +47,7 @@ const ROUTE = /^(?:\/([^/]+\.[^/]+))?\/v1\/(gate|decisions\/signed|decisions)(\/
 // Answers a request. `seller()` is the origin of the honest seller.
 export function daemon(seller) {
   const asked = new Map();
-  const cold = new Map();
+  const answered = new Map();
   return async (request, response) => {
     const [path, search] = request.url.split("?");
     if (path === "/~asked") {
@@ -59,12 +62,14 @@ export function daemon(seller) {
     // Another status has the same body. A redirect leads to the sound daemon.
     const status = /^\d{3}$/.test(broken) ? Number(broken) : 200;
     const headers = { location: path.slice(path.indexOf("/v1/")) };
+    const transient = transientCode(answered, prefix, broken);
     if (name === "gate" && status !== 200) return end(response, status, headers, "");
-    if (name === "gate") return gate(response, rest, cold, broken);
+    if (name === "gate") return gate(response, rest, broken, transient);
     const bytes = await bytesOf(request);
     const question = JSON.parse(bytes.toString("utf8"));
     keep(asked, question);
-    const answer = name === "signed" ? decideSigned(question, seller()) : decide(question, seller());
+    const settled = name === "signed" ? decideSigned(question, seller()) : decide(question, seller());
+    const answer = transient ? aborted(settled, transient) : settled;
     const whole = { ...answer, name: question.name, verb: question.verb };
     if (status !== 200) return end(response, status, headers, JSON.stringify(whole));
     deliver(request, response, distorted(whole, broken), bytes, broken);
@@ -77,11 +82,17 @@ function respondsBadly(request, fault) {
   return fault === "hangs" || fault === "drops";
 }
 
-function gate(response, rest, cold, fault) {
-  // The first answers of a daemon that has not seen the name come too late for its own deadline.
-  const before = cold.get(fault) ?? 0;
-  cold.set(fault, before + 1);
-  if (fault.startsWith("cold") && before < 2) return end(response, 403, { "clresolve-code": "deadline-passed" }, "");
+// The code of this answer, if it is one of the first and its fault has one. `answered` counts per prefix.
+function transientCode(answered, prefix, fault) {
+  const code = TRANSIENT[fault.split("-")[0]];
+  if (!code) return undefined;
+  const before = answered.get(prefix) ?? 0;
+  answered.set(prefix, before + 1);
+  return before < TRANSIENT_ANSWERS ? code : undefined;
+}
+
+function gate(response, rest, fault, transient) {
+  if (transient) return end(response, 403, { "clresolve-code": transient }, "");
   if (fault === "oversize") return end(response, 200, {}, " ".repeat(OVERSIZE_BYTES));
   if (fault === "foreign") return end(response, 403, { "clresolve-code": "\u00e9<script>" }, "");
   if (rest === `/${AGENT}/${VERB}`) return end(response, 200, {}, "");
@@ -189,6 +200,11 @@ function decision(codes, entries) {
     unchecked: [],
     valid_until: end,
   };
+}
+
+// A decision about the same entries, all of which abort with this code.
+function aborted({ entries }, code) {
+  return decision([code], entries.map(({ index }) => ({ index, abort: true, codes: [code] })));
 }
 
 // The same, as if another entry did not pass.

@@ -14,6 +14,7 @@ import { rootCertificates } from "node:tls";
 
 import { openJws, readDecision } from "./decision.js";
 import { GuardError } from "./error.js";
+import { checkAgent } from "./options.js";
 
 /** Default timeout of a response, in milliseconds. */
 const TIMEOUT = 5_000;
@@ -21,11 +22,31 @@ const TIMEOUT = 5_000;
 /** Maximum size of a response, in bytes. A decision on 32 entries has about 10 KiB. */
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-/** The gate's code when a resolution exceeds the gate's deadline. The resolution continues, and a retry may succeed. */
-const TOO_SLOW = "deadline-passed";
+/**
+ * The codes that a retry may clear: the resolution exceeds the gate's deadline but continues, or the newest block has
+ * not confirmed the verdict yet.
+ *
+ * @type {unknown[]}
+ */
+const TRANSIENT = ["deadline-passed", "unconfirmed"];
 
 /** Pause before such a retry, in milliseconds. */
 const AGAIN_AFTER = 100;
+
+/**
+ * What happened, by the code of a connection's error.
+ *
+ * @type {Record<string, string>}
+ */
+const CONNECTION_FAILURES = {
+  ECONNREFUSED: "connection refused; is `clresolve serve` running?",
+  ENOENT: "no such socket; is `clresolve serve` running?",
+  EACCES: "permission denied",
+};
+
+/** The protocols of a daemon's URL. */
+const PROTOCOLS = ["http:", "https:", "unix:"];
+const NOT_A_URL = "daemon: expected a URL such as http://127.0.0.1:8402";
 
 /**
  * @typedef {{ status: number, url: string, headers: [string, string][], body_base64: string }} Reply A seller's 402
@@ -36,6 +57,7 @@ const AGAIN_AFTER = 100;
  */
 
 export class Daemon {
+  #url;
   #address;
   #gate;
   #question;
@@ -45,8 +67,11 @@ export class Daemon {
   /** @param {import("./guard.js").GuardOptions} options */
   constructor({ daemon, agent, verb, limits, timeout = TIMEOUT, ca, signer }) {
     if (!agent || !verb) throw new TypeError("agent and verb must not be empty");
+    checkAgent(agent);
     if (!(timeout > 0)) throw new TypeError("timeout must be a positive number of milliseconds");
-    this.#address = addressOf(new URL(daemon), ca, signer !== undefined);
+    const url = urlOf(daemon);
+    this.#url = url.href.replace(/\/$/, "");
+    this.#address = addressOf(url, ca, signer !== undefined);
     this.#gate = `/v1/gate/${encodeURIComponent(agent)}/${encodeURIComponent(verb)}`;
     this.#question = { name: agent, verb, limits };
     this.#timeout = timeout;
@@ -64,8 +89,8 @@ export class Daemon {
         const { status, headers } = await this.#exchange("GET", this.#gate, {}, undefined, signal);
         if (status === 200) return;
         const code = headers["clresolve-code"];
-        if (status !== 403) throw new GuardError("unavailable");
-        if (code !== TOO_SLOW) throw new GuardError("denied", [code]);
+        if (status !== 403) throw this.#failure(`status ${status}`);
+        if (!TRANSIENT.includes(code)) throw new GuardError("denied", [code]);
         await pause(AGAIN_AFTER, undefined, { signal });
       }
     });
@@ -79,10 +104,8 @@ export class Daemon {
    * @returns {Promise<Decision>}
    */
   async decide(reply, caller) {
-    const { abort, passing, codes, until } = await this.#ask("/v1/decisions", { response: reply }, caller);
-    if (!abort) future(until);
+    const { passing, codes } = await this.#ask("/v1/decisions", { response: reply }, caller);
     if (passing.length === 0) throw new GuardError("denied", codes);
-    passing.forEach((entry) => future(entry.until));
     return { reply, entries: passing };
   }
 
@@ -96,15 +119,16 @@ export class Daemon {
    */
   async signed(reply, header, entry, caller) {
     const question = { response: reply, selected: entry, header };
-    const { abort, passing, codes, until, document } = await this.#ask("/v1/decisions/signed", question, caller);
+    const { abort, passing, codes, document } = await this.#ask("/v1/decisions/signed", question, caller);
     if (abort) return { allowed: false, codes, document };
-    future(until);
     // The decision must be about this entry only.
-    if (passing.length !== 1 || passing[0].index !== entry) throw new GuardError("unavailable");
+    if (passing.length !== 1 || passing[0].index !== entry) throw this.#failure("invalid answer");
     return { allowed: true, codes, document };
   }
 
   /**
+   * The daemon's decision. Whatever it allows has not expired.
+   *
    * @param {string} path
    * @param {object} question
    * @param {AbortSignal} caller
@@ -114,14 +138,46 @@ export class Daemon {
     const accept = this.#signer ? "application/jose" : "application/json";
     const headers = { "content-type": "application/json", accept };
     return await this.#inTime(caller, async (signal) => {
-      const answer = await this.#exchange("POST", path, headers, body, signal);
-      if (answer.status !== 200) throw new GuardError("unavailable");
-      return readDecision(this.#opened(answer.text, body), this.#question);
+      for (;;) {
+        const answer = await this.#exchange("POST", path, headers, body, signal);
+        if (answer.status !== 200) throw this.#failure(`status ${answer.status}`);
+        const decision = this.#read(answer.body, body);
+        const isFinal = decision.passing.length > 0 || !decision.codes.some((code) => TRANSIENT.includes(code));
+        if (isFinal) return this.#lasting(decision);
+        await pause(AGAIN_AFTER, undefined, { signal });
+      }
     });
   }
 
   /**
-   * The decision in a response. With `signer`, its signature is verified.
+   * The decision in a response.
+   *
+   * @param {Buffer} body
+   * @param {string} asked
+   */
+  #read(body, asked) {
+    try {
+      const text = new TextDecoder("utf-8", { fatal: true }).decode(body);
+      return readDecision(this.#opened(text, asked), this.#question);
+    } catch (error) {
+      throw this.#failure("invalid answer", error);
+    }
+  }
+
+  /**
+   * Checks that the deadlines of a decision lie in the future.
+   *
+   * @param {ReturnType<typeof readDecision>} decision
+   */
+  #lasting(decision) {
+    const ends = decision.passing.map((entry) => entry.until);
+    if (!decision.abort) ends.push(decision.until ?? 0);
+    if (ends.some((end) => end <= Date.now())) throw this.#failure("expired decision; check this machine's clock");
+    return decision;
+  }
+
+  /**
+   * The JSON of a response. With `signer`, its signature is verified.
    *
    * @param {string} text
    * @param {string} asked
@@ -133,7 +189,7 @@ export class Daemon {
   }
 
   /**
-   * The result of `ask`, bounded by the timeout and by the caller's signal. Any other error becomes a refusal.
+   * The result of `ask`, bounded by the timeout and by the caller's signal.
    *
    * @template T
    * @param {AbortSignal} caller
@@ -144,14 +200,15 @@ export class Daemon {
     // A timer of our own: Node may collect AbortSignal.timeout() within AbortSignal.any() before it fires.
     const limit = new AbortController();
     const stop = () => limit.abort();
-    const timer = setTimeout(stop, this.#timeout);
+    const late = () => limit.abort(new DOMException("The daemon did not answer in time", "TimeoutError"));
+    const timer = setTimeout(late, this.#timeout);
     caller.addEventListener("abort", stop);
     try {
       caller.throwIfAborted();
       return await ask(limit.signal);
     } catch (error) {
       caller.throwIfAborted();
-      throw error instanceof GuardError ? error : new GuardError("unavailable");
+      throw limit.signal.aborted ? this.#failure("timeout", limit.signal.reason) : error;
     } finally {
       clearTimeout(timer);
       caller.removeEventListener("abort", stop);
@@ -164,40 +221,55 @@ export class Daemon {
    * @param {http.OutgoingHttpHeaders} headers
    * @param {string | undefined} body
    * @param {AbortSignal} signal
-   * @returns {Promise<{ status: number | undefined, headers: http.IncomingHttpHeaders, text: string }>}
    */
-  #exchange(method, path, headers, body, signal) {
+  async #exchange(method, path, headers, body, signal) {
     const { client, prefix, ...address } = this.#address;
-    return new Promise((resolve, reject) => {
+    /** @type {Promise<Awaited<ReturnType<typeof whole>>>} */
+    const exchanged = new Promise((resolve, reject) => {
       const request = client.request({ ...address, method, path: prefix + path, headers, signal });
       request.on("response", (response) => resolve(whole(response)));
       request.on("error", reject);
       request.end(body);
     });
+    const answer = await exchanged.catch((error) => {
+      throw this.#failure(CONNECTION_FAILURES[error.code] ?? "connection failed", error);
+    });
+    if (answer.body.length > MAX_ANSWER_BYTES) throw this.#failure("answer longer than 256 KiB");
+    return answer;
+  }
+
+  /**
+   * The refusal without a usable answer.
+   *
+   * @param {string} what what happened, in fixed words: the cause may quote the daemon's answer
+   * @param {unknown} [cause]
+   */
+  #failure(what, cause) {
+    return new GuardError("unavailable", [], cause, ` at ${this.#url}: ${what}`);
   }
 }
 
 /**
- * Checks that a deadline lies in the future.
+ * A response with its body, of which only the start is read if it is too long.
  *
- * @param {number | undefined} until
+ * @param {http.IncomingMessage} response
  */
-function future(until) {
-  if (until === undefined || until <= Date.now()) throw new GuardError("unavailable");
-  return until;
-}
-
-/** @param {http.IncomingMessage} response */
 async function whole(response) {
   const chunks = [];
   let bytes = 0;
   for await (const chunk of response) {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new Error("too long");
     chunks.push(chunk);
+    if (bytes > MAX_ANSWER_BYTES) break;
   }
-  const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
-  return { status: response.statusCode, headers: response.headers, text };
+  return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
+}
+
+/** @param {string | URL} daemon */
+function urlOf(daemon) {
+  const url = URL.canParse(String(daemon)) ? new URL(daemon) : undefined;
+  if (!url || !PROTOCOLS.includes(url.protocol)) throw new TypeError(NOT_A_URL);
+  return url;
 }
 
 /**
@@ -218,7 +290,7 @@ function addressOf(url, ca, isSigned) {
   const to = { host: url.hostname.replace(/^\[|\]$/g, ""), port: url.port, prefix: url.pathname.replace(/\/$/, "") };
   const roots = ca && [...rootCertificates, ca];
   if (url.protocol === "https:") return { client: https, agent: new https.Agent({ ca: roots }), ...to };
-  if (url.protocol !== "http:") throw new TypeError("daemon: not an http, https or unix URL");
+  if (url.protocol !== "http:") throw new TypeError(NOT_A_URL);
   if (!isLoopback(url.hostname) && !isSigned) {
     throw new TypeError("daemon: not on this machine, so use https, or pass the signer of its decisions");
   }

@@ -4,7 +4,7 @@
 /** @type {Record<import("./guard.js").GuardErrorCode, string>} */
 const MESSAGES = {
   denied: "clresolve denies this agent or its terms",
-  unavailable: "no reliable answer from clresolve in time; is `clresolve serve` running?",
+  unavailable: "no usable answer from clresolve",
   redirected: "the seller redirects to another URL",
   unreadable: "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded",
   "no-decision": "no decision allows a payment to this URL: none was made, it has expired, or it was used",
@@ -23,10 +23,12 @@ export class GuardError extends Error {
    * @param {import("./guard.js").GuardErrorCode} code
    * @param {unknown[]} codes the reason codes of the decision
    * @param {unknown} cause the local error that caused it, if any; the message does not contain its text
+   * @param {string} detail continues the message: the daemon's URL, and what happened
    */
-  constructor(code, codes = [], cause = undefined) {
+  constructor(code, codes = [], cause = undefined, detail = "") {
     const known = codes.filter((one) => typeof one === "string" && one.length <= MAX_CODE_LENGTH && CODE.test(one));
-    super(`not paying: ${MESSAGES[code]}${known.length > 0 ? ` (${known.join(", ")})` : ""}`, cause ? { cause } : {});
+    const reasons = known.length > 0 ? ` (${known.join(", ")})` : "";
+    super(`not paying: ${MESSAGES[code]}${detail}${reasons}`, cause ? { cause } : {});
     this.name = "GuardError";
     this.code = code;
     this.codes = /** @type {string[]} */ (known);

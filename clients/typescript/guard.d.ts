@@ -2,7 +2,7 @@
 export type GuardErrorCode =
   /** clresolve denies the agent, or every entry of its terms; see `codes`. */
   | "denied"
-  /** clresolve did not answer in time, or its answer is not reliable. */
+  /** clresolve did not answer in time, or its answer is not usable; see `cause`. */
   | "unavailable"
   /** The seller redirects to another URL, or another URL responded. */
   | "redirected"
@@ -73,6 +73,6 @@ export interface GuardOptions {
 /**
  * A `fetch` for one agent and verb; pass it to `wrapFetchWithPayment`. It refuses with {@link GuardError}.
  *
- * @throws TypeError if the options are invalid or unsafe
+ * @throws TypeError if the options are unknown, invalid or unsafe
  */
 export function guardFetch(fetch: typeof globalThis.fetch, options: GuardOptions): typeof globalThis.fetch;

@@ -11,6 +11,7 @@
 import { bodyCarriesCredential, carriesCredentials, removeChallenges, removeTerms } from "./challenges.js";
 import { Daemon } from "./daemon.js";
 import { GuardError } from "./error.js";
+import { checkNames } from "./options.js";
 
 export { GuardError };
 
@@ -65,6 +66,7 @@ class Guard {
    * @param {import("./guard.js").GuardOptions} options
    */
   constructor(fetch, options) {
+    checkNames(options);
     this.#fetch = fetch;
     this.#daemon = new Daemon(options);
     this.#onPaid = options.onPaid;

@@ -11,6 +11,7 @@ import ipaddress
 import json
 import ssl
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -19,9 +20,21 @@ import httpx
 
 from ._decision import Decision, open_jws, read_decision
 from ._error import GuardError
+from ._options import check_agent
 
-# The gate's code when a resolution exceeds the gate's deadline. The resolution continues, and a retry may succeed.
-_TOO_SLOW = "deadline-passed"
+# The codes that a retry may clear: the resolution exceeds the gate's deadline but continues, or the newest block has
+# not confirmed the verdict yet.
+_TRANSIENT = frozenset(("deadline-passed", "unconfirmed"))
+
+# What happened, by the class of an error or of one of its causes.
+_FAILURES = (
+    ((TimeoutError, httpx.TimeoutException), "timeout"),
+    (ConnectionRefusedError, "connection refused; is `clresolve serve` running?"),
+    (FileNotFoundError, "no such socket; is `clresolve serve` running?"),
+    (PermissionError, "permission denied"),
+)
+
+_NOT_A_URL = "daemon: expected a URL such as http://127.0.0.1:8402"
 
 
 @dataclass(frozen=True)
@@ -53,9 +66,11 @@ class Daemon:
     ) -> None:
         if not agent or not verb:
             raise ValueError("agent and verb must not be empty")
+        check_agent(agent)
         self.socket = daemon.removeprefix("unix:") if daemon.startswith("unix:/") else None
         self.ca = ca
-        self._base = "http://localhost" if self.socket else _base(httpx.URL(daemon), signer is not None)
+        self._base = "http://localhost" if self.socket else _base(daemon, signer is not None)
+        self._url = daemon if self.socket else self._base
         self._gate = f"/v1/gate/{quote(agent, safe='')}/{quote(verb, safe='')}"
         self._question: dict[str, Any] = {"name": agent, "verb": verb}
         if limits is not None:
@@ -80,9 +95,9 @@ class Daemon:
         if answer.status == 200:
             return True
         if answer.status != 403:
-            raise GuardError("unavailable")
+            raise self.failure(f"status {answer.status}")
         code = answer.headers.get("clresolve-code")
-        if code != _TOO_SLOW:
+        if code not in _TRANSIENT:
             raise GuardError("denied", [code])
         return False
 
@@ -94,21 +109,33 @@ class Daemon:
         """Asks whether a signed payment is what was allowed for this entry."""
         return self._post("/v1/decisions/signed", {"response": reply, "selected": entry, "header": header})
 
-    def decision(self, question: httpx.Request, answer: Answer) -> Decision:
-        """The decision in a response. Whatever it allows has not expired."""
+    def decision(self, question: httpx.Request, answer: Answer) -> Decision | None:
+        """The decision in a response. Whatever it allows has not expired. `None` means: retry."""
         if answer.status != 200:
-            raise GuardError("unavailable")
+            raise self.failure(f"status {answer.status}")
         try:
             opened = self._opened(answer.content.decode(), question.content)
             decision = read_decision(opened, self._question["name"], self._question["verb"])
-        except (ValueError, RecursionError):
-            raise GuardError("unavailable") from None
+        except (ValueError, RecursionError) as error:
+            raise self.failure("invalid answer") from error
+        if not decision.passing and not _TRANSIENT.isdisjoint(decision.codes):
+            return None
         ends = [entry.until for entry in decision.passing]
         if not decision.abort:
             ends.append(decision.until or 0)
         if any(until <= time.time() for until in ends):
-            raise GuardError("unavailable")
+            raise self.failure("expired decision; check this machine's clock")
         return decision
+
+    def connection_failure(self, error: Exception) -> GuardError:
+        """The refusal after an error of the network or of time."""
+        causes = list(_with_causes(error))
+        found = (what for kind, what in _FAILURES if any(isinstance(cause, kind) for cause in causes))
+        return self.failure(next(found, "connection failed"))
+
+    def failure(self, what: str) -> GuardError:
+        """The refusal without a usable answer. `what` happened, in fixed words: its cause may quote the answer."""
+        return GuardError("unavailable", detail=f" at {self._url}: {what}")
 
     def _opened(self, text: str, asked: bytes) -> Any:
         if self._signer is None:
@@ -121,12 +148,25 @@ class Daemon:
         return httpx.Request("POST", self._base + path, json={**self._question, **question}, headers={"accept": accept})
 
 
-def _base(url: httpx.URL, is_signed: bool) -> str:
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and its causes. Of a group (one error per address), the first counts."""
+    while error is not None:
+        yield error
+        # httpcore raises its errors `from None`, but with the cause as their argument.
+        inner = [*getattr(error, "exceptions", ()), *error.args]
+        error = error.__cause__ or next((one for one in inner if isinstance(one, BaseException)), None)
+
+
+def _base(daemon: str, is_signed: bool) -> str:
     """The base URL. A remote daemon needs https or signed decisions, because the network can alter other responses."""
-    if url.userinfo or url.query or url.fragment or not url.host:
+    try:
+        url = httpx.URL(daemon)
+    except httpx.InvalidURL as error:
+        raise ValueError(_NOT_A_URL) from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError(_NOT_A_URL)
+    if url.userinfo or url.query or url.fragment:
         raise ValueError("daemon: the URL may have only an origin and a path")
-    if url.scheme not in ("http", "https"):
-        raise ValueError("daemon: not an http, https or unix URL")
     if url.scheme == "http" and not is_signed and not _is_loopback(url.host):
         raise ValueError("daemon: not on this machine, so use https, or pass the signer of its decisions")
     return str(url).rstrip("/")

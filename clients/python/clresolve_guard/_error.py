@@ -18,7 +18,7 @@ Code = Literal[
 
 _MESSAGES: dict[Code, str] = {
     "denied": "clresolve denies this agent or its terms",
-    "unavailable": "no reliable answer from clresolve in time; is `clresolve serve` running?",
+    "unavailable": "no usable answer from clresolve",
     "redirected": "the seller redirects to another URL",
     "unreadable": "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded",
     "no-decision": "no decision allows a payment to this URL: none was made, it has expired, or it was used",
@@ -39,11 +39,12 @@ class GuardError(Exception):
     explains. `__cause__` is the local error that caused it, if any; no message contains its text.
     """
 
-    def __init__(self, code: Code, codes: list[Any] | None = None) -> None:
+    def __init__(self, code: Code, codes: list[Any] | None = None, detail: str = "") -> None:
+        """`detail` continues the message: the daemon's URL, and what happened."""
         self.code: Code = code
         self.codes: list[str] = [one for one in codes or [] if _is_code(one)]
         why = f" ({', '.join(self.codes)})" if self.codes else ""
-        super().__init__(f"not paying: {_MESSAGES[code]}{why}")
+        super().__init__(f"not paying: {_MESSAGES[code]}{detail}{why}")
 
 
 def _is_code(one: Any) -> bool:

@@ -13,15 +13,16 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import aclosing, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import httpx
 
 from ._challenges import body_carries_credential, carries_credentials, clean
 from ._daemon import Answer, Daemon, Signer
-from ._decision import Entry
-from ._error import Code, GuardError
+from ._decision import Decision, Entry
+from ._error import GuardError
+from ._options import known_names
 
 # Maximum size of a 402 body, in bytes, both encoded and decoded. The daemon refuses a larger one.
 _MAX_REPLY_BYTES = 64 * 1024
@@ -44,7 +45,7 @@ _MAX_WAITING = 256
 # two.
 _MAX_QUESTIONS = 32
 
-# Pause before a retry if the gate exceeded its deadline, in seconds.
+# Pause before the daemon is asked again, in seconds.
 _AGAIN_AFTER = 0.1
 
 # The headers that carry a payment, in x402 versions 2 and 1.
@@ -94,6 +95,8 @@ _Step = _Ask | _Pause | _Send | _Read | _Close
 
 _Steps = Generator[_Step, Any, httpx.Response]
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True)
 class Paid:
@@ -115,7 +118,7 @@ class Paid:
 class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """Asks the daemon before it sends a request, and sends a payment only for terms that the daemon allowed.
 
-    Otherwise it raises `GuardError`.
+    Otherwise it raises `GuardError`. An unknown argument raises `TypeError`, an invalid or unsafe one `ValueError`.
 
     inner: the transport that sends allowed requests, for `httpx.Client` or `httpx.AsyncClient`.
     daemon: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another machine requires
@@ -130,6 +133,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         function are ignored, so that no paid response is lost.
     """
 
+    @known_names
     def __init__(
         self,
         inner: httpx.BaseTransport | httpx.AsyncBaseTransport,
@@ -193,7 +197,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
     def _browse(self, request: httpx.Request) -> _Steps:
         """A request without a payment: asks the gate first, and submits the terms of a 402 response."""
-        yield from self._pass_gate()
+        yield from self._retry(self._daemon.gate(), self._daemon.is_open)
         response: httpx.Response = yield _Send(request)
         if response.status_code in _REDIRECTS:
             yield _Close(response)
@@ -212,30 +216,33 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             "headers": [[_text(name), _text(value)] for name, value in response.headers.raw],
             "body_base64": base64.b64encode(body).decode(),
         }
-        question = self._daemon.decide(reply)
-        decision = self._daemon.decision(question, (yield _Ask(question)))
+        decision = yield from self._decide(self._daemon.decide(reply))
         if not decision.passing:
             raise GuardError("denied", decision.codes)
         self._waiting.add(_Allowed(reply, decision.passing))
         return copy
 
-    def _pass_gate(self) -> Generator[_Step, Any, None]:
+    def _decide(self, question: httpx.Request) -> Generator[_Step, Any, Decision]:
+        return (yield from self._retry(question, lambda answer: self._daemon.decision(question, answer)))
+
+    def _retry(self, question: httpx.Request, read: Callable[[Answer], _T | None]) -> Generator[_Step, Any, _T]:
+        """Asks the daemon until `read` returns a result."""
         until = time.monotonic() + self._timeout
-        while not self._daemon.is_open((yield _Ask(self._daemon.gate()))):
+        while not (result := read((yield _Ask(question)))):
             if time.monotonic() >= until:
-                raise GuardError("unavailable")
+                raise self._daemon.failure("timeout") from TimeoutError()
             yield _Pause(_AGAIN_AFTER)
+        return result
 
     def _pay(self, request: httpx.Request, payment: str) -> _Steps:
         """A request with a payment: needs a pending decision, which it uses up."""
         refusal = GuardError("no-decision")
         for allowed, entry in self._waiting.of(_url(request))[:_MAX_QUESTIONS]:
-            question = self._daemon.signed(allowed.reply, payment, entry.index)
-            decision = self._daemon.decision(question, (yield _Ask(question)))
+            decision = yield from self._decide(self._daemon.signed(allowed.reply, payment, entry.index))
             if decision.abort:
                 refusal = GuardError("payment-denied", decision.codes)
             elif not decision.is_about(entry.index):
-                raise GuardError("unavailable")
+                raise self._daemon.failure("invalid answer")
             elif self._waiting.take(allowed, entry):
                 return _after_payment((yield from self._leave(request, decision.document, payment)))
         raise refusal
@@ -260,15 +267,15 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         match step:
             case _Ask(request):
                 until = time.monotonic() + self._timeout
-                with _refusing("unavailable"):
+                with _refusing(self._daemon.connection_failure):
                     response = self._line.handle_request(self._timed(request))
-                    return _answer(response, _bytes_of(response, _MAX_ANSWER_BYTES, until))
+                    return self._answer(response, _bytes_of(response, _MAX_ANSWER_BYTES, until))
             case _Pause(seconds):
                 time.sleep(seconds)
             case _Send(request):
                 return self._inner.handle_request(request)
             case _Read(response):
-                with _refusing("unreadable"):
+                with _refusing(_unreadable):
                     return _bytes_of(response, _MAX_REPLY_BYTES, time.monotonic() + _MAX_READ_SECONDS)
             case _Close(response):
                 response.close()
@@ -276,18 +283,23 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     async def _take_async(self, step: _Step) -> Any:
         match step:
             case _Ask(request):
-                with _refusing("unavailable"), anyio.fail_after(self._timeout):
+                with _refusing(self._daemon.connection_failure), anyio.fail_after(self._timeout):
                     response = await self._async_line.handle_async_request(self._timed(request))
-                    return _answer(response, await _async_bytes_of(response, _MAX_ANSWER_BYTES))
+                    return self._answer(response, await _async_bytes_of(response, _MAX_ANSWER_BYTES))
             case _Pause(seconds):
                 await anyio.sleep(seconds)
             case _Send(request):
                 return await self._inner.handle_async_request(request)
             case _Read(response):
-                with _refusing("unreadable"), anyio.fail_after(_MAX_READ_SECONDS):
+                with _refusing(_unreadable), anyio.fail_after(_MAX_READ_SECONDS):
                     return await _async_bytes_of(response, _MAX_REPLY_BYTES)
             case _Close(response):
                 await response.aclose()
+
+    def _answer(self, response: httpx.Response, content: bytes) -> Answer:
+        if len(content) > _MAX_ANSWER_BYTES:
+            raise self._daemon.failure("answer longer than 256 KiB")
+        return Answer(response.status_code, response.headers, content)
 
     def _timed(self, request: httpx.Request) -> httpx.Request:
         request.extensions["timeout"] = httpx.Timeout(self._timeout).as_dict()
@@ -371,7 +383,7 @@ def _readable(response: httpx.Response, wire: bytes) -> tuple[httpx.Response, by
     if "content-encoding" not in response.headers:
         return copy(httpx.ByteStream(wire)), wire
     body = bytearray()
-    with _refusing("unreadable"):
+    with _refusing(_unreadable):
         for piece in copy(_Pieces(wire)).iter_bytes():
             body += piece
             if len(body) > _MAX_REPLY_BYTES:
@@ -405,12 +417,6 @@ def _text(octets: bytes) -> str:
     return octets.decode("latin-1")
 
 
-def _answer(response: httpx.Response, content: bytes) -> Answer:
-    if len(content) > _MAX_ANSWER_BYTES:
-        raise GuardError("unavailable")
-    return Answer(response.status_code, response.headers, content)
-
-
 def _bytes_of(response: httpx.Response, most: int, until: float) -> bytes:
     """The encoded body, truncated to `most` + 1 bytes. Closes the response."""
     whole = bytearray()
@@ -436,10 +442,14 @@ async def _async_bytes_of(response: httpx.Response, most: int) -> bytes:
     return bytes(whole[: most + 1])
 
 
+def _unreadable(_: Exception) -> GuardError:
+    return GuardError("unreadable")
+
+
 @contextmanager
-def _refusing(code: Code) -> Iterator[None]:
+def _refusing(refusal: Callable[[Exception], GuardError]) -> Iterator[None]:
     """Turns errors of the network, of decoding and of time into a refusal with the error as its cause."""
     try:
         yield
     except (httpx.HTTPError, httpx.StreamError, OSError, TimeoutError) as error:
-        raise GuardError(code) from error
+        raise refusal(error) from error

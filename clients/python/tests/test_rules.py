@@ -23,6 +23,7 @@ from .world import CLIENTS, Purchase, World
 
 # The values that all four guards are tested with.
 CASES = json.loads((CLIENTS / "testing" / "challenges.json").read_text())
+MESSAGES = json.loads((CLIENTS / "testing" / "messages.json").read_text())
 
 DENIED = {
     "other-payto": ["payee-mismatch"],
@@ -164,14 +165,42 @@ class Rules:
         for fault in ("500", "503", "204", "302", "hangs", "drops", "oversize"):
             with self.case.subTest(fault):
                 self.refuses_browsing("unavailable", self.guard(f"gate.{fault}", timeout=0.2), purchase.url)
-        for daemon in ("http://127.0.0.1:9", "unix:/nowhere.sock"):
-            self.refuses_browsing("unavailable", self.guard(daemon=daemon), purchase.url)
         self.assert_nothing_arrived(purchase)
 
-    def test_a_gate_that_needs_longer_than_its_deadline_is_asked_again(self) -> None:
-        url, kind = world.purchase("free").url, type(self).__name__
-        self.case.assertEqual(self.get(self.guard(f"gate.cold-{kind}"), url).status_code, 200)
-        self.refuses_browsing("unavailable", self.guard(f"gate.cold-{kind}-impatient", timeout=0.05), url)
+    def test_refusal_names_the_daemon_and_its_failure_and_has_a_cause(self) -> None:
+        unreachable, failures, kind = MESSAGES["unreachable"], MESSAGES["failures"], type(self).__name__
+        cases = [(daemon, what, {"daemon": daemon}, True) for daemon, what in unreachable.items()]
+        for fault, what in failures.items():
+            daemon = f"{world.daemon}/{fault}"
+            cases.append((daemon, what, {"daemon": daemon, "timeout": 0.2}, fault not in MESSAGES["withoutCause"]))
+        impatient = f"{world.daemon}/gate.cold-late-{kind}"
+        cases.append((impatient, "timeout", {"daemon": impatient, "timeout": 0.05}, True))
+        for daemon, what, options, has_cause in cases:
+            with self.case.subTest(daemon):
+                purchase = world.purchase("honest")
+                with self.case.assertRaises(GuardError) as caught:
+                    self.get(self.guard(**options), purchase.url)
+                message = f"not paying: no usable answer from clresolve at {daemon}: {what}"
+                self.case.assertEqual((caught.exception.code, str(caught.exception)), ("unavailable", message))
+                cause = caught.exception.__cause__
+                self.case.assertEqual(cause is not None, has_cause, repr(cause))
+                if what == "timeout":
+                    self.case.assertIsInstance(cause, (TimeoutError, httpx.TimeoutException))
+                if daemon in unreachable:
+                    self.case.assertIsInstance(cause, httpx.ConnectError)
+                self.case.assertEqual(purchase.paid(), [])
+
+    def test_a_transient_denial_is_retried_until_the_timeout(self) -> None:
+        kind = type(self).__name__
+        for fault in ("gate.cold", "gate.unconfirmed", "decisions.unconfirmed", "signed.unconfirmed"):
+            with self.case.subTest(fault):
+                url, guard = world.purchase("honest").url, self.guard(f"{fault}-{kind}")
+                self.case.assertEqual(self.get(guard, url).status_code, 402)
+                self.case.assertEqual(self.pay(guard, url).status_code, 200)
+        for fault in ("gate.cold", "gate.unconfirmed", "decisions.unconfirmed"):
+            with self.case.subTest(fault, timeout="short"):
+                impatient = self.guard(f"{fault}-{kind}-impatient", timeout=0.05)
+                self.refuses_browsing("unavailable", impatient, world.purchase("honest").url)
 
     def test_foreign_text_does_not_get_into_a_message(self) -> None:
         with self.case.assertRaises(GuardError) as caught:
@@ -592,6 +621,34 @@ class Configuration(unittest.TestCase):
                 self.assertRaises(ValueError, guard, daemon, signer=signer)
         for more in ({"agent": ""}, {"verb": ""}, {"timeout": 0.0}):
             self.assertRaises(ValueError, lambda more=more: world.guard(None, **more))
+
+    def assert_rejected(self, kind: type[Exception], message: str, options: dict[str, Any]) -> None:
+        with self.subTest(options), self.assertRaises(kind) as caught:
+            world.guard(None, **options)
+        self.assertEqual(str(caught.exception), message)
+
+    def test_unknown_argument_is_rejected_with_the_nearest_name(self) -> None:
+        for name, meant in (("deamon", "daemon"), ("agnet", "agent"), ("timout", "timeout"), ("onPaid", "on_paid")):
+            self.assert_rejected(TypeError, f"{name}: did you mean {meant}?", {name: ""})
+        known = "inner, daemon, agent, verb, limits, timeout, ca, signer, on_paid"
+        for name in ("cert", "xy"):
+            self.assert_rejected(TypeError, f"{name}: unknown argument; the arguments are {known}", {name: ""})
+        # Before Python complains that `daemon` is missing.
+        misspelt: dict[str, Any] = {"deamon": world.daemon, "agent": world.name, "verb": world.verb}
+        with self.assertRaisesRegex(TypeError, "^deamon: did you mean daemon"):
+            GuardTransport(httpx.HTTPTransport(), **misspelt)
+
+    def test_agent_that_is_not_in_normal_form_is_rejected_with_the_name_that_was_meant(self) -> None:
+        for agent, meant in MESSAGES["agents"]:
+            message = f"agent: expected the full ENS name in normal form; did you mean {meant}?"
+            self.assert_rejected(ValueError, message, {"agent": agent})
+        for agent in MESSAGES["normalAgents"]:
+            world.guard(None, agent=agent)
+
+    def test_daemon_without_a_scheme_is_rejected_with_an_example(self) -> None:
+        message = "daemon: expected a URL such as http://127.0.0.1:8402"
+        for daemon in [*MESSAGES["daemonsWithoutScheme"], "http://\0"]:
+            self.assert_rejected(ValueError, message, {"daemon": daemon})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 //! The guard uses its own connections to the daemon: without the environment's proxy, without redirects, and with a
 //! time limit for the whole response. Anything but a valid response is a refusal.
 
+use std::error::Error as _;
 use std::fmt;
+use std::io::{self, ErrorKind};
+use std::iter::successors;
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
@@ -16,7 +19,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, RequestBuilder, StatusCode, Url};
 use serde_json::{Map, Value, json};
 
-use crate::decision::{Decision, MAX_ANSWER_BYTES, Written};
+use crate::decision::{Decision, Invalid, MAX_ANSWER_BYTES, Written};
 use crate::guard::Decides;
 use crate::refusal::{Refusal, Why};
 use crate::reply::{Allowed, Payable, Reply};
@@ -24,10 +27,11 @@ use crate::reply::{Allowed, Payable, Reply};
 /// Default time limit of a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The gate's code when it exceeds its deadline. The resolution continues, and a later request gets its result.
-const TOO_SLOW: &str = "deadline-passed";
+/// The codes that a retry may clear: the resolution exceeds the gate's deadline but continues, or the newest block has
+/// not confirmed the verdict yet.
+const TRANSIENT: [&str; 2] = ["deadline-passed", "unconfirmed"];
 
-/// The delay before the gate is asked again.
+/// The delay before the daemon is asked again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The daemon, and the agent and verb in question.
@@ -35,6 +39,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 pub struct Daemon {
     client: Client,
     base: Url,
+    /// The configured URL, for messages.
+    shown: String,
     name: String,
     verb: String,
     limits: Option<Map<String, Value>>,
@@ -92,9 +98,12 @@ pub enum ConfigError {
     /// The client cannot be built.
     #[error("the client for the daemon cannot be built: {0}")]
     Client(#[from] reqwest::Error),
-    /// The URL has no origin, or more than an origin and a path.
-    #[error("daemon: an http, https or unix URL of origin and path alone")]
+    /// The URL has more than an origin and a path.
+    #[error("daemon: the URL may have only an origin and a path")]
     Daemon,
+    /// The text is no http, https or unix URL.
+    #[error("daemon: expected a URL such as http://127.0.0.1:8402")]
+    NotUrl,
     /// The daemon is on another machine without https or signatures, so that somebody on the network could change its
     /// responses.
     #[error("daemon: not on this machine, so it takes https, or the signer of its decisions")]
@@ -102,6 +111,12 @@ pub enum ConfigError {
     /// Agent or verb is empty.
     #[error("agent and verb must be named")]
     Nameless,
+    /// The agent's name is not in normal form. Only rules that need no tables are checked.
+    #[error("agent: expected the full ENS name in normal form; did you mean {meant}?")]
+    NotNormal {
+        /// The name that was probably meant.
+        meant: String,
+    },
 }
 
 impl Daemon {
@@ -114,6 +129,10 @@ impl Daemon {
         if name.is_empty() || verb.is_empty() {
             return Err(ConfigError::Nameless);
         }
+        let meant = meant_by(&name);
+        if name != meant {
+            return Err(ConfigError::NotNormal { meant });
+        }
         let address = Address::of(&daemon, signer.is_some())?;
         let mut client = Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
         if let Some(ca) = ca {
@@ -123,7 +142,8 @@ impl Daemon {
         if let Some(path) = address.socket {
             client = client.unix_socket(path);
         }
-        Ok(Self { client: client.build()?, base: address.base, name, verb, limits, timeout, signer })
+        let (base, shown) = (address.base, address.shown);
+        Ok(Self { client: client.build()?, base, shown, name, verb, limits, timeout, signer })
     }
 
     fn at(&self, segments: &[&str]) -> Url {
@@ -144,29 +164,66 @@ impl Daemon {
             "headers": reply.headers,
             "body_base64": STANDARD.encode(&reply.body),
         });
-        let body = question.to_string();
+        let (began, body) = (Instant::now(), question.to_string());
+        loop {
+            let decision = self.ask_once(segments, &body).await?;
+            if !decision.passing.is_empty() || !decision.codes.iter().any(|code| is_transient(code)) {
+                return Ok(decision);
+            }
+            self.pause(began).await?;
+        }
+    }
+
+    async fn ask_once(&self, segments: &[&str], body: &str) -> Result<Decision, Refusal> {
         let accept = if self.signer.is_some() { "application/jose" } else { "application/json" };
         let request = self.client.post(self.at(segments)).header(ACCEPT, accept);
-        let request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
-        let answer = exchange(request).await?;
+        let request = request.header(CONTENT_TYPE, "application/json").body(body.to_owned());
+        let answer = self.exchange(request).await?;
         if answer.status != StatusCode::OK {
-            return Err(unavailable());
+            return Err(self.failure(&format!("status {}", answer.status.as_u16())));
         }
         let decision = self.opened(&answer.body, body.as_bytes()).and_then(|all| all.about(&self.name, &self.verb));
-        let decision = decision.ok_or_else(unavailable)?;
+        let decision = decision.map_err(|error| self.failure("invalid answer").caused_by(error))?;
         let now = SystemTime::now();
         let is_over = !decision.abort && decision.until.is_none_or(|until| until <= now);
         if is_over || !decision.passing.iter().all(|entry| entry.is_in_time(now)) {
-            return Err(unavailable());
+            return Err(self.failure("expired decision; check this machine's clock"));
         }
         Ok(decision)
     }
 
-    fn opened(&self, text: &[u8], asked: &[u8]) -> Option<Written> {
+    /// Waits until the daemon may be asked again, or refuses if the time is over.
+    async fn pause(&self, began: Instant) -> Result<(), Refusal> {
+        if began.elapsed() >= self.timeout {
+            return Err(self.failure("timeout").caused_by(io::Error::from(ErrorKind::TimedOut)));
+        }
+        tokio::time::sleep(AGAIN_AFTER).await;
+        Ok(())
+    }
+
+    fn opened(&self, text: &[u8], asked: &[u8]) -> Result<Written, Invalid> {
         match &self.signer {
             None => Written::plain(text),
             Some(signer) => Written::signed(text, &signer.issuer, &signer.keys, asked, Timestamp::now()),
         }
+    }
+
+    async fn exchange(&self, request: RequestBuilder) -> Result<Answer, Refusal> {
+        let failed = |error: reqwest::Error| self.failure(what_happened(&error)).caused_by(error);
+        let mut response = request.send().await.map_err(failed)?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_ANSWER_BYTES {
+                return Err(self.failure("answer longer than 256 KiB"));
+            }
+        }
+        let code = response.headers().get("clresolve-code").and_then(|code| code.to_str().ok());
+        Ok(Answer { status: response.status(), code: code.unwrap_or_default().to_owned(), body })
+    }
+
+    fn failure(&self, what: &str) -> Refusal {
+        Refusal::unavailable(&self.shown, what)
     }
 }
 
@@ -176,14 +233,12 @@ impl Decides for Daemon {
         let began = Instant::now();
         let url = self.at(&["gate", &self.name, &self.verb]);
         loop {
-            let answer = exchange(self.client.get(url.clone())).await?;
+            let answer = self.exchange(self.client.get(url.clone())).await?;
             match answer.status {
                 StatusCode::OK => return Ok(()),
-                StatusCode::FORBIDDEN if answer.code != TOO_SLOW => {
-                    return Err(Refusal::new(Why::Denied, [answer.code]));
-                }
-                StatusCode::FORBIDDEN if began.elapsed() < self.timeout => tokio::time::sleep(AGAIN_AFTER).await,
-                _ => return Err(unavailable()),
+                StatusCode::FORBIDDEN if is_transient(&answer.code) => self.pause(began).await?,
+                StatusCode::FORBIDDEN => return Err(Refusal::new(Why::Denied, [answer.code])),
+                status => return Err(self.failure(&format!("status {}", status.as_u16()))),
             }
         }
     }
@@ -201,7 +256,7 @@ impl Decides for Daemon {
         }
         // A decision that allows another entry does not allow this one.
         let is_about_it = matches!(decision.passing[..], [Payable { entry: passing, .. }] if passing == entry);
-        if is_about_it { Ok(decision.document) } else { Err(unavailable()) }
+        if is_about_it { Ok(decision.document) } else { Err(self.failure("invalid answer")) }
     }
 }
 
@@ -212,26 +267,42 @@ struct Answer {
     body: Vec<u8>,
 }
 
-async fn exchange(request: RequestBuilder) -> Result<Answer, Refusal> {
-    let mut response = request.send().await.map_err(|_| unavailable())?;
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| unavailable())? {
-        body.extend_from_slice(&chunk);
-        if body.len() > MAX_ANSWER_BYTES {
-            return Err(unavailable());
-        }
+/// What happened, in fixed words.
+fn what_happened(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        return "timeout";
     }
-    let code = response.headers().get("clresolve-code").and_then(|code| code.to_str().ok());
-    Ok(Answer { status: response.status(), code: code.unwrap_or_default().to_owned(), body })
+    let causes = successors(error.source(), |&cause| cause.source());
+    let mut kinds = causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let known = kinds.find_map(|kind| match kind {
+        ErrorKind::ConnectionRefused => Some("connection refused; is `clresolve serve` running?"),
+        ErrorKind::NotFound => Some("no such socket; is `clresolve serve` running?"),
+        ErrorKind::PermissionDenied => Some("permission denied"),
+        _ => None,
+    });
+    known.unwrap_or("connection failed")
 }
 
-fn unavailable() -> Refusal {
-    Refusal::of_kind(Why::Unavailable)
+fn is_transient(code: &str) -> bool {
+    TRANSIENT.contains(&code)
+}
+
+/// The name in the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty
+/// labels. A name without a dot is a top-level domain, not an agent.
+fn meant_by(agent: &str) -> String {
+    let spelt = agent.split_whitespace().collect::<String>().to_ascii_lowercase();
+    let mut labels: Vec<_> = spelt.split('.').filter(|label| !label.is_empty()).collect();
+    if labels.len() < 2 {
+        labels.push("eth");
+    }
+    labels.join(".")
 }
 
 /// The address of the daemon.
 struct Address {
     base: Url,
+    /// The configured URL, for messages.
+    shown: String,
     /// The path of the Unix socket, if one is used for every request.
     #[cfg(unix)]
     socket: Option<String>,
@@ -244,21 +315,22 @@ impl Address {
         #[cfg(unix)]
         if let Some(path) = daemon.strip_prefix("unix:").filter(|path| path.starts_with('/')) {
             let base = Url::parse("http://localhost").map_err(|_| ConfigError::Daemon)?;
-            return Ok(Self { base, socket: Some(path.to_owned()) });
+            return Ok(Self { base, shown: daemon.to_owned(), socket: Some(path.to_owned()) });
         }
-        let base = Url::parse(daemon).map_err(|_| ConfigError::Daemon)?;
+        let base = Url::parse(daemon).map_err(|_| ConfigError::NotUrl)?;
         let is_plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();
         match base.scheme() {
-            _ if !is_plain || base.fragment().is_some() => Err(ConfigError::Daemon),
+            "http" | "https" if !is_plain || base.fragment().is_some() => Err(ConfigError::Daemon),
             "https" => Ok(Self::over_a_network(base)),
             "http" if is_signed || is_loopback(base.host_str().unwrap_or_default()) => Ok(Self::over_a_network(base)),
             "http" => Err(ConfigError::Exposed),
-            _ => Err(ConfigError::Daemon),
+            _ => Err(ConfigError::NotUrl),
         }
     }
 
-    const fn over_a_network(base: Url) -> Self {
+    fn over_a_network(base: Url) -> Self {
         Self {
+            shown: base.as_str().trim_end_matches('/').to_owned(),
             base,
             #[cfg(unix)]
             socket: None,

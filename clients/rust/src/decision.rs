@@ -1,6 +1,7 @@
 //! Reads a signed or unsigned decision. Every member that the guard relies on must have its only valid form; otherwise
 //! the whole decision is rejected.
 
+use std::error::Error;
 use std::time::SystemTime;
 
 use clresolve_core::digest::Digest;
@@ -29,6 +30,9 @@ const MAX_LIFETIME: i64 = 3600;
 
 /// Maximum number of entries of a 402 response, as in the daemon.
 const MAX_ENTRIES: usize = 32;
+
+/// Why a response contains no decision. The text may quote the response.
+pub(crate) type Invalid = Box<dyn Error + Send + Sync>;
 
 /// The parts of a decision that the guard relies on.
 #[derive(Debug)]
@@ -76,12 +80,12 @@ struct Entry {
 
 impl Entry {
     /// The entry with its own expiry or, without one, that of the decision.
-    fn payable(self, shared: Option<SystemTime>) -> Option<Payable> {
+    fn payable(self, shared: Option<SystemTime>) -> Result<Payable, Invalid> {
         let until = match self.valid_until {
             Some(own) => time(&own)?,
-            None => shared?,
+            None => shared.ok_or("an allowed entry has no valid_until")?,
         };
-        Some(Payable { entry: self.index, until })
+        Ok(Payable { entry: self.index, until })
     }
 }
 
@@ -91,53 +95,64 @@ fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
 }
 
 /// Parses a time in the daemon's format.
-fn time(text: &str) -> Option<SystemTime> {
-    let time: Timestamp = text.ends_with('Z').then(|| text.parse().ok()).flatten()?;
-    Some(time.into())
+fn time(text: &str) -> Result<SystemTime, Invalid> {
+    if !text.ends_with('Z') {
+        return Err("a time is not in UTC".into());
+    }
+    Ok(text.parse::<Timestamp>()?.into())
 }
 
 impl Written {
     /// Reads the decision in an unsigned response.
-    pub(crate) fn plain(text: &[u8]) -> Option<Self> {
+    pub(crate) fn plain(text: &[u8]) -> Result<Self, Invalid> {
         Self::of(read(text)?)
     }
 
-    fn of(document: Value) -> Option<Self> {
-        let written = Self::deserialize(&document).ok()?;
-        Some(Self { document, ..written })
+    fn of(document: Value) -> Result<Self, Invalid> {
+        let written = Self::deserialize(&document)?;
+        Ok(Self { document, ..written })
     }
 
     /// Reads the decision in a JWS, if the signer made it for the request body `asked` and it has not expired.
-    pub(crate) fn signed(text: &[u8], issuer: &str, keys: &TrustedKeys, asked: &[u8], now: Timestamp) -> Option<Self> {
-        let (payload, _) = verify_compact(std::str::from_utf8(text).ok()?, keys, &KIND).ok()?;
+    pub(crate) fn signed(
+        text: &[u8],
+        issuer: &str,
+        keys: &TrustedKeys,
+        asked: &[u8],
+        now: Timestamp,
+    ) -> Result<Self, Invalid> {
+        let (payload, _) = verify_compact(std::str::from_utf8(text)?, keys, &KIND)?;
         let Claims { iss, iat, exp, request, decision } = read(&payload)?;
         // Without the digest, the answer to another request, about other terms, would be accepted.
         let is_answer = iss == issuer && request == Digest::of(asked).to_string();
         let lives = exp.checked_sub(iat).is_some_and(|seconds| (1..=MAX_LIFETIME).contains(&seconds));
         let now = now.as_second();
         let holds = now < exp.saturating_add(SKEW) && iat <= now.saturating_add(SKEW);
-        (is_answer && lives && holds).then(|| Self::of(decision)).flatten()
+        if !is_answer {
+            return Err("the JWS has another issuer or answers another request".into());
+        }
+        if !lives || !holds {
+            return Err("the JWS is not valid now, or for too long".into());
+        }
+        Self::of(decision)
     }
 
     /// The decision, if it is about this agent and verb.
-    pub(crate) fn about(self, name: &str, verb: &str) -> Option<Decision> {
+    pub(crate) fn about(self, name: &str, verb: &str) -> Result<Decision, Invalid> {
         // `abort` must be set exactly if the decision is not `allow`.
         let is_sound = self.schema == SCHEMA && self.abort == (self.decision != Outcome::Allow);
         if !is_sound || self.name != name || self.verb != verb {
-            return None;
+            return Err("the decision has another schema, agent or verb, or contradicts itself".into());
         }
         let mut places: Vec<_> = self.entries.iter().map(|entry| entry.index).collect();
         places.sort_unstable();
         if places.windows(2).any(|pair| pair[0] == pair[1]) || places.last().is_some_and(|last| *last >= MAX_ENTRIES) {
-            return None;
+            return Err("an index occurs twice or is too large".into());
         }
-        let until = match self.valid_until {
-            None => None,
-            Some(text) => Some(time(&text)?),
-        };
+        let until = self.valid_until.as_deref().map(time).transpose()?;
         let passing = self.entries.into_iter().filter(|entry| !entry.abort).map(|entry| entry.payable(until));
-        let passing = passing.collect::<Option<_>>()?;
-        Some(Decision { abort: self.abort, codes: self.codes, passing, until, document: self.document })
+        let passing = passing.collect::<Result<_, _>>()?;
+        Ok(Decision { abort: self.abort, codes: self.codes, passing, until, document: self.document })
     }
 }
 
@@ -151,7 +166,7 @@ struct Claims {
 }
 
 /// Parses strict JSON: duplicate members are rejected.
-fn read<T: DeserializeOwned>(text: &[u8]) -> Option<T> {
+fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Invalid> {
     let limits = Limits { bytes: MAX_ANSWER_BYTES, ..Limits::DOCUMENT };
-    serde_json::from_value(parse(text, limits).ok()?).ok()
+    Ok(serde_json::from_value(parse(text, limits)?)?)
 }

@@ -60,7 +60,7 @@ impl Decides for InProcess {
         if decision.abort {
             return Err(Refusal::new(Why::PaymentDenied, decision.codes));
         }
-        serde_json::to_value(decision).map_err(|_| Refusal::of_kind(Why::Unavailable))
+        serde_json::to_value(decision).map_err(|error| Refusal::of_kind(Why::Unavailable).caused_by(error))
     }
 }
 

@@ -13,6 +13,8 @@ const MAX_CODE_LENGTH: usize = 64;
 pub struct Refusal {
     why: Why,
     codes: Vec<String>,
+    /// Continues the message: the daemon's URL, and what happened.
+    detail: String,
     cause: Option<Arc<dyn Error + Send + Sync>>,
 }
 
@@ -29,7 +31,7 @@ impl Eq for Refusal {}
 pub enum Why {
     /// clresolve denies the agent, or every entry of its terms.
     Denied,
-    /// clresolve did not answer in time, or its answer is not reliable.
+    /// clresolve did not answer in time, or its answer is not usable.
     Unavailable,
     /// The seller redirects to another URL.
     Redirected,
@@ -49,15 +51,21 @@ impl Refusal {
     /// A refusal of this kind, with the codes of the decision. Texts that do not have the form of a code are dropped,
     /// so that messages contain no other foreign text.
     pub fn new(why: Why, codes: impl IntoIterator<Item = String>) -> Self {
-        Self { why, codes: codes.into_iter().filter(|code| is_code(code)).collect(), cause: None }
+        Self { codes: codes.into_iter().filter(|code| is_code(code)).collect(), ..Self::of_kind(why) }
     }
 
     pub(crate) const fn of_kind(why: Why) -> Self {
-        Self { why, codes: Vec::new(), cause: None }
+        Self { why, codes: Vec::new(), detail: String::new(), cause: None }
     }
 
-    pub(crate) fn caused_by(self, error: impl Error + Send + Sync + 'static) -> Self {
-        Self { cause: Some(Arc::new(error)), ..self }
+    /// A refusal without a usable answer of the daemon at this URL. `what` happened, in fixed words: the cause may quote
+    /// the answer.
+    pub(crate) fn unavailable(url: &str, what: &str) -> Self {
+        Self { detail: format!(" at {url}: {what}"), ..Self::of_kind(Why::Unavailable) }
+    }
+
+    pub(crate) fn caused_by(self, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause: Some(Arc::from(error.into())), ..self }
     }
 
     /// Extracts the refusal from an error of a client with a guard.
@@ -86,7 +94,7 @@ fn is_code(text: &str) -> bool {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not paying: {}", self.why)?;
+        write!(f, "not paying: {}{}", self.why, self.detail)?;
         if self.codes.is_empty() {
             return Ok(());
         }
@@ -98,7 +106,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Denied => "clresolve denies this agent or its terms",
-            Self::Unavailable => "no reliable answer from clresolve in time; is `clresolve serve` running?",
+            Self::Unavailable => "no usable answer from clresolve",
             Self::Redirected => "the seller redirects to another URL",
             Self::Unreadable => {
                 "the seller's 402 is larger than 64 KiB, takes longer than 10 s, is truncated, or cannot be decoded"

@@ -148,19 +148,57 @@ test("a time limit holds when memory is collected meanwhile", async () => {
   assert.notEqual(await Promise.race([asked, pause(5000, "late")]), "late");
 });
 
-test("nothing leaves when there is no daemon", async () => {
-  const { url, arrived } = world.purchase("free");
-  await assert.rejects(world.guard("", { daemon: "http://127.0.0.1:9" })(url), refused("unavailable"));
-  await assert.rejects(world.guard("", { daemon: "unix:/nowhere.sock" })(url), refused("unavailable"));
-  assert.deepEqual(await arrived(), nothing);
+const messages = JSON.parse(readFileSync(new URL("../../testing/messages.json", import.meta.url), "utf8"));
+
+/** A refusal whose message names the daemon and what happened, and whose cause is of this class, if it has one. */
+const failed = (daemon, what, cause) => (error) => {
+  assert.equal(error.message, `not paying: no usable answer from clresolve at ${daemon}: ${what}`);
+  assert.equal(error.cause instanceof Error, cause, `${error.cause}`);
+  return refused("unavailable")(error);
+};
+
+for (const [daemon, what] of Object.entries(messages.unreachable)) {
+  test(`refusal names the daemon that is not reachable: ${daemon}`, async () => {
+    const { url, arrived } = world.purchase("free");
+    await assert.rejects(world.guard("", { daemon })(url), (error) => {
+      assert.match(error.cause.code, /^(ECONNREFUSED|ENOENT)$/);
+      return failed(daemon, what, true)(error);
+    });
+    assert.deepEqual(await arrived(), nothing);
+  });
+}
+
+for (const [fault, what] of Object.entries(messages.failures)) {
+  test(`refusal names the daemon and its failure: ${fault}`, async () => {
+    const guarded = world.guard(fault, { timeout: 200 });
+    const end = failed(`${world.daemon}/${fault}`, what, !messages.withoutCause.includes(fault));
+    await assert.rejects(guarded(world.purchase("honest").url), end);
+  });
+}
+
+test("refusal after a timeout has a TimeoutError as its cause", async () => {
+  for (const fault of ["gate.hangs", "gate.cold-late", "decisions.drips"]) {
+    await assert.rejects(world.guard(fault, { timeout: 50 })(world.purchase("honest").url), (error) => {
+      return error.cause.name === "TimeoutError";
+    });
+  }
 });
 
-test("a gate that needs longer than its deadline is asked again", async () => {
-  const { url } = world.purchase("free");
-  assert.equal((await world.guard("gate.cold-js")(url)).status, 200);
-  const impatient = world.guard("gate.cold-js-impatient", { timeout: 50 });
-  await assert.rejects(impatient(url), refused("unavailable"));
-});
+for (const fault of ["gate.cold", "gate.unconfirmed", "decisions.unconfirmed", "signed.unconfirmed"]) {
+  test(`a transient denial is retried: ${fault}`, async () => {
+    const { url } = world.purchase("honest");
+    const guarded = world.guard(fault);
+    assert.equal((await guarded(url)).status, 402);
+    assert.equal((await guarded(url, paying())).status, 200);
+  });
+}
+
+for (const fault of ["gate.cold", "gate.unconfirmed", "decisions.unconfirmed"]) {
+  test(`a transient denial is retried until the timeout: ${fault}`, async () => {
+    const impatient = world.guard(`${fault}-impatient`, { timeout: 50 });
+    await assert.rejects(impatient(world.purchase("honest").url), refused("unavailable"));
+  });
+}
 
 test("foreign text does not get into a message", async () => {
   const { url } = world.purchase("free");
@@ -641,6 +679,39 @@ test("a daemon elsewhere is asked over https, or signs", () => {
   assert.throws(options(world.daemon, { agent: "" }), TypeError);
   assert.throws(options(world.daemon, { verb: "" }), TypeError);
   assert.throws(options(world.daemon, { timeout: 0 }), TypeError);
+});
+
+test("unknown option is rejected with the nearest name", () => {
+  const message = (name) => {
+    try {
+      guardFetch(fetch, world.options("", { [name]: "" }));
+    } catch (error) {
+      return `${error}`;
+    }
+  };
+  for (const [name, meant] of [
+    ["deamon", "daemon"], ["Daemon", "daemon"], ["agnet", "agent"], ["timout", "timeout"], ["on_paid", "onPaid"],
+  ]) {
+    assert.equal(message(name), `TypeError: ${name}: did you mean ${meant}?`);
+  }
+  for (const name of ["cert", "xy", "", "constructor"]) {
+    assert.match(message(name), new RegExp(`^TypeError: ${name}: unknown option; the options are daemon, agent, `));
+  }
+});
+
+test("agent that is not in normal form is rejected with the name that was meant", () => {
+  for (const [agent, meant] of messages.agents) {
+    const message = `agent: expected the full ENS name in normal form; did you mean ${meant}?`;
+    assert.throws(() => world.guard("", { agent }), { name: "TypeError", message }, agent);
+  }
+  for (const agent of messages.normalAgents) assert.doesNotThrow(() => world.guard("", { agent }), agent);
+});
+
+test("daemon without a scheme is rejected with an example", () => {
+  for (const daemon of [...messages.daemonsWithoutScheme, undefined]) {
+    const message = "daemon: expected a URL such as http://127.0.0.1:8402";
+    assert.throws(() => world.guard("", { daemon }), { name: "TypeError", message }, `${daemon}`);
+  }
 });
 
 test("a daemon is reached over https and over a Unix socket", async () => {

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use clresolve_guard::{Config, ConfigError, Daemon, Refusal, Signer, TrustedKeys, Why};
 use reqwest::{Certificate, Response, StatusCode};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema no-codes codes-number \
@@ -148,25 +149,92 @@ async fn nothing_leaves_that_the_gate_does_not_allow() {
         config.timeout = Duration::from_millis(200);
         assert_refused(get(&client(config), &purchase.url, &[]).await, Why::Unavailable, &[]);
     }
-    for daemon in ["http://127.0.0.1:9", "unix:/nowhere.sock"] {
-        let config = Config::new(daemon, "a.eth", "v");
-        assert_refused(get(&client(config), &purchase.url, &[]).await, Why::Unavailable, &[]);
-    }
     assert_eq!(purchase.arrived().await.requests, 0);
     // Foreign text does not get into a message.
     let refusal = get(&client(world.config("gate.foreign")), &purchase.url, &[]).await.expect_err("a refusal");
     assert_eq!(refusal.to_string(), "not paying: clresolve denies this agent or its terms");
 }
 
+/// The messages and values that all four guards are tested with.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Messages {
+    unreachable: BTreeMap<String, String>,
+    failures: BTreeMap<String, String>,
+    without_cause: Vec<String>,
+    agents: Vec<(String, String)>,
+    normal_agents: Vec<String>,
+    daemons_without_scheme: Vec<String>,
+}
+
+impl Messages {
+    fn read() -> Self {
+        serde_json::from_str(include_str!("../../../testing/messages.json")).expect("the messages")
+    }
+}
+
 #[tokio::test]
-async fn a_gate_that_needs_longer_than_its_deadline_is_asked_again() {
+async fn refusal_names_the_daemon_and_its_failure_and_has_a_source() {
+    let (world, messages) = (World::start().await, Messages::read());
+    let at = |daemon: &str, millis| {
+        let mut config = Config::new(daemon, world.at.name.as_str(), world.at.verb.as_str());
+        config.timeout = Duration::from_millis(millis);
+        config
+    };
+    let fault = |fault: &str| format!("{}/{fault}", world.at.daemon);
+    let mut cases: Vec<(Config, &str, bool)> = Vec::new();
+    for (daemon, what) in &messages.unreachable {
+        cases.push((at(daemon, 2000), what.as_str(), true));
+    }
+    for (which, what) in &messages.failures {
+        cases.push((at(&fault(which), 200), what.as_str(), !messages.without_cause.contains(which)));
+    }
+    cases.push((at(&fault("gate.cold-late"), 50), "timeout", true));
+    for (config, what, has_source) in cases {
+        let message = format!("not paying: no usable answer from clresolve at {}: {what}", config.daemon);
+        let purchase = world.purchase("honest", &config.daemon);
+        let refusal = get(&client(config), &purchase.url, &[]).await.expect_err("a refusal");
+        assert_eq!((refusal.why(), refusal.to_string()), (Why::Unavailable, message));
+        let source = std::error::Error::source(&refusal);
+        assert_eq!(source.is_some(), has_source, "{refusal}: {source:?}");
+    }
+}
+
+#[tokio::test]
+async fn agent_that_is_not_in_normal_form_is_rejected_with_the_name_that_was_meant() {
+    let messages = Messages::read();
+    for (agent, meant) in messages.agents {
+        let error = Daemon::new(Config::new("http://127.0.0.1", agent.as_str(), "v")).expect_err(&agent);
+        let message = format!("agent: expected the full ENS name in normal form; did you mean {meant}?");
+        assert_eq!(error.to_string(), message, "{agent:?}");
+    }
+    for agent in messages.normal_agents {
+        assert!(Daemon::new(Config::new("http://127.0.0.1", agent.as_str(), "v")).is_ok(), "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn daemon_without_a_scheme_is_rejected_with_an_example() {
+    for daemon in Messages::read().daemons_without_scheme {
+        let error = Daemon::new(Config::new(daemon.as_str(), "a.eth", "v")).expect_err(&daemon);
+        assert_eq!(error.to_string(), "daemon: expected a URL such as http://127.0.0.1:8402", "{daemon:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_transient_denial_is_retried_until_the_timeout() {
     let world = World::start().await;
-    let purchase = world.purchase("free", "1");
-    let slow = get(&client(world.config("gate.cold-rust")), &purchase.url, &[]).await;
-    assert_eq!(slow.expect("it is allowed in the end").status(), StatusCode::OK);
-    let mut impatient = world.config("gate.cold-rust-impatient");
-    impatient.timeout = Duration::from_millis(50);
-    assert_refused(get(&client(impatient), &purchase.url, &[]).await, Why::Unavailable, &[]);
+    for fault in ["gate.cold", "gate.unconfirmed", "decisions.unconfirmed", "signed.unconfirmed"] {
+        let (purchase, client) = (world.purchase("honest", fault), client(world.config(fault)));
+        browse(&client, &purchase).await;
+        assert_eq!(pay(&client, &purchase, &world.payment(json!({}))).await, Ok(StatusCode::OK), "{fault}");
+    }
+    for fault in ["gate.cold", "gate.unconfirmed", "decisions.unconfirmed"] {
+        let mut impatient = world.config(&format!("{fault}-impatient"));
+        impatient.timeout = Duration::from_millis(50);
+        let purchase = world.purchase("honest", fault);
+        assert_refused(get(&client(impatient), &purchase.url, &[]).await, Why::Unavailable, &[]);
+    }
 }
 
 async fn redirects_are_not_followed(world: World) {
@@ -611,17 +679,18 @@ async fn a_daemon_elsewhere_is_asked_over_https_or_signs() {
     ] {
         assert!(refusal(daemon, None).is_none(), "{daemon}");
     }
+    for daemon in ["http://user@127.0.0.1", "http://127.0.0.1?a", "http://127.0.0.1#a"] {
+        assert!(matches!(refusal(daemon, signer()), Some(ConfigError::Daemon)), "{daemon}");
+    }
     for daemon in [
         "ftp://127.0.0.1",
-        "http://user@127.0.0.1",
-        "http://127.0.0.1?a",
         "127.0.0.1",
         "unix:relative",
         "UNIX:/run/clresolve.sock",
         " unix:/run/clresolve.sock",
         "unix\t:/run/clresolve.sock",
     ] {
-        assert!(matches!(refusal(daemon, signer()), Some(ConfigError::Daemon)), "{daemon}");
+        assert!(matches!(refusal(daemon, signer()), Some(ConfigError::NotUrl)), "{daemon}");
     }
     for (agent, verb) in [("", "v"), ("a.eth", "")] {
         let config = Config::new("http://127.0.0.1", agent, verb);
