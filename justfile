@@ -103,14 +103,15 @@ soak seconds="60":
     cargo build --release -p clresolve -p clresolve-traffic
     crates/traffic/own-network target/release/soak {{seconds}}
 
-# an endpoint makes up changes without end, 10,000 a second at least: does it cost more than its budget?
-flood:
-    cargo test --release --test hostile follow::a_flood_of_made_up_changes_costs_no_more_than_its_budget -- --exact --nocapture
-
 # a fleet of three under load while chain, hosts, Redis and daemons stall, die, lie and return: was an answer wrong?
 chaos seconds="60":
     cargo build --release -p clresolve -p clresolve-traffic
     target/release/chaos {{seconds}}
+
+# records change under load while slots are missed and endpoints lag and lie: does the gate close before the next block?
+freshness changes="1000":
+    cargo build --release -p clresolve -p clresolve-traffic
+    target/release/freshness {{changes}}
 
 # an audit of generated names, one in twenty with each of many defects: was one overlooked or invented, does memory grow?
 registry names="300":

@@ -161,7 +161,7 @@ fn chain_of(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
 }
 
 fn endpoint(label: &str, url: &str) -> Endpoint {
-    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned(), ws: None }
+    Endpoint { label: label.to_owned(), url: url.parse().unwrap(), own: false, operator: label.to_owned() }
 }
 
 fn config(endpoints: Vec<Endpoint>) -> ChainConfig {

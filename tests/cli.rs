@@ -156,10 +156,11 @@ fn json_file(path: &Path) -> Value {
 fn help_teaches() {
     let help = run(["--help"]);
     assert_eq!(code(&help), 0);
-    for part in
-        ["Usage: clresolve [OPTIONS] NAME...", "Examples:", "Exit codes:", "--sandbox", "--expect-owner", "trace"]
-    {
+    for part in ["Usage: clresolve [OPTIONS] NAME...", "Exit codes:", "--sandbox", "clresolve help world", "trace"] {
         assert!(out(&help).contains(part), "{part} is missing from\n{}", out(&help));
+    }
+    for part in ["--expect-owner", "--sign-key", "Exit codes:\n", "Examples:"] {
+        assert!(out(&run(["verify", "--help"])).contains(part), "{part}");
     }
     assert!(!out(&help).contains("--universal-resolver"), "{}", out(&help));
     for command in [
@@ -185,6 +186,29 @@ fn help_teaches() {
         assert!(out(&help).contains("Usage: clresolve "), "{command}");
         assert_eq!(err(&help), "");
     }
+}
+
+/// The unit tests beside the groups check that each command is in one of them.
+#[test]
+fn help_lists_commands_in_four_groups_within_60_lines() {
+    let output = binary().arg("--help").env("COLUMNS", "100").output().expect("the binary runs");
+    let help = out(&output);
+    assert!(help.lines().count() <= 60, "{} lines\n{help}", help.lines().count());
+    let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 100).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
+    let parts: Vec<&str> = help.split("\n\n").collect();
+    let headings: Vec<&str> = parts.iter().filter_map(|part| part.lines().next()).collect();
+    assert_eq!(headings[2..7], ["Ask:", "Pay:", "Publish:", "Operate:", "Options:"], "{help}");
+    for line in parts[2..6].iter().flat_map(|part| part.lines().skip(1)) {
+        let described = line.strip_prefix("  ").and_then(|line| line.split_once(' '));
+        let (command, about) = described.unwrap_or_else(|| panic!("{line:?}"));
+        assert!(!command.is_empty() && about.trim().len() > 10, "{line:?}");
+        assert_eq!(code(&run(["help", command])), 0, "{command}");
+    }
+    for option in ["-o, --output <FORM>", "--json", "--color <WHEN>", "-h, --help"] {
+        assert!(parts[6].lines().any(|line| line.trim_start().starts_with(option)), "{option}\n{help}");
+    }
+    assert_eq!(out(&binary().arg("-h").env("COLUMNS", "100").output().expect("the binary runs")), help);
 }
 
 #[test]
@@ -380,7 +404,25 @@ fn every_command_has_a_manual_page() {
     for name in ["clresolve-cards-convert.1", "clresolve-signature-key-new.1", "clresolve-bundle-verify.1"] {
         assert!(page(name).contains(".SH SYNOPSIS"), "{name}");
     }
-    assert!(out(&run(["man"])).contains(".TH clresolve 1"));
+    assert_eq!(out(&run(["man"])), page("clresolve.1"));
+    for (name, sections) in [
+        ("clresolve.1", &["EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO", "VERSION"][..]),
+        ("clresolve-serve.1", &["ROUTES", "EXAMPLES", "SEE ALSO"]),
+        ("clresolve-gate.1", &["EXIT STATUS", "EXAMPLES", "SEE ALSO"]),
+        ("clresolve.toml.5", &["NAME", "DESCRIPTION", "KEYS", "FILES", "SEE ALSO"]),
+    ] {
+        let text = page(name);
+        let headings = text.lines().filter_map(|line| line.strip_prefix(".SH "));
+        let headings: Vec<&str> = headings.map(|heading| heading.trim_matches('"')).collect();
+        let known: Vec<&str> = headings.iter().copied().filter(|heading| sections.contains(heading)).collect();
+        assert_eq!(known, sections, "{name}: {headings:?}");
+    }
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        assert_eq!(text.matches("\n.TH ").count(), 1, "{text}");
+        assert_eq!(text.matches(".ds Aq").count(), 2, "{text}");
+        assert!(!text.contains(".SH EXTRA"), "{text}");
+    }
     let missing = run(["man", "/nonexistent"]);
     assert_eq!((code(&missing), err(&missing)), (2, "clresolve: /nonexistent: expected a folder that exists\n"));
 }

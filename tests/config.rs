@@ -177,6 +177,26 @@ fn the_flags_are_documented_and_are_named_like_their_keys() {
     }
 }
 
+#[test]
+fn manual_page_describes_every_key_in_its_table() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    run(&["man", folder.path().to_str().expect("UTF-8")], &[]);
+    let page = std::fs::read_to_string(folder.path().join("clresolve.toml.5")).expect("the page");
+    assert!(page.contains("\n.TH clresolve.toml 5 \"\" \"clresolve "), "{page}");
+    for key in documented() {
+        let table = if key.table.is_empty() { "\"Top level\"" } else { key.table.as_str() };
+        let (_, section) = page.split_once(&format!("\n.SS {table}\n")).unwrap_or_else(|| panic!("{table}: {page}"));
+        let section = section.split("\n.S").next().unwrap_or_default();
+        let (_, entry) = section
+            .split_once(&format!(".TP\n\\fB{}\\fR\n", key.key.replace('-', "\\-")))
+            .unwrap_or_else(|| panic!("{}: {section}", key.path()));
+        for name in [&key.note.flag, &key.note.variable].into_iter().flatten() {
+            let name = name.replace('-', "\\-");
+            assert!(entry.lines().next().is_some_and(|line| line.contains(&name)), "{}: {entry}", key.path());
+        }
+    }
+}
+
 /// Whether a line of the help begins the description of a flag.
 fn is_option(line: &str) -> bool {
     let line = line.trim_start();
@@ -368,8 +388,12 @@ fn your_own_file_is_the_weakest_source_that_is_named() {
 #[test]
 fn a_list_of_denials_says_what_of_the_default_it_replaces() {
     for (deny, line) in [
-        (r#"["version-rollback"]"#, "version-rollback  (file; replaces the default status-withdrawn)"),
-        (r#"["version-rollback", "status-withdrawn"]"#, "version-rollback, status-withdrawn  (file)"),
+        (r#"["version-rollback"]"#, "version-rollback  (file; replaces the default status-withdrawn, name-released)"),
+        (
+            r#"["version-rollback", "status-withdrawn"]"#,
+            "version-rollback, status-withdrawn  (file; replaces the default name-released)",
+        ),
+        (r#"["name-released", "status-withdrawn"]"#, "name-released, status-withdrawn  (file)"),
     ] {
         let (home, file) = own_configuration(&format!("[gate]\ndeny = {deny}\n"));
         let home = ("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"));
@@ -379,7 +403,9 @@ fn a_list_of_denials_says_what_of_the_default_it_replaces() {
         let settings: Value =
             serde_json::from_slice(&run(&["config", "show", "--json"], &[home]).stdout).expect("JSON");
         let of = |key: &str| settings.as_array().into_iter().flatten().find(|row| row["key"] == key).expect("a row");
-        let replaces = (!deny.contains("status-withdrawn")).then(|| serde_json::json!(["status-withdrawn"]));
+        let mut replaced = vec!["status-withdrawn", "name-released"];
+        replaced.retain(|code| !deny.contains(*code));
+        let replaces = (!replaced.is_empty()).then(|| serde_json::json!(replaced));
         assert_eq!(of("gate.deny").get("replaces"), replaces.as_ref());
         assert_eq!(of("gateway").get("replaces"), None);
     }
@@ -489,8 +515,9 @@ fn the_list_of_readers_has_every_command() {
     let pages = tempfile::tempdir().expect("a temporary folder");
     run(&["man", pages.path().to_str().expect("UTF-8")], &[]);
     let files = std::fs::read_dir(pages.path()).expect("a folder").map(|page| page.expect("a page").path());
+    let of_commands = files.filter(|page| page.extension().is_some_and(|section| section == "1"));
     let pages: BTreeSet<String> =
-        files.map(|page| page.file_stem().and_then(|stem| stem.to_str()).expect("UTF-8").to_owned()).collect();
+        of_commands.map(|page| page.file_stem().and_then(|stem| stem.to_str()).expect("UTF-8").to_owned()).collect();
     let page = |(command, ..): &(&str, &str, OwnFile)| format!("clresolve-{}", command.replace(' ', "-"));
     let listed: BTreeSet<String> = READERS.iter().map(page).collect();
     let is_group = |page: &str| pages.iter().any(|other| other.starts_with(&format!("{page}-")));

@@ -12,8 +12,8 @@ mod binary;
 mod cards;
 #[path = "e2e/changes.rs"]
 mod changes;
-#[path = "e2e/follow.rs"]
-mod follow;
+#[path = "e2e/heads.rs"]
+mod heads;
 #[path = "e2e/payees.rs"]
 mod payees;
 #[path = "e2e/registry.rs"]

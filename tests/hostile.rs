@@ -15,12 +15,12 @@ mod egress;
 #[path = "support/faults.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod faults;
-#[path = "hostile/follow.rs"]
-mod follow;
 #[path = "hostile/gate.rs"]
 mod gate;
 #[path = "hostile/gateways.rs"]
 mod gateways;
+#[path = "hostile/heads.rs"]
+mod heads;
 #[path = "hostile/judging.rs"]
 mod judging;
 #[path = "hostile/memory.rs"]
@@ -37,8 +37,6 @@ mod serve;
 mod server;
 #[path = "hostile/started.rs"]
 mod started;
-#[path = "hostile/streams.rs"]
-mod streams;
 #[path = "../crates/cards/tests/worst/seeds.rs"]
 #[allow(dead_code, reason = "what the search and the judges need of it")]
 mod worst;

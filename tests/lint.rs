@@ -290,7 +290,10 @@ fn sarif_names_rule_file_and_region() {
     let output = run([OsStr::new("lint"), path.as_os_str(), "-o".as_ref(), "sarif".as_ref()]);
     assert_eq!(code(&output), 1);
     let log = json(&output);
-    assert_eq!(log["runs"][0]["tool"]["driver"]["name"], "clresolve");
+    let driver = &log["runs"][0]["tool"]["driver"];
+    assert_eq!((&driver["name"], &driver["version"]), (&"clresolve".into(), &env!("CARGO_PKG_VERSION").into()));
+    let help = &driver["rules"][0]["helpUri"];
+    assert_eq!(help, "urn:clresolve:reason:entry-version-noncompliant");
     let result = &log["runs"][0]["results"][0];
     assert_eq!((&log["version"], &result["ruleId"]), (&"2.1.0".into(), &"entry-version-noncompliant".into()));
     let place = &result["locations"][0]["physicalLocation"];

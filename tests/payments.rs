@@ -22,6 +22,7 @@ mod server;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +30,8 @@ use clresolve_core::reason::{Code, Step};
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_payment::request::Demand;
-use clresolve_resolver::resolve::Resolver;
+use clresolve_resolver::config::Config;
+use clresolve_resolver::resolve::{HeadFollower, Resolver};
 use clresolve_resolver::sandbox::spec::Spec;
 use clresolve_resolver::sandbox::{Sandbox, World};
 use serde_json::{Value, json};
@@ -95,6 +97,25 @@ seller = ""
 "#
     );
     World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts")
+}
+
+/// A resolver that reads the head once for each name: no poll comes, and what the head confirms stays confirmed.
+async fn confirming_once(mut config: Config) -> (Resolver, HeadFollower) {
+    const HOUR: Duration = Duration::from_secs(3600);
+    (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
+    let resolver = Resolver::new(&config).await.expect("its configuration is good");
+    let following = resolver.follow_heads();
+    (resolver, following)
+}
+
+/// The same, where the head has confirmed the verdict on [`NAME`].
+async fn confirmed(config: Config) -> (Resolver, HeadFollower) {
+    let (resolver, following) = confirming_once(config).await;
+    // A resolution counts as confirmed itself, so the second question reads the head.
+    for _ in 0..2 {
+        assert_eq!(resolver.gate(NAME, "summarize").await, Ok(()));
+    }
+    (resolver, following)
 }
 
 /// What a seller of the sandbox answers, as a question about it.
@@ -302,7 +323,7 @@ const CHANGES: [u8; 3] = [0x01, 0x20, 0x80];
 #[tokio::test(flavor = "multi_thread")]
 async fn no_changed_byte_of_terms_turns_a_denial_into_an_allowance() {
     let sandbox = Sandbox::start().await.expect("it starts");
-    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let (resolver, _following) = confirming_once(sandbox.config()).await;
     let mut denied = Vec::new();
     for name in ["payee-mismatch.eth", "resource-mismatch.eth", "offer-invalid.eth", "offer-signer-unproven.eth"] {
         let route = resolver.route(&resolver.resolve(name).await, Some("summarize")).expect("a route");

@@ -152,7 +152,7 @@ impl World {
 fn config(demand: GradeDemand, urls: Vec<Url>) -> ChainConfig {
     let endpoint = |(place, url): (usize, Url)| {
         let label = format!("endpoint-{place}");
-        Endpoint { operator: label.clone(), label, url, own: false, ws: None }
+        Endpoint { operator: label.clone(), label, url, own: false }
     };
     ChainConfig {
         chain_id: CHAIN_ID,

@@ -130,7 +130,7 @@ fn scenarios_hold_over_http() {
             let Some(DaemonResponse { verdict, gate: (status, state) }) = said.get(&case.id) else { continue };
             let strangers_word = judge::codes_of(verdict).contains("single-rpc");
             let denied = case.ask.setting.denied().iter().any(|code| case.ask.codes.contains(code));
-            let open = case.ask.state == State::Trusted && !strangers_word && !denied;
+            let open = case.ask.state == State::Trusted && !strangers_word && !denied && !case.ask.is_headless;
             // The gate takes names in normal form alone.
             let is_disguised = EnsName::parse(&case.ask.name).is_ok_and(|name| name.as_str() != case.ask.name);
             let expected = match (is_disguised, open) {

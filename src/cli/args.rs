@@ -11,6 +11,7 @@ use super::{hint, user_config};
 mod ask;
 mod cards;
 mod ctl;
+mod groups;
 mod mcp;
 mod output;
 mod pay;
@@ -46,7 +47,38 @@ pub(super) use signing::{
 };
 pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, WorldArgs};
 
+/// The exit codes of a verdict.
+macro_rules! exit_codes {
+    () => {
+        "\
+Exit codes:
+    0  trusted               3  indeterminate: could not be decided
+    1  untrusted             4  trusted, but not what an --expect-* names
+    2  usage, configuration  70  a bug in clresolve
+  130  interrupted           74  the output cannot be written
+  Of several names the worst counts, in the order 70, 74, 2, 1, 3, 4, 0."
+    };
+}
+
+/// The last lines of the help.
 const AFTER_HELP: &str = "\
+Exit codes: 0 trusted, 1 untrusted, 2 usage or configuration, 3 indeterminate,
+4 an --expect-* is unmet, 70 a bug, 74 output not writable, 130 interrupted.
+Endpoints and rules: `clresolve help world`. Examples: `clresolve help COMMAND`.
+Try it without a network: `clresolve --sandbox summarizeagent.eth`.";
+
+/// The description in the manual page.
+const DESCRIPTION: &str = "\
+clresolve reads the name's cl.* records at one block of the chain, fetches the Agent-Card over HTTPS and IPFS, proves its
+bytes against CID and checksum, and judges them by the published rules. The answer is trusted, untrusted or
+indeterminate, with reasons; never a score.";
+
+/// The other sections of the manual page.
+const MANUAL: &str = concat!(
+    "\
+A bare argument is an ENS name with a dot. `clresolve verify NAME` accepts any
+name.
+
 Examples:
   clresolve --sandbox summarizeagent.eth   try it: an embedded world, no network
   clresolve summarizeagent.eth             may I call and pay this agent?
@@ -73,16 +105,13 @@ Examples:
   clresolve a.eth --rpc http://127.0.0.1:8545 --gateway http://127.0.0.1:8080
                                            ask your own node and gateway
 
-Which chain, gateways and rules are used: `clresolve help world`.
-A bare argument is an ENS name, and has a dot. `clresolve verify NAME` takes
-any name.
+Files:
+  $XDG_CONFIG_HOME/clresolve/config.toml, ~/.config/clresolve/config.toml
+      Your own configuration file: see clresolve.toml(5).
 
-Exit codes:
-    0  trusted               3  indeterminate: could not be decided
-    1  untrusted             4  trusted, but not what an --expect-* names
-    2  usage, configuration  70  a bug in clresolve
-  130  interrupted           74  the output cannot be written
-  Of several names the worst counts, in the order 70, 74, 2, 1, 3, 4, 0.";
+",
+    exit_codes!()
+);
 
 /// What is printed where nothing was asked.
 pub(super) const BARE: &str = "\
@@ -97,10 +126,6 @@ clresolve: is the binding of an ENS name, an Agent-Card and an x402 entry real?
 ";
 
 /// Is the binding of an ENS name, an Agent-Card and an x402:// entry real?
-///
-/// clresolve reads the name's cl.* records at one block of the chain, fetches the Agent-Card over HTTPS and IPFS, proves
-/// its bytes against CID and checksum, and judges them by the published rules. The answer is trusted, untrusted or
-/// indeterminate, with reasons; never a score.
 #[derive(Debug, Parser)]
 #[command(
     name = "clresolve",
@@ -137,10 +162,14 @@ pub(super) struct Parsed {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Judge names; the same as naming them without a command
-    #[command(after_help = "\
+    #[command(after_help = concat!(
+        exit_codes!(),
+        "
+
 Examples:
   clresolve verify summarizeagent.eth
-  clresolve verify - -o jsonl < names.txt   names from standard input")]
+  clresolve verify - -o jsonl < names.txt   names from standard input"
+    ))]
     Verify(VerifyArgs),
     /// Judge names and show each step with its evidence and time
     #[command(after_help = "\
@@ -154,7 +183,7 @@ Examples:
     Card(CardArgs),
     /// Decide whether a request to an agent may pass, as the daemon's gate does
     Gate(GateArgs),
-    /// Decide whether the terms of a 402 may be paid: by this agent's payee, route and your limits
+    /// Decide whether the terms of a 402 may be paid: payee, route and your limits
     Decide(DecideArgs),
     /// Show the URL behind an agent's entry, and who says so
     Route(RouteArgs),
@@ -168,7 +197,7 @@ Examples:
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, without a network
     Name(NameArgs),
-    /// Judge cards of any system before they are published, with line and column of each finding
+    /// Judge cards of any system before you publish them, with line and column of findings
     Lint(LintArgs),
     /// Preview the CID and the records to set for a folder of cards, and their verdict
     Plan(PlanArgs),
@@ -188,7 +217,7 @@ Examples:
     Serve(ServeArgs),
     /// Ask a running daemon for its state, and change it, through its admin socket
     Ctl(CtlArgs),
-    /// Answer an agent's client over the Model Context Protocol, on standard input and output
+    /// Serve the Model Context Protocol (MCP) to an agent's client on stdin and stdout
     Mcp(McpArgs),
     /// Run the embedded world, so that any client can be pointed at it
     Sandbox(SandboxArgs),
@@ -278,12 +307,17 @@ pub(super) fn whole_command() -> clap::Command {
 
 /// The command as it is parsed and explained: the options of the world have a page of their own.
 pub(super) fn command() -> clap::Command {
-    without_world(with_readers(Cli::command()))
+    groups::grouped(ungrouped())
 }
 
 /// The command for manual pages: the page of the program has the options of the world, and no other has.
 pub(super) fn manual() -> clap::Command {
-    command().mut_args(|arg| if is_of_world(&arg) { arg.hide(false) } else { arg })
+    let program = ungrouped().long_about(DESCRIPTION).after_help(MANUAL);
+    program.mut_args(|arg| if is_of_world(&arg) { arg.hide(false) } else { arg })
+}
+
+fn ungrouped() -> clap::Command {
+    without_world(with_readers(Cli::command()))
 }
 
 /// The page on the options of the world.

@@ -164,10 +164,10 @@ fn state(said: &Value) -> String {
         let size = &said["cache"][pool];
         let _ = writeln!(text, "cache {pool}: {} entries, {} bytes", size["entries"], size["bytes"]);
     }
-    let follow = &said["follow"];
-    let _ = match follow["enabled"] == true {
-        true => writeln!(text, "follow: {} of {} endpoints answer", follow["answering"], follow["endpoints"]),
-        false => writeln!(text, "follow: off"),
+    let head = &said["head"];
+    let _ = match head["number"].as_u64() {
+        Some(number) => writeln!(text, "head: block {number}, last reported {}", plain(&head["reported_at"])),
+        None => writeln!(text, "head: none yet"),
     };
     for (key, value) in said["settings"].as_object().into_iter().flatten() {
         let _ = writeln!(text, "{} = {}", Foreign::new(key), Foreign::new(&value.to_string()));

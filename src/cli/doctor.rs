@@ -101,7 +101,6 @@ fn write_endpoint(text: &mut String, health: &EndpointHealth, palette: &Palette)
     seen.extend(health.latest.as_ref().map(|block| aged("newest", block)));
     seen.extend(health.finalized.as_ref().map(|block| aged("finalized", block)));
     seen.extend(health.clock_ahead_s.map(|seconds| format!("clock {seconds:+} s")));
-    seen.extend((health.ws == Some(true)).then(|| "ws answers".to_owned()));
     seen.extend(health.error.as_ref().map(|error| Foreign::new(error).to_string()));
     let fails = |error: &String| format!("a resolution fails: {}", Foreign::new(error));
     seen.extend(health.resolution_error.as_ref().map(fails));

@@ -69,6 +69,8 @@ const fn next_step(refusal: Refusal) -> Option<&'static str> {
              programs on this machine reach the daemon, to cors.origins. For /mcp there are mcp.origins and mcp.hosts."
         }
         Refusal::DeadlinePassed => "Ask again: the run goes on, and its answer is kept.",
+        Refusal::Unconfirmed => "Ask again: the name is being read at the newest block.",
+        Refusal::HeadStalled => "`clresolve doctor` shows which endpoints have stopped following the chain.",
         Refusal::ProofTooWeak => "Configure endpoints of further operators, or your own (own = true).",
         Refusal::RequestAmbiguous => {
             "Send the name in its normal form (`clresolve name NAME` prints it), and no escapes, dots or empty segments behind it."

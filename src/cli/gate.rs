@@ -41,7 +41,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open_for_payers(&args.world).await?;
     world.check_now()?;
-    let resolution = world.resolver.resolve(&args.name).await;
+    let resolution = world.resolver.resolve_confirmed(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
     let code = world.config.gate.policy().objection(&resolution, args.verb.as_deref(), args.network.as_deref());

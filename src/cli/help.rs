@@ -13,14 +13,14 @@ const WORLD: &str = "world";
 pub(super) fn run(args: &HelpArgs) -> anyhow::Result<Exit> {
     let help = match args.topic.as_slice() {
         [topic] if topic == WORLD => args::world_page().render_help(),
-        topic => below(topic)?.render_long_help(),
+        topic => of_command(topic)?,
     };
     output::print(&help)?;
     Ok(Exit::Trusted)
 }
 
-/// The command that the words name, one below the other.
-fn below(topic: &[String]) -> anyhow::Result<clap::Command> {
+/// What `--help` prints for the command with this path.
+fn of_command(topic: &[String]) -> anyhow::Result<clap::builder::StyledStr> {
     let mut command = args::command();
     command.build();
     for word in topic {
@@ -32,5 +32,9 @@ fn below(topic: &[String]) -> anyhow::Result<clap::Command> {
         };
         command = found.clone();
     }
-    Ok(command)
+    let line = ["clresolve"].into_iter().chain(topic.iter().map(String::as_str)).chain(["--help"]);
+    match args::command().try_get_matches_from(line) {
+        Err(help) => Ok(help.render()),
+        Ok(_) => Ok(command.render_help()),
+    }
 }

@@ -27,7 +27,7 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
     world.check_now()?;
-    let resolution = world.resolver.resolve(&args.name).await;
+    let resolution = world.resolver.resolve_confirmed(&args.name).await;
     let request = world.resolver.probe(&resolution, &asked(&args)).await;
     let decision = world.resolver.decide(&request).await;
     drop(progress);

@@ -256,6 +256,7 @@ mod tests {
                 (EndpointKey::Mcp, EndpointRecord::Read(Record::Absent)),
             ]
             .into(),
+            offchain: false,
         }
     }
 

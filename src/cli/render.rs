@@ -599,6 +599,7 @@ pub(super) mod tests {
                 checked_at: "2026-11-20T10:10:00Z".parse().expect("a time"),
                 fresh_until: "2026-11-20T10:15:00Z".parse().expect("a time"),
                 retry_after: None,
+                confirmed: None,
                 served: Served::Fresh,
             },
             tool: Tool::default(),

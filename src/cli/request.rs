@@ -38,7 +38,7 @@ async fn check(args: RequestCheckArgs) -> anyhow::Result<Exit> {
     let question = RequestQuestion { name: args.name, verb: args.verb, request };
     let progress = Progress::start(waiting_for(std::slice::from_ref(&question.name)));
     let world = World::open(&args.world).await?;
-    let resolution = world.resolver.resolve(&question.name).await;
+    let resolution = world.resolver.resolve_confirmed(&question.name).await;
     let denied = world.resolver.denied(&resolution, Some(&question.verb));
     let text = String::from_utf8_lossy(&question.request).into();
     let found = world.resolver.check_request_of(&resolution, Arc::new(question)).await;

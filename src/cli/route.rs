@@ -24,7 +24,7 @@ async fn show(args: RouteArgs) -> anyhow::Result<Exit> {
     let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
     let world = World::open(&args.world).await?;
-    let resolution = world.resolver.resolve(&args.name).await;
+    let resolution = world.resolver.resolve_confirmed(&args.name).await;
     drop(progress);
     let verdict = resolution.verdict();
     let route = world.resolver.route(&resolution, args.verb.as_deref());

@@ -52,7 +52,7 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     if view == View::Walk {
         results = results.with_short_digests();
     }
-    let mut verdicts = stream::iter(&names).map(|name| world.resolver.resolve(name)).buffered(AT_ONCE);
+    let mut verdicts = stream::iter(&names).map(|name| world.resolver.resolve_confirmed(name)).buffered(AT_ONCE);
     let mut worst = Exit::Trusted;
     let mut first = true;
     while let Some(resolution) = verdicts.next().await {

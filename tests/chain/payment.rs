@@ -67,7 +67,7 @@ fn published() -> PaymentRecords {
         (coin(8453), AddressRecord::Malformed(vec![9; 32].into())),
         (coin(31_337), AddressRecord::Address(PAYEE)),
     ]);
-    PaymentRecords { addresses, endpoints }
+    PaymentRecords { addresses, endpoints, offchain: false }
 }
 
 const GRADES: [GradeDemand; 3] = [GradeDemand::SingleRpc, GradeDemand::Quorum(2), GradeDemand::StateProof(2)];

@@ -14,9 +14,6 @@ const MANIFESTS: &str = "deploy/kubernetes/clresolve.yaml";
 const COMPOSE: &str = "deploy/compose.yml";
 const UNIT: &str = "deploy/clresolve.service";
 
-/// What `/metrics` says beside the families.
-pub(super) const MEMORY: &str = "process_resident_memory_bytes";
-
 /// The words in `text` that can be names of metrics.
 fn metrics(text: &str) -> BTreeSet<String> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -29,11 +26,10 @@ fn metrics(text: &str) -> BTreeSet<String> {
 /// Whether the daemon exposes a series of that name.
 fn is_exposed(metric: &str) -> bool {
     let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| metric.strip_suffix(end));
-    metric == MEMORY
-        || FAMILIES.iter().any(|family| match family.kind {
-            Kind::Histogram => Some(family.name) == of_histogram,
-            Kind::Counter | Kind::Gauge => family.name == metric,
-        })
+    FAMILIES.iter().any(|family| match family.kind {
+        Kind::Histogram => Some(family.name) == of_histogram,
+        Kind::Counter | Kind::Gauge => family.name == metric,
+    })
 }
 
 /// The queries of the dashboard, each with what its lines are called.

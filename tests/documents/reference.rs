@@ -6,12 +6,17 @@ use clresolve_core::reason::{Code, Effect, Fixer, Refusal};
 use clresolve_resolver::telemetry::{FAMILIES, Kind};
 
 use super::documented_keys::{Documented, documented};
-use super::operations::MEMORY;
 use super::orloj::SYSTEM;
 use super::*;
 
 /// Options that mean the same in every command; the page describes them once.
 const COMMON: [&str; 6] = ["--json", "--out", "--verbose", "--quiet", "--color", "--help"];
+
+/// The headings over lists of commands: the groups of the program, and that of a command with commands below it.
+const LISTS: [&str; 5] = ["Ask:", "Pay:", "Publish:", "Operate:", "Commands:"];
+
+/// The command whose help has the exit statuses of a verdict, and the options of every command.
+const VERIFY: [&str; 1] = ["verify"];
 
 const METHODS: usize = 8;
 
@@ -90,17 +95,17 @@ fn entries_of(help: &str, starts: impl Fn(&str) -> bool) -> Vec<(String, String)
 }
 
 fn cli() -> String {
-    let root = help(&[]);
+    let verify = help(&VERIFY);
     let is_option = |typed: &str| typed.starts_with(['-', '<', '[']);
     let mut page = "# Command line\n\n\
         `clresolve NAME...` is short for `clresolve verify NAME...`. `clresolve help COMMAND` adds notes and examples to what \
         is\nlisted here. Options of the world are those of every command that asks the chain, a host or a gateway; each is a\n\
         [configuration key](configuration.md) too.\n\n## Exit statuses\n\n"
         .to_owned();
-    let statuses = paragraph(&root, "Exit codes:").expect("the exit statuses");
+    let statuses = paragraph(&verify, "Exit codes:").expect("the exit statuses");
     let _ = write!(page, "```text\n{statuses}\n```\n\n## Options of every command\n\n");
     let row = |(typed, meaning): &(String, String)| [code(typed), cell(meaning)];
-    page += &table(["option", "meaning"], entries_of(&root, is_common).iter().map(row));
+    page += &table(["option", "meaning"], entries_of(&verify, is_common).iter().map(row));
     page += "\n## Options of the world\n\n";
     let world = shell(&workplace(), "clresolve help world").stdout;
     let world = String::from_utf8(world).expect("help is UTF-8");
@@ -110,8 +115,8 @@ fn cli() -> String {
     while let Some(command) = commands.pop() {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         let text = help(&words);
-        let below = paragraph(&text, "Commands:").unwrap_or_default();
-        let below = entries_of(&format!("\n\n\n\n{below}"), |name| name != "help" && name != "Commands:");
+        let below: Vec<&str> = LISTS.iter().filter_map(|heading| paragraph(&text, heading)).collect();
+        let below = entries_of(&format!("\n\n\n\n{}", below.join("\n")), |name| name != "help");
         commands.extend(below.iter().rev().map(|(name, _)| [command.as_slice(), std::slice::from_ref(name)].concat()));
         if !command.is_empty() {
             page += &of_command(&words, &text, below.is_empty(), &known);
@@ -144,7 +149,7 @@ fn of_command(command: &[&str], help: &str, is_leaf: bool, world: &[(String, Str
         let names: Vec<String> = of_world.iter().map(|(typed, _)| code(typed)).collect();
         let _ = write!(section, "\n{}\n", wrapped(&format!("Options of the world: {}.", names.join(", "))));
     }
-    if let Some(statuses) = paragraph(help, "Exit codes:") {
+    if let Some(statuses) = paragraph(help, "Exit codes:").filter(|_| command != VERIFY) {
         let _ = write!(section, "\n{}\n", cell(statuses));
     }
     section
@@ -291,9 +296,7 @@ fn metrics() -> String {
         let labels: Vec<String> = family.labels.iter().map(|label| code(label)).collect();
         [code(family.name), kind.to_owned(), labels.join(", "), cell(family.help)]
     });
-    let memory =
-        [code(MEMORY), "gauge".to_owned(), String::new(), "Resident memory of the process (Linux).".to_owned()];
-    page += &table(["metric", "kind", "labels", "meaning"], rows.chain([memory]));
+    page += &table(["metric", "kind", "labels", "meaning"], rows);
     page
 }
 

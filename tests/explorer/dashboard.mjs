@@ -25,11 +25,7 @@ const POINTS = 300;
 const SILENT = {
   "Connections, B": "room is made by closing what waits, so none is refused",
   "Refreshes ahead, A": "a trusted verdict is refreshed after some four minutes: a longer run has it",
-  "Upstreams that answer, B": "the sandbox's chain has no WebSocket",
   "Lies since the start, B": "the sandbox's gateway is gone at times, and sends no wrong blocks",
-  "Hints of changes, B": "no endpoint announces too much",
-  "Hints of changes, D": "the sandbox's chain has no WebSocket",
-  "Hints of changes, E": "the sandbox's chain has no WebSocket",
   "Dropped since the start, B": "the queue of incidents and decisions fills after a minute: a longer run has it",
   "Dropped since the start, C": "the daemons have no file of hot names",
   "Dropped since the start, D": "the daemons have no collector of traces",

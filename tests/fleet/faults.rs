@@ -4,18 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
-use clresolve_resolver::cache::CacheStatus;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::{Question, Resolver};
 use clresolve_resolver::telemetry::Exposition;
-use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
 
-use crate::server::has;
-use crate::{AGENT, FIRST, Stage, is_evicted, is_evicted_within_a_second, name};
+use crate::{AGENT, Stage, name};
 
 /// Rounds of a load: enough to go through every state of a connection.
 const ROUNDS: usize = 6;
@@ -30,26 +26,12 @@ async fn load(daemons: &[&Resolver]) {
             for daemon in daemons {
                 daemon.evict(&name(AGENT));
             }
-            futures_util::future::join_all(daemons.iter().map(|daemon| answers(daemon))).await;
+            for found in futures_util::future::join_all(daemons.iter().map(|daemon| daemon.resolve(AGENT))).await {
+                assert_eq!(found.verdict().state, State::Trusted, "{:#?}", found.verdict());
+            }
         }
     };
     tokio::time::timeout(PATIENCE, rounds).await.expect("answers go on");
-}
-
-/// Asks a daemon for a good verdict. Evictions that waited for the server come one after the other once it is back: a run
-/// that each of its tries fell among denies for that reason, and is asked for again.
-async fn answers(daemon: &Resolver) {
-    loop {
-        let found = daemon.resolve(AGENT).await;
-        let verdict = found.verdict();
-        let is_overtaken = |reason: &Reason| {
-            reason.code == Code::BlockUnavailable
-                && reason.observed.as_ref().is_some_and(|seen| seen.contains("a change was announced"))
-        };
-        if !verdict.reasons.iter().any(is_overtaken) {
-            return assert_eq!(verdict.state, State::Trusted, "{verdict:#?}");
-        }
-    }
 }
 
 /// Asks until a daemon shares again.
@@ -92,8 +74,8 @@ async fn answers_go_on_while_the_server_is_paused() {
     let (one, two) = (stage.daemon().await, stage.daemon().await);
     stage.redis.signal("-STOP");
     load(&[&one, &two]).await;
-    let newcomer = stage.newcomer().await;
-    load(&[&newcomer]).await;
+    let third = stage.daemon().await;
+    load(&[&third]).await;
     stage.redis.signal("-CONT");
     load(&[&one, &two]).await;
     recovers(&stage, &one).await;
@@ -143,7 +125,7 @@ async fn pass_late(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + U
     }
 }
 
-/// Its answers come too late for any run, and evictions go out all the same.
+/// Its answers come too late for any resolution.
 #[tokio::test]
 async fn answers_go_on_while_the_server_is_slow() {
     let counts = Exposition::default();
@@ -159,9 +141,6 @@ async fn answers_go_on_while_the_server_is_slow() {
     assert!(counted.contains(&reads("gone")), "{counted}");
     assert!(!counted.contains(&reads("taken")), "each daemon works by itself: {counted}");
 
-    answers(&two).await;
-    one.evict(&name(AGENT));
-    tokio::time::timeout(PATIENCE, is_evicted(&two)).await.expect("the eviction goes out");
     millis.store(0, Ordering::Relaxed);
     stage.clock.advance(10);
     // What rests is tried again. A third daemon has evicted nothing.
@@ -174,28 +153,6 @@ async fn answers_go_on_while_the_server_is_slow() {
         }
     };
     tokio::time::timeout(PATIENCE, takes).await.expect("they share again");
-}
-
-/// More runs than there are places for what they write.
-const RUNS: usize = 70;
-
-#[tokio::test]
-async fn an_eviction_reaches_all_in_under_a_second_where_too_many_values_wait() {
-    let Some(mut stage) = Stage::new(&[]).await else { return };
-    let other = stage.sharer().await;
-    stage.config.redis.write_timeout = PATIENCE * 2;
-    let hangs = |sent: Vec<u8>| async move {
-        if has(&sent, &["\nSET\r", ":evidence:"]) {
-            std::future::pending::<()>().await;
-        }
-    };
-    stage.config.redis.url = Some(stage.redis.way(hangs).await);
-    let one = stage.newcomer().await;
-    for _ in 0..RUNS {
-        one.ask_anew(&Question::new(FIRST)).await.expect("a good question");
-    }
-    one.evict(&name(AGENT));
-    assert!(is_evicted_within_a_second(&other).await);
 }
 
 #[tokio::test]
@@ -237,80 +194,4 @@ async fn an_answer_without_end_is_given_up() {
     assert_eq!(asked.expect("it is given up").verdict().state, State::Trusted);
     let bytes = most.recv().await.expect("it ends");
     assert!(bytes < TOO_MUCH, "{bytes} bytes were read");
-}
-
-/// Where nobody follows the chain the bus alone tells of it.
-#[tokio::test]
-async fn an_eviction_is_told_as_soon_as_the_server_is_back() {
-    let Some(mut stage) = Stage::new(&[]).await else { return };
-    let daemon = stage.sharer().await;
-    stage.redis.kill();
-    daemon.evict(&name(AGENT));
-    // It has tried more than once.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    stage.redis.start_again();
-    let mut connection = stage.redis.open();
-    let heard = tokio::task::spawn_blocking(move || {
-        connection.set_read_timeout(Some(Duration::from_secs(30))).expect("a time limit");
-        let mut bus = connection.as_pubsub();
-        bus.subscribe(super::BUS).expect("the server answers");
-        bus.get_message().map(|message| message.get_payload_bytes().len())
-    });
-    assert!(heard.await.expect("it ends").is_ok_and(|bytes| bytes > AGENT.len()), "it is told");
-}
-
-/// The server drops the bus, and all `hearing` daemons join it again.
-async fn break_the_bus(stage: &Stage, hearing: u64) {
-    let listeners = || {
-        let counts: Vec<(String, u64)> = redis::cmd("PUBSUB")
-            .arg("NUMSUB")
-            .arg(super::BUS)
-            .query(&mut stage.redis.open())
-            .expect("the server answers");
-        counts.first().map(|(_, count)| *count)
-    };
-    assert_eq!(listeners(), Some(hearing));
-    let killed: u64 = redis::cmd("CLIENT")
-        .arg(&["KILL", "TYPE", "pubsub"])
-        .query(&mut stage.redis.open())
-        .expect("the server answers");
-    assert_eq!(killed, hearing);
-    while listeners() != Some(hearing) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-/// The other one could not hear whose evidence is from before a change.
-#[tokio::test]
-async fn what_was_shared_before_the_bus_broke_is_not_taken_after_it() {
-    let Some(stage) = Stage::new(&[]).await else { return };
-    let (_one, other) = (stage.sharer().await, stage.daemon().await);
-    break_the_bus(&stage, 2).await;
-    stage.runs_by_itself(&other, AGENT).await;
-}
-
-/// When the agent was read for what a daemon has cached, and answers with.
-async fn read_at(daemon: &Resolver) -> Timestamp {
-    match daemon.cache_status(&Question::new(AGENT)).await.expect("a good question") {
-        CacheStatus::Fresh(found) => found.verdict().freshness.checked_at,
-        other => panic!("it has left the cache: {other:?}"),
-    }
-}
-
-/// Another daemon may have evicted it meanwhile. It is answered with until then.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_name_is_read_again_after_the_bus_broke() {
-    let Some(mut stage) = Stage::new(&[]).await else { return };
-    stage.config.follow.enabled = true;
-    let daemon = stage.newcomer().await;
-    stage.serve(&daemon).await;
-    assert_eq!(daemon.resolve(AGENT).await.verdict().state, State::Trusted);
-    let before = read_at(&daemon).await;
-    break_the_bus(&stage, 1).await;
-    let reads = async {
-        while read_at(&daemon).await == before {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, reads).await.expect("it is read again");
 }

@@ -115,13 +115,7 @@ impl Stage {
         for (place, altered) in endpoints.iter().enumerate() {
             let proxy = Proxy::before(upstream.clone(), *altered).await;
             let label = format!("endpoint-{place}");
-            config.chain.endpoints.push(Endpoint {
-                operator: label.clone(),
-                label,
-                url: proxy.url(),
-                own: false,
-                ws: None,
-            });
+            config.chain.endpoints.push(Endpoint { operator: label.clone(), label, url: proxy.url(), own: false });
             proxies.push(proxy);
         }
         config.chain.proof = Some(proof);

@@ -245,7 +245,7 @@ async fn what_endpoints_flood_the_daemon_with_takes_at_most_64_mib() {
         endpoints.push(endpoint);
     }
     let label = "endless".to_owned();
-    endpoints.push(Endpoint { operator: label.clone(), label, url: endless.url(), own: false, ws: None });
+    endpoints.push(Endpoint { operator: label.clone(), label, url: endless.url(), own: false });
     for proof in [ProofDemand::Quorum, ProofDemand::StateProof] {
         let mut config = world.config();
         config.chain.endpoints.clone_from(&endpoints);

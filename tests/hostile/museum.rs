@@ -47,7 +47,7 @@ async fn exhibited(upstream: Url, answer: fn(&Visit) -> Reply) -> Proxy {
 }
 
 fn endpoint(proxy: &Proxy, label: &str) -> Endpoint {
-    Endpoint { operator: label.to_owned(), label: label.to_owned(), url: proxy.url(), own: true, ws: None }
+    Endpoint { operator: label.to_owned(), label: label.to_owned(), url: proxy.url(), own: true }
 }
 
 async fn sent(reply: Reply) -> Response<axum::body::Body> {

@@ -93,6 +93,12 @@ impl Daemon {
         answer(client.get(format!("http://{}/v1/verdicts/{name}", self.address))).await.json()["identity"].clone()
     }
 
+    /// The status of the gate's answer about an agent.
+    async fn gate(&self, name: &str) -> u16 {
+        let client = Client::builder().no_proxy().build().expect("a client");
+        answer(client.get(format!("http://{}/v1/gate/{name}", self.address))).await.status
+    }
+
     /// How the daemon's cache was used for an answer.
     async fn cache_status(&self, name: &str) -> String {
         let client = Client::builder().no_proxy().build().expect("a client");
@@ -127,10 +133,13 @@ async fn the_operator_sees_what_is_held_and_drops_it() {
         (&state["cache"]["trusted"]["entries"], &state["cache"]["untrusted"]["entries"]),
         (&1.into(), &1.into())
     );
-    assert_eq!(state["follow"]["endpoints"], daemon.config.chain.endpoints.len());
+    assert_eq!(state["head"], Value::Null, "no question has needed it");
     assert_eq!(state["settings"]["admin.socket"], daemon.socket.display().to_string());
     let text = daemon.done(&["show"]).await;
     assert!(text.contains("cache trusted: 1 entries") && text.contains("gate.deadline = "), "{text}");
+    assert_eq!(daemon.gate(GOOD).await, 200);
+    let head = daemon.json(&["show"]).await["head"].clone();
+    assert!(head["number"].is_u64() && head["reported_at"].is_string(), "{head}");
     let held = daemon.json(&["show", GOOD]).await;
     assert_eq!((&held["held"][0]["state"], &held["held"][0]["answers"]), (&"trusted".into(), &true.into()), "{held}");
 

@@ -17,7 +17,7 @@ use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, patient};
+use super::{Answer, BAD, Daemon, GOOD, NO_POLLS, PATIENCE, answer, patient};
 
 /// The header by which a client goes on from where it was.
 const LAST: &str = "last-event-id";
@@ -178,8 +178,8 @@ async fn a_follower_learns_of_each_other_verdict_and_each_eviction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_says_what_was_held_before() {
     let (daemon, resolver, mut world) = of_world(|config| {
-        // What is written counts at once, and the chain announces nothing: a hint would evict what was held.
-        (config.chain.block, config.follow.enabled) = (BlockSelector::Latest, false);
+        // A write counts at once, and no new head evicts the cached verdict first.
+        (config.chain.block, config.chain.head_poll) = (BlockSelector::Latest, NO_POLLS);
     })
     .await;
     let (mut events, _) = daemon.follow(&["good.eth"], None).await;
@@ -194,15 +194,10 @@ async fn a_change_says_what_was_held_before() {
     }
 }
 
-/// Nobody asks anew: the daemon follows the chain.
+/// Nobody asks anew: the daemon reads the name again at the new head.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_on_chain_is_told_as_an_eviction() {
-    let poll = Duration::from_millis(5);
-    let (daemon, _, mut world) = of_world(|config| {
-        config.follow.enabled = true;
-        (config.follow.poll, config.follow.poll_public) = (poll, poll);
-    })
-    .await;
+    let (daemon, _, mut world) = of_world(|config| config.chain.head_poll = Duration::from_millis(5)).await;
     let (mut events, _) = daemon.follow(&["good.eth"], None).await;
     let good = daemon.verdict("good.eth").await;
     assert_eq!(events.expect("verdict").await.data, decided(Value::Null, "trusted", &good));

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::orloj::SYSTEM;
-use super::{BAD, Daemon, GOOD, answer, rest};
+use super::{BAD, Daemon, GOOD, NO_POLLS, answer, rest};
 
 async fn description(daemon: &Daemon) -> Value {
     let answer = daemon.get("/openapi.json").await;
@@ -149,7 +149,7 @@ async fn what_any_route_may_refuse_with_is_described() {
         with_every_route(config, folder.path());
         config.http.requests = 4;
         config.chain.endpoints[0].url = node.parse().expect("a URL");
-        config.follow.enabled = false;
+        config.chain.head_poll = NO_POLLS;
     })
     .await;
     let description = description(&daemon).await;

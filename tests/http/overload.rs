@@ -41,8 +41,14 @@ async fn batch_from(address: &str, daemon: &Daemon) -> TcpStream {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_name_is_served_while_every_run_is_taken() {
-    let (daemon, _clock, manner, mut asked) = Scene::new(|config| config.http.cold_runs = 1).await.daemon().await;
-    assert_eq!(daemon.get(&verdict(NAME)).await.status, 200);
+    // What the head confirms now stays confirmed while the node is silent.
+    let limits = |config: &mut clresolve_resolver::config::Config| {
+        (config.http.cold_runs, config.cache.max_unconfirmed) = (1, PATIENCE);
+    };
+    let (daemon, _clock, manner, mut asked) = Scene::new(limits).await.daemon().await;
+    for path in [verdict(NAME), format!("/v1/gate/{NAME}")] {
+        assert_eq!(daemon.get(&path).await.status, 200, "{path}");
+    }
     manner.send_replace(Manner::Holding);
     let before = *asked.borrow_and_update();
     let taken = tokio::spawn(daemon.request(Method::GET, &verdict(OTHER)).send());

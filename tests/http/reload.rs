@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::{Answer, GOOD, PATIENCE, answer, patient, program};
+use crate::{Answer, GOOD, NO_POLLS, PATIENCE, answer, patient, program};
 
 /// An agent with a warning that a gate may deny.
 const DEPRECATED: &str = "deprecated.eth";
@@ -63,11 +63,11 @@ impl Daemon {
         misses.expect("there were runs").to_owned()
     }
 
-    /// Labels of the endpoints whose newest block the metrics name.
-    async fn followed(&self) -> Vec<String> {
+    /// Labels of the endpoints whose newest block the metrics report.
+    async fn polled(&self) -> Vec<String> {
         let metrics = String::from_utf8(self.get("/metrics").await.body).expect("UTF-8");
         let of = |line: &str| {
-            let labels = line.strip_prefix("clresolve_follow_head_timestamp_seconds{endpoint=\"")?;
+            let labels = line.strip_prefix("clresolve_endpoint_head_timestamp_seconds{endpoint=\"")?;
             Some(labels.split_once('"')?.0.to_owned())
         };
         metrics.lines().filter_map(of).collect()
@@ -109,8 +109,8 @@ impl Drop for Daemon {
 async fn a_tightened_gate_holds_for_the_next_answer_and_the_cache_stays() {
     let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
     let mut config = patient(&sandbox);
-    // What follows the chain would read the names again by itself, and take the run that is looked for.
-    config.follow.enabled = false;
+    // A reading at a new head could start a resolution, which would be counted.
+    config.chain.head_poll = NO_POLLS;
     let mut daemon = Daemon::start(folder.path(), &config);
     for name in [GOOD, DEPRECATED] {
         assert_eq!(daemon.gate(name).await.status, 200, "{name}");
@@ -140,14 +140,16 @@ async fn removed_endpoint_leaves_no_gauge_behind() {
     let second = Endpoint { label: "second".to_owned(), ..first.clone() };
     config.chain.endpoints = vec![Endpoint { label: "first".to_owned(), ..first }, second];
     let mut daemon = Daemon::start(folder.path(), &config);
+    // Endpoints are polled while a name is hot.
+    assert_eq!(daemon.gate(GOOD).await.status, 200);
     let deadline = Instant::now() + PATIENCE;
-    while daemon.followed().await != ["first", "second"] {
-        assert!(Instant::now() < deadline, "{:?}", daemon.followed().await);
+    while daemon.polled().await != ["first", "second"] {
+        assert!(Instant::now() < deadline, "{:?}", daemon.polled().await);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     config.chain.endpoints.pop();
     daemon.reload_with(&config);
-    assert_eq!(daemon.followed().await, ["first"]);
+    assert_eq!(daemon.polled().await, ["first"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -230,7 +232,7 @@ async fn a_tightened_gate_holds_for_questions_that_are_open() {
     let url = format!("http://{}", node.local_addr().expect("an address"));
     config.chain.endpoints[0].url = url.parse().expect("a URL");
     // Only the run may ask the node here.
-    config.follow.enabled = false;
+    config.chain.head_poll = NO_POLLS;
     let server = Server::bind(&config).await.expect("the daemon starts");
     let mut reloader = server.reloader();
     let daemon = crate::Daemon::run(server, sandbox);

@@ -115,6 +115,18 @@ async fn a_log_in_json_is_an_object_a_line_and_begins_with_what_holds() {
     assert!(metrics.lines().any(|line| line.starts_with(&build) && line.ends_with("\"} 1")), "{metrics}");
     let start = metrics.lines().find_map(|line| line.strip_prefix("process_start_time_seconds "));
     assert!(start.and_then(|start| start.parse::<f64>().ok()).is_some_and(|start| start > 1.7e9), "{metrics}");
+    #[cfg(target_os = "linux")]
+    for (name, least) in [
+        ("process_cpu_seconds_total", 0.0),
+        ("process_resident_memory_bytes", 1e6),
+        ("process_virtual_memory_bytes", 1e6),
+        ("process_open_fds", 3.0),
+        ("process_max_fds", 16.0),
+    ] {
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+        assert!(value.is_some_and(|value| value >= least), "{name}: {metrics}");
+        assert!(metrics.contains(&format!("# TYPE {name} ")), "{name}: {metrics}");
+    }
 
     let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
     assert!(killed.success());

@@ -13,7 +13,7 @@ use clresolve_server::http::Server;
 use tokio::sync::watch;
 
 use super::freshness::{Manner, node};
-use super::{Daemon, PATIENCE, Shifted};
+use super::{Daemon, NO_POLLS, PATIENCE, Shifted};
 
 const ON_CHAIN: &str = "good.eth";
 const OFF_CHAIN: &str = "offchain.eth";
@@ -53,7 +53,7 @@ impl Scene {
             let (sender, receiver) = watch::channel(*manner);
             let url = node(own.url.clone(), receiver, watch::channel(0).0).await;
             let (label, operator) = (format!("node-{number}"), format!("operator-{number}"));
-            endpoints.push(Endpoint { label, url, operator, own: false, ..own.clone() });
+            endpoints.push(Endpoint { label, url, operator, own: false });
             senders.push(sender);
         }
         config.chain.endpoints = endpoints;
@@ -63,7 +63,7 @@ impl Scene {
         config.gate.deadline = PATIENCE;
         config.http.listen = ListenAt::loopback(0);
         config.http.cold_runs_per_minute = 100_000;
-        config.follow.enabled = false;
+        config.chain.head_poll = NO_POLLS;
         let clock = Arc::new(Shifted::default());
         let resolver = Resolver::with_clock(&config, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("a resolver");
         let server = Server::bind_with(&config, resolver).await.expect("a daemon");

@@ -6,12 +6,11 @@ use clresolve_core::state::State;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::{Check, Decision};
 use clresolve_resolver::config::Config;
-use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::gate::GateVerbs;
 use futures_util::{StreamExt as _, stream};
 
-use super::{NAME, URL, asked};
+use super::{NAME, URL, asked, confirming_once};
 
 /// Questions at once.
 const AT_ONCE: usize = 16;
@@ -30,7 +29,7 @@ struct Said {
 
 /// Both answers for every name and verb, under one configuration.
 async fn said_of_all(config: &Config) -> Vec<Said> {
-    let resolver = Resolver::new(config).await.expect("its configuration is good");
+    let (resolver, _following) = confirming_once(config.clone()).await;
     let honest = asked(&resolver, NAME, URL).await;
     let names = Sandbox::expected().into_iter().map(|agent| agent.name).chain(NO_NAMES.map(str::to_owned));
     let questions: Vec<_> = names.flat_map(|name| VERBS.map(|verb| (name.clone(), verb))).collect();

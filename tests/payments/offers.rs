@@ -12,7 +12,7 @@ use clresolve_resolver::sandbox::World;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
-use super::{NAME, URL, neighbours, with_entry, world_with_seller};
+use super::{NAME, URL, confirmed, neighbours, with_entry, world_with_seller};
 
 /// Nobody's record names it.
 const FRESH: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
@@ -178,8 +178,7 @@ async fn a_key_that_could_not_be_read_decides_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_offers_is_read_once_beside_a_verdict() {
     let world = world(&own_key()).await;
-    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
-    resolver.resolve(NAME).await;
+    let (resolver, _following) = confirmed(world.config()).await;
     let before = world.counts();
     assert!(!resolver.decide(&asked(OWN)).await.abort);
     let cold = world.counts();

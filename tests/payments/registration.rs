@@ -7,7 +7,7 @@ use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::chain::RpcFault;
 use clresolve_resolver::sandbox::{ChainState, GatewayManners, World};
 
-use super::{NAME, URL, asked, neighbours, with_entry, world_with_seller};
+use super::{NAME, URL, asked, confirmed, neighbours, with_entry, world_with_seller};
 
 /// The name's record that vouches for an agent of the sandbox's registry (ENSIP-25).
 fn record(agent: u64) -> String {
@@ -255,9 +255,8 @@ async fn a_numbered_block_proves_no_wallet() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_questions_share_one_look_up() {
     let world = world(&record(1), "").await;
-    let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+    let (resolver, _following) = confirmed(world.config()).await;
     let request = asked(&resolver, NAME, URL).await;
-    resolver.resolve(NAME).await;
     let before = world.counts();
     let questions = (0..20).map(|_| {
         let (resolver, request) = (resolver.clone(), request.clone());

@@ -81,6 +81,9 @@ pub(crate) struct Ask {
     pub(crate) counts: BTreeMap<String, u64>,
     /// The exact set of incidents in the log.
     pub(crate) incidents: Option<Vec<Code>>,
+    /// Whether the daemon's gate refuses the name although it is trusted, because its endpoints agree on no head.
+    #[serde(default)]
+    pub(crate) is_headless: bool,
     /// The expected decisions of the gate.
     #[serde(default)]
     pub(crate) gate: Vec<Decision>,
@@ -274,6 +277,7 @@ impl Ask {
             places: BTreeMap::new(),
             counts: BTreeMap::new(),
             incidents: None,
+            is_headless: false,
             gate: Vec::new(),
         }
     }

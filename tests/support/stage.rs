@@ -273,8 +273,8 @@ impl Stage {
         config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
         config.gate.deadline = PATIENCE;
-        // The requests to the world are counted.
-        config.follow.enabled = false;
+        // The requests to the world are counted, so none may come from a poll.
+        config.chain.head_poll = Duration::from_secs(3600);
         let server = Server::bind(&config).await.unwrap_or_else(|error| panic!("{error}: {setting:?}"));
         let address = server.address().tcp().expect("an address and a port");
         Daemon { address, serving: tokio::spawn(server.run(std::future::pending())) }

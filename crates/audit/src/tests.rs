@@ -81,6 +81,7 @@ fn trusted() -> Verdict {
             checked_at: "2026-11-20T10:10:00.5Z".parse().unwrap(),
             fresh_until: "2026-11-20T10:11:00Z".parse().unwrap(),
             retry_after: None,
+            confirmed: None,
             served: Served::Fresh,
         },
         tool: Tool::default(),

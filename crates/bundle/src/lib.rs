@@ -102,7 +102,8 @@ impl Bundle {
         blocks: &WalkedBlocks,
     ) -> Result<Packed, BundleError> {
         let resolution = build::resolution(reporter, run, 0);
-        let document = Document::of(reporter, &run.evidence, chain, blocks, resolution.verdict())?;
+        let verdict = resolution.verdict().without_confirmation();
+        let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
         let digest = digest_of(&shape(&document)?)?;
         let bundle = Self { document, digest };
         bundle.verify(reporter.profiles)?;

@@ -155,7 +155,8 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
 /// The payment records of an answer. The cause of an unreadable record is free text, so the caller compares values
 /// only.
 fn payment(answer: &Answer) -> &PaymentRecords {
-    const NOTHING: &PaymentRecords = &PaymentRecords { addresses: BTreeMap::new(), endpoints: BTreeMap::new() };
+    const NOTHING: &PaymentRecords =
+        &PaymentRecords { addresses: BTreeMap::new(), endpoints: BTreeMap::new(), offchain: false };
     match answer {
         Answer::Records(found) => &found.payment,
         Answer::Unregistered | Answer::NoResolver(_) => NOTHING,

@@ -1,4 +1,5 @@
-//! Combines queries about many names into one call, for audits. Each name gets the same answer as it would alone.
+//! Combines queries about many names into one call, for audits and for readings at the head. Each name gets the same
+//! answer as it would alone.
 //!
 //! A query waits briefly for others about the same block (`collector`), and all of them are sent in one call. The
 //! result counts for all of them or for none: see [`clresolve_state::Together`]. If it does not count, each name gets
@@ -8,7 +9,10 @@
 mod collector;
 mod halving;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes};
@@ -39,13 +43,21 @@ const PATIENCE: u32 = 4;
 /// An endpoint's observation of a name.
 type Observed = Result<Observation<Findings>, Failure>;
 
+/// Queries by the labels of their endpoints and the call for their records.
+type Apart = HashSet<(Vec<String>, Bytes)>;
+
 /// The findings of a name's call.
 type Answered = Result<Findings, Failure>;
+
+/// Maximum number of queries that are asked apart because of what they did. Beyond it all are tried together again.
+const MAX_APART: usize = 1024;
 
 /// Queries that wait for others, and the settings for asking them.
 pub(crate) struct Batches {
     multicall3: Address,
     patience: Duration,
+    /// The queries that spoiled a combined call.
+    apart: Arc<Mutex<Apart>>,
     /// Keyed by endpoint and block.
     readings: Collector<(String, BlockSelector), Arc<Query>, Observed>,
     /// Keyed by endpoints and block.
@@ -57,6 +69,7 @@ impl Batches {
         Self {
             multicall3: config.contracts.multicall3,
             patience: config.timeout / PATIENCE,
+            apart: Arc::default(),
             readings: Collector::new(WAIT),
             findings: Collector::new(WAIT),
         }
@@ -87,7 +100,7 @@ impl Batches {
     }
 
     /// Like [`Query::ask`], combined with queries about other names. `endpoints` are the labels of the endpoints behind
-    /// `client`.
+    /// `client`. A query that made a combined call fail is sent alone from then on.
     ///
     /// # Errors
     /// [`Failure`].
@@ -98,12 +111,34 @@ impl Batches {
         query: &Arc<Query>,
         block: &Block,
     ) -> Result<Findings, Failure> {
-        let (multicall3, patience) = (self.multicall3, self.patience);
-        let key = (endpoints.to_vec(), block.hash);
+        if lock(&self.apart).contains(&(endpoints.to_vec(), query.resolve.clone())) {
+            return query.ask(client, block).await;
+        }
+        let (multicall3, patience, apart) = (self.multicall3, self.patience, Arc::clone(&self.apart));
+        let labels = endpoints.to_vec();
+        let key = (labels.clone(), block.hash);
         let (client, block) = (client.clone(), *block);
         let ask = async move |queries: Vec<Arc<Query>>| {
             let (distinct, places) = distinct(queries);
-            let answers = halving(&distinct, &|part| ask_all(&client, multicall3, part, &block, patience)).await;
+            let (isolated, is_combined) = (Mutex::new(Vec::new()), AtomicBool::new(false));
+            let answers = halving(&distinct, &|part| {
+                let (isolated, is_combined) = (&isolated, &is_combined);
+                let asked = ask_all(&client, multicall3, part, &block, patience);
+                async move {
+                    let answers = asked.await;
+                    match part {
+                        [query] => lock(isolated).push(query.resolve.clone()),
+                        _ => _ = is_combined.fetch_or(answers.is_ok(), Ordering::Relaxed),
+                    }
+                    answers
+                }
+            })
+            .await;
+            // Where no combined call succeeds, the endpoint is to blame.
+            if is_combined.into_inner() {
+                let isolated = isolated.into_inner().unwrap_or_else(PoisonError::into_inner);
+                blame(&apart, isolated.into_iter().map(|resolve| (labels.clone(), resolve)));
+            }
             places.into_iter().map(|place| answers[place].clone()).collect()
         };
         self.findings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
@@ -129,6 +164,21 @@ async fn ask_all(
     };
     let together = in_time(request, patience).await.inspect_err(|failure| note(queries.len(), failure))?;
     Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_at(block, data)).collect())
+}
+
+/// Remembers queries that spoiled a combined call.
+fn blame<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl Iterator<Item = K>) {
+    let mut apart = lock(apart);
+    for query in isolated {
+        if apart.len() >= MAX_APART {
+            apart.clear();
+        }
+        apart.insert(query);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes duplicate queries, and returns the index of each query among those that remain: many names have the same
@@ -182,5 +232,26 @@ impl Votable for Accompanied {
 
     async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
         endpoint.attest(&self.query, block).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many calls, numbered from `first`.
+    fn calls(first: usize, count: usize) -> Vec<Bytes> {
+        (first..first + count).map(|number| number.to_be_bytes().to_vec().into()).collect()
+    }
+
+    #[test]
+    fn remembered_queries_are_bounded() {
+        let apart = Mutex::default();
+        for number in 0..MAX_APART {
+            blame(&apart, calls(number, 1).into_iter());
+        }
+        assert_eq!(lock(&apart).len(), MAX_APART);
+        blame(&apart, calls(MAX_APART, 1).into_iter());
+        assert_eq!(*lock(&apart), calls(MAX_APART, 1).into_iter().collect::<HashSet<_>>(), "the others share again");
     }
 }

@@ -36,8 +36,6 @@ pub struct Endpoint {
     pub own: bool,
     /// Who runs it. Endpoints of the same operator count once in a quorum.
     pub operator: String,
-    /// Its WebSocket URL, which may contain a key too. Reading names does not use it.
-    pub ws: Option<Url>,
 }
 
 impl Endpoint {
@@ -59,7 +57,6 @@ impl fmt::Debug for Endpoint {
             .field("label", &self.label)
             .field("own", &self.own)
             .field("operator", &self.operator)
-            .field("ws", &self.ws.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -189,8 +186,7 @@ mod tests {
     #[test]
     fn no_part_of_a_url_gets_out_that_may_be_a_key() {
         let url = "https://user-key-1:pass-key-2@host-key-3.rpc.example/v2/path-key-4?k=query-key-5".parse().unwrap();
-        let endpoint =
-            Endpoint { label: "rpc-1".to_owned(), url, own: false, operator: "rpc.example".to_owned(), ws: None };
+        let endpoint = Endpoint { label: "rpc-1".to_owned(), url, own: false, operator: "rpc.example".to_owned() };
         assert!(!format!("{endpoint:?}").contains("key"));
         let endpoint = RpcEndpoint::new(endpoint, Arc::new(NoDoor), Duration::ZERO);
         let said = "not valid for host-key-3.rpc.example: path-key-4, query-key-5, user-key-1, pass-key-2 in v2";

@@ -132,15 +132,9 @@ impl Failure {
         }
     }
 
-    /// Whether there was a reply, but not one to this request.
-    pub(crate) fn is_malformed(error: &TransportError) -> bool {
-        match error {
-            RpcError::DeserError { .. } => true,
-            RpcError::Transport(TransportErrorKind::Custom(cause)) => {
-                matches!(cause.downcast_ref(), Some(TransportFault::NotJsonRpc(_)))
-            }
-            _ => false,
-        }
+    /// Whether one of several queries may be the cause, so that the others may be answered without it.
+    pub(crate) const fn may_be_of_one_query(&self) -> bool {
+        matches!(self, Self::Unusable(_) | Self::CallFailed(_) | Self::LocalLimit(_) | Self::Divided(_))
     }
 
     /// Whether the endpoint may be at fault, rather than the request, so that it is asked last for a while. A reply

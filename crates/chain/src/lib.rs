@@ -14,16 +14,16 @@ mod endpoint;
 mod exchange;
 mod failure;
 mod fan_out;
-mod follow;
 pub mod gateway;
+mod head;
 mod head_age;
+mod head_reader;
 mod header;
 mod header_only;
 #[cfg(feature = "state-proof")]
 mod header_source;
 mod keys;
 mod name_finder;
-mod new_heads;
 mod poll;
 mod pool;
 #[cfg(feature = "state-proof")]
@@ -67,12 +67,12 @@ use metrics::counter;
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::capabilities::Capabilities;
 pub use self::endpoint::{Endpoint, has_public_name};
-pub use self::follow::{Change, FollowError, Follower, Follows, News, OVERLAP, Source};
+pub use self::head::ChainHead;
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
+pub use self::head_reader::{AtHead, HeadReader};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
 pub use self::name_finder::{FoundNames, NameFinder, Spellings, WantedNames};
-pub use self::new_heads::{MessageStream, NewHeads, Notice, SILENCE, StreamEnd};
 pub use self::pool::{ChainConfig, Clock};
 #[cfg(feature = "state-proof")]
 pub use self::proven_chain::ProvenChain;

@@ -29,7 +29,6 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::endpoint::RpcEndpoint;
 use crate::failure::Failure;
-use crate::follow::{first_bytes, subnode};
 use crate::pool::ChainConfig;
 use crate::request::eth_call;
 use crate::transport::{HttpPost, PostError, TransportFault};
@@ -461,4 +460,22 @@ impl Ownership {
         let is_held = log.data().data.iter().any(|byte| *byte != 0);
         Some((node, Self { place: (log.block_number?, log.log_index?), is_held }))
     }
+}
+
+/// The node of the name with this label hash below `node` (EIP-137).
+fn subnode(node: B256, label: B256) -> B256 {
+    keccak256([node, label].concat())
+}
+
+/// The `bytes` or `string` value whose offset is the first word.
+fn first_bytes(data: &[u8]) -> Option<&[u8]> {
+    let start = number(data, 0)?;
+    let length = number(data, start)?;
+    data.get(start.checked_add(32)?..)?.get(..length)
+}
+
+fn number(data: &[u8], at: usize) -> Option<usize> {
+    let (high, low) = data.get(at..at.checked_add(32)?)?.split_last_chunk::<8>()?;
+    let low = usize::try_from(u64::from_be_bytes(*low)).ok()?;
+    high.iter().all(|byte| *byte == 0).then_some(low)
 }

@@ -90,6 +90,11 @@ impl EndpointPool {
         Self { clock, agreed_genesis: self.agreed_genesis.clone(), endpoints: self.endpoints.clone(), ..*self }
     }
 
+    /// The endpoints, as configured.
+    pub(crate) fn endpoints(&self) -> &[Arc<RpcEndpoint>] {
+        &self.endpoints
+    }
+
     /// Number of operators that must agree.
     pub(crate) const fn agree(&self) -> usize {
         match self.demand {

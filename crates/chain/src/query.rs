@@ -8,7 +8,7 @@ use clresolve_core::payment::{Coins, PaymentRecords};
 use clresolve_core::reading::{Answer, Block, ChainError};
 use clresolve_core::records::Key;
 use clresolve_core::text::excerpt;
-use clresolve_state::answer;
+use clresolve_state::answer::{self, Returned};
 use clresolve_state::contracts::{Findings, Subject};
 use clresolve_state::{Contracts, Spoiled};
 
@@ -76,6 +76,20 @@ impl Query {
     #[cfg(feature = "state-proof")]
     pub(crate) const fn coins(&self) -> Option<&Coins> {
         self.subject.coins()
+    }
+
+    /// Decodes the payment records, if the query requested them.
+    ///
+    /// # Errors
+    /// [`ChainError`].
+    pub(crate) fn decode_payment(
+        &self,
+        findings: &Findings,
+        returned: &Returned,
+    ) -> Result<PaymentRecords, ChainError> {
+        self.subject
+            .coins()
+            .map_or_else(|| Ok(PaymentRecords::default()), |coins| answer::payment(findings, coins, returned))
     }
 
     /// Adds the payment records to the answer, if the query requested them.

@@ -57,7 +57,6 @@ pub(crate) fn config(servers: &[RpcServer]) -> ChainConfig {
         url: server.url().parse().unwrap(),
         own: true,
         operator: format!("operator-{number}"),
-        ws: None,
     };
     ChainConfig {
         chain_id: CHAIN_ID,

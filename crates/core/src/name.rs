@@ -58,6 +58,12 @@ impl EnsName {
         self.0.split('.')
     }
 
+    /// Whether the name is one label below `eth`, as names of the `.eth` registrar are.
+    pub fn is_second_level_eth(&self) -> bool {
+        let mut labels = self.labels();
+        labels.next_back() == Some("eth") && labels.count() == 1
+    }
+
     /// The ancestor that begins `offset` bytes into [`EnsName::dns_encoded`]. The Universal Resolver's `findResolver`
     /// returns such an offset. `None` for offset 0 (the name itself) and for an offset that is not a label boundary.
     pub fn ancestor_at(&self, offset: usize) -> Option<Self> {
@@ -154,6 +160,13 @@ mod tests {
         }
         let long = "a".repeat(MAX_NAME_BYTES + 1);
         assert_eq!(EnsName::parse(&long), Err(NameError::TooLong(long.len())));
+    }
+
+    #[test]
+    fn only_names_one_label_below_eth_are_second_level() {
+        for (name, expected) in [("a.eth", true), ("eth", false), ("a.b.eth", false), ("a.xyz", false)] {
+            assert_eq!(EnsName::parse(name).expect("a name").is_second_level_eth(), expected, "{name}");
+        }
     }
 
     proptest! {

@@ -20,6 +20,9 @@ pub struct PaymentRecords {
     pub addresses: BTreeMap<CoinType, AddressRecord>,
     /// Endpoints to call. A key that was not requested is missing.
     pub endpoints: BTreeMap<EndpointKey, EndpointRecord>,
+    /// Whether they came from a CCIP-Read gateway (EIP-3668).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub offchain: bool,
 }
 
 impl PaymentRecords {
@@ -28,12 +31,24 @@ impl PaymentRecords {
         Self {
             addresses: coins.iter().map(|coin| (coin, AddressRecord::Failed(cause.clone()))).collect(),
             endpoints: EndpointKey::ALL.map(|key| (key, EndpointRecord::Failed(cause.clone()))).into(),
+            offchain: false,
         }
     }
 
     /// Whether nothing was requested.
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty() && self.endpoints.is_empty()
+    }
+
+    /// Whether a later reading has the same values. A record that this reading could not read may have any value.
+    pub fn is_confirmed_by(&self, later: &Self) -> bool {
+        let is_address = |(coin, address): (&CoinType, &AddressRecord)| {
+            matches!(address, AddressRecord::Failed(_)) || later.addresses.get(coin) == Some(address)
+        };
+        let is_endpoint = |(key, endpoint): (&EndpointKey, &EndpointRecord)| {
+            matches!(endpoint, EndpointRecord::Failed(_)) || later.endpoints.get(key) == Some(endpoint)
+        };
+        self.addresses.iter().all(is_address) && self.endpoints.iter().all(is_endpoint)
     }
 
     /// Whether both contain the same values, and fail for the same records. Causes of failure are not compared.
@@ -310,6 +325,43 @@ mod tests {
         unset.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Absent));
         assert!(!unset.same_values(&one) && !one.same_values(&unset));
         assert!(!one.same_values(&PaymentRecords::default()) && !PaymentRecords::default().same_values(&one));
+    }
+
+    #[test]
+    fn later_reading_confirms_equal_values_alone() {
+        let of = |address: AddressRecord, endpoint: EndpointRecord| PaymentRecords {
+            addresses: [(CoinType::ETHER, address)].into(),
+            endpoints: [(EndpointKey::Web, endpoint)].into(),
+            offchain: false,
+        };
+        let text = |text: &str| EndpointRecord::Read(Record::Text(text.to_owned()));
+        let address = |byte| AddressRecord::Address(Address::repeat_byte(byte));
+        let cause = ChainError::Resolver(ResolverFault::CallReverted);
+        let before = of(address(1), text("https://a.example"));
+        assert!(before.is_confirmed_by(&before));
+        for later in [
+            of(address(2), text("https://a.example")),
+            of(AddressRecord::Absent, text("https://a.example")),
+            of(AddressRecord::Failed(cause.clone()), text("https://a.example")),
+            of(address(1), text("https://b.example")),
+            of(address(1), EndpointRecord::Read(Record::Absent)),
+            of(address(1), EndpointRecord::Failed(cause.clone())),
+            PaymentRecords { addresses: BTreeMap::new(), ..before.clone() },
+            PaymentRecords { endpoints: BTreeMap::new(), ..before.clone() },
+        ] {
+            assert!(!before.is_confirmed_by(&later), "{later:?}");
+        }
+    }
+
+    #[test]
+    fn record_that_failed_before_may_have_any_value_later() {
+        let cause = ChainError::Resolver(ResolverFault::CallReverted);
+        let before = PaymentRecords::failed(&Coins::default(), &cause);
+        let mut later = before.clone();
+        later.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(1)));
+        later.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Absent));
+        assert!(before.is_confirmed_by(&before) && before.is_confirmed_by(&later));
+        assert!(before.is_confirmed_by(&PaymentRecords::default()) && !later.is_confirmed_by(&before));
     }
 
     #[test]

@@ -105,7 +105,8 @@ pub struct Reading {
     /// The address that holds the name: the registry's owner, or the NameWrapper's owner if the registry's owner is the
     /// NameWrapper. `None` for a name without a holder, such as a wildcard or off-chain subname.
     pub holder: Option<Address>,
-    /// Expiry of the registration, if it can be read (second-level `.eth` and wrapped names).
+    /// Expiry of the registration, if it can be read: the registrar's for a second-level `.eth` name, even if it is
+    /// wrapped, and the NameWrapper's for any other wrapped name.
     pub expiry: Option<Timestamp>,
     /// The proof of the answer.
     pub proof: Proof,
@@ -118,6 +119,17 @@ pub struct Reading {
     pub failed_endpoints: Vec<(String, String)>,
 }
 
+impl Reading {
+    /// The name's state at the newest block: the reading's own state if it compared no newer block. `None` if the
+    /// newest block could not be read.
+    pub fn at_newest(&self) -> Option<Latest> {
+        match &self.latest {
+            Some(latest) => latest.as_ref().ok().cloned(),
+            None => Some(Latest { answer: self.answer.clone(), holder: self.holder }),
+        }
+    }
+}
+
 /// A name's state at the newest block. It can only downgrade the result of another block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latest {
@@ -127,11 +139,46 @@ pub struct Latest {
     pub holder: Option<Address>,
 }
 
+/// What a CCIP-Read gateway (EIP-3668) holds of what a name publishes. The chain does not show whether that has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gateway {
+    /// Everything is on chain.
+    Nothing,
+    /// The payment records, but not the records of the resolution.
+    Payments,
+    /// The records of the resolution.
+    Records,
+}
+
 impl Latest {
     /// Whether resolver, records and holder equal those of the reading. Payment records are not compared.
     pub fn agrees_with(&self, reading: &Reading) -> bool {
         let is_held_alike = self.holder == reading.holder || crate::mutant!("sold-names-are-settled");
         is_held_alike && self.answer.same_records(&reading.answer)
+    }
+
+    /// Whether a CCIP-Read gateway (EIP-3668) holds anything that the name publishes.
+    pub const fn gateway(&self) -> Gateway {
+        match &self.answer {
+            Answer::Records(found) if found.offchain => Gateway::Records,
+            Answer::Records(found) if found.payment.offchain => Gateway::Payments,
+            _ => Gateway::Nothing,
+        }
+    }
+
+    /// Whether a later reading of the newest block has the same resolver, records, holder and payment records.
+    pub fn is_confirmed_by(&self, later: &Self) -> bool {
+        let is_paid_alike = match (&self.answer, &later.answer) {
+            (Answer::Records(before), Answer::Records(later)) => before.payment.is_confirmed_by(&later.payment),
+            _ => true,
+        };
+        is_paid_alike && self.is_confirmed_but_for_payments_by(later)
+    }
+
+    /// As [`Latest::is_confirmed_by`], without the payments.
+    pub fn is_confirmed_but_for_payments_by(&self, later: &Self) -> bool {
+        let is_alike = self.holder == later.holder && self.answer.same_records(&later.answer);
+        is_alike || crate::mutant!("changes-are-confirmed")
     }
 }
 
@@ -235,4 +282,95 @@ pub enum GradeDemand {
     /// The answer is computed in this process from proven state, under a header that this many endpoints of different
     /// operators agree on.
     StateProof(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payment::{AddressRecord, CoinType, Coins};
+    use crate::records::{Key, Record};
+
+    fn found() -> Found {
+        let paid = (CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(2)));
+        Found {
+            resolver: Address::repeat_byte(1),
+            wildcard: None,
+            offchain: false,
+            records: [(Key::Owner, Record::Text("owner.eth".to_owned()))].into_iter().collect(),
+            payment: PaymentRecords { addresses: [paid].into(), ..PaymentRecords::default() },
+        }
+    }
+
+    fn latest(answer: Answer) -> Latest {
+        Latest { answer, holder: Some(Address::repeat_byte(3)) }
+    }
+
+    fn failure() -> ChainError {
+        ChainError::Resolver(ResolverFault::CallReverted)
+    }
+
+    #[test]
+    fn state_at_the_newest_block_is_that_of_the_latest_reading() {
+        let newest = latest(Answer::Unregistered);
+        let reading = |latest| Reading {
+            block: Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH },
+            answer: Answer::Records(found()),
+            latest,
+            newest: None,
+            holder: None,
+            expiry: None,
+            proof: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+            endpoints: Vec::new(),
+            contradicted_by: Vec::new(),
+            failed_endpoints: Vec::new(),
+        };
+        assert_eq!(reading(Some(Ok(newest.clone()))).at_newest(), Some(newest));
+        assert_eq!(reading(Some(Err(failure()))).at_newest(), None);
+        let own = Latest { answer: Answer::Records(found()), holder: None };
+        assert_eq!(reading(None).at_newest(), Some(own), "no other block was read");
+    }
+
+    #[test]
+    fn later_reading_confirms_what_it_equals_in_every_part() {
+        let before = latest(Answer::Records(found()));
+        assert!(before.is_confirmed_by(&before.clone()));
+        let other = Address::repeat_byte(9);
+        let paid = [(CoinType::ETHER, AddressRecord::Address(other))].into();
+        let changed = [
+            Found { resolver: other, ..found() },
+            Found { wildcard: Some(EnsName::parse("example.eth").unwrap()), ..found() },
+            Found { offchain: true, ..found() },
+            Found { records: [(Key::Owner, Record::Absent)].into_iter().collect(), ..found() },
+            Found { payment: PaymentRecords { addresses: paid, ..found().payment }, ..found() },
+            Found { payment: PaymentRecords::default(), ..found() },
+            Found { payment: PaymentRecords::failed(&Coins::default(), &failure()), ..found() },
+        ];
+        let changed = changed.map(Answer::Records).into_iter().chain([Answer::Unregistered, Answer::NoResolver(None)]);
+        for later in changed.map(latest) {
+            assert!(!before.is_confirmed_by(&later), "{later:?}");
+            assert!(later.is_confirmed_by(&later), "{later:?}");
+        }
+        for holder in [None, Some(other)] {
+            assert!(!before.is_confirmed_by(&Latest { holder, ..before.clone() }), "{holder:?}");
+        }
+    }
+
+    #[test]
+    fn different_kinds_of_absence_do_not_confirm_each_other() {
+        let kinds = [Answer::Unregistered, Answer::NoResolver(None), Answer::NoResolver(Some(Address::ZERO))];
+        for (index, before) in kinds.iter().enumerate() {
+            for (other, later) in kinds.iter().enumerate() {
+                let is_confirmed = latest(before.clone()).is_confirmed_by(&latest(later.clone()));
+                assert_eq!(is_confirmed, index == other, "{before:?}, {later:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn payment_record_that_failed_before_confirms_with_any_value() {
+        let failed = PaymentRecords::failed(&Coins::default(), &failure());
+        let before = latest(Answer::Records(Found { payment: failed, ..found() }));
+        let later = latest(Answer::Records(found()));
+        assert!(before.is_confirmed_by(&later) && !later.is_confirmed_by(&before));
+    }
 }

@@ -14,21 +14,32 @@ pub const VERSION: &str = "2.1.0";
 /// Longest message in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 1000;
 
+/// The project's repository, if the manifest names one.
+const INFORMATION: Option<&str> = option_env!("CARGO_PKG_REPOSITORY");
+
 /// The `tool` of a SARIF run. Results refer to its rules by `ruleIndex`.
 pub fn tool(rules: impl IntoIterator<Item = Code>) -> Value {
-    json!({"driver": {
+    let mut driver = json!({
         "name": "clresolve",
+        "version": env!("CARGO_PKG_VERSION"),
         "semanticVersion": env!("CARGO_PKG_VERSION"),
         "rules": rules.into_iter().map(rule).collect::<Vec<_>>(),
-    }})
+    });
+    if let Some(page) = INFORMATION.filter(|page| !page.is_empty()) {
+        driver["informationUri"] = page.into();
+    }
+    json!({"driver": driver})
 }
 
+/// Viewers link to `helpUri`, which is the code's stable URI, and show `help`, which works offline.
 fn rule(code: Code) -> Value {
     let entry = code.entry();
     json!({
         "id": code.slug(),
         "shortDescription": {"text": entry.title},
         "fullDescription": {"text": entry.explanation},
+        "help": {"text": format!("{} Run `clresolve explain {}`.", entry.title, code.slug())},
+        "helpUri": code.uri(),
         "defaultConfiguration": {"level": level(entry.effect)},
         "properties": {"requirement": entry.requirement, "uri": code.uri()},
     })
@@ -70,6 +81,16 @@ fn plain(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tool_has_its_version_and_each_rule_its_help() {
+        let tool = tool([Code::CidMismatch]);
+        let (driver, version) = (&tool["driver"], env!("CARGO_PKG_VERSION"));
+        assert_eq!((&driver["version"], &driver["semanticVersion"]), (&version.into(), &version.into()));
+        let rule = &driver["rules"][0];
+        assert_eq!(rule["helpUri"], "urn:clresolve:reason:cid-mismatch");
+        assert!(rule["help"]["text"].as_str().is_some_and(|text| text.ends_with("`clresolve explain cid-mismatch`.")));
+    }
 
     #[test]
     fn foreign_text_is_no_link_and_no_placeholder() {

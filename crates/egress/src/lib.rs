@@ -31,8 +31,6 @@ mod origin;
 mod pacer;
 mod stream;
 mod url;
-#[cfg(feature = "web-socket")]
-mod web_socket;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -57,8 +55,6 @@ pub use self::origin::{ConnectTo, OriginSpec, SpecError};
 use self::pacer::Pacer;
 pub use self::stream::{ByteStream, StreamTo};
 pub use self::url::ForeignUrl;
-#[cfg(feature = "web-socket")]
-pub use self::web_socket::{MAX_MESSAGE_BYTES, WebSocket};
 pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 

@@ -82,8 +82,11 @@ async fn unix(_: &std::path::Path) -> Result<Box<dyn ByteStream>, FetchError> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use rustls::pki_types::PrivatePkcs8KeyDer;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
 
     use super::*;
     use crate::{EgressConfig, EgressViolation};
@@ -107,5 +110,46 @@ mod tests {
         let refused = Egress::new(denied).unwrap().operator_stream(&to).await.map(|_| ());
         let why = EgressViolation::OwnListener;
         assert_eq!(refused, Err(Forbidden { hop: 0, target: CONFIGURED.to_owned(), why }.into()));
+    }
+
+    /// A TLS server. Its certificate for `host` is its own trust root.
+    async fn tls_listener(host: &str) -> (TcpListener, TlsAcceptor, Bytes) {
+        let made = rcgen::generate_simple_self_signed([host.to_owned()]).unwrap();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        (listener, TlsAcceptor::from(Arc::new(config)), made.cert.pem().into())
+    }
+
+    #[tokio::test]
+    async fn tls_server_that_does_not_prove_its_host_is_rejected() {
+        for (host, is_trusted) in [("localhost", true), ("localhost", false), ("other.example", true)] {
+            let (listener, tls, root) = tls_listener(host).await;
+            let port = listener.local_addr().unwrap().port();
+            let to = StreamTo::Tls(format!("localhost:{port}").parse().unwrap());
+            let extra_roots = if is_trusted { vec![root] } else { Vec::new() };
+            let egress = Egress::new(EgressConfig { extra_roots, ..EgressConfig::default() }).unwrap();
+            let greet = async {
+                let mut stream = tls.accept(listener.accept().await.unwrap().0).await.ok()?;
+                stream.write_all(b"hello").await.ok()?;
+                stream.flush().await.ok()?;
+                Some(stream)
+            };
+            let (opened, _open) = tokio::join!(egress.operator_stream(&to), greet);
+            if host == "localhost" && is_trusted {
+                let mut read = [0; 5];
+                opened.unwrap().read_exact(&mut read).await.unwrap();
+                assert_eq!(&read, b"hello");
+            } else {
+                let refused = matches!(opened.map(|_| ()), Err(FetchError::Unavailable(Cause::Tls(_))));
+                assert!(refused, "{host} {is_trusted}");
+            }
+        }
     }
 }

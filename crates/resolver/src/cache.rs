@@ -7,66 +7,57 @@
 //! A trusted verdict that was asked for is refreshed in the last tenth of its freshness, and kept beyond it: where the
 //! run after it failed, it may be described, marked as stale.
 //!
-//! A name is evicted by a hint at a change on chain (`Changes`), or by the word of somebody who saw one: what was asked
-//! before is not served in any way, and whoever asks after it joins no run that began before it.
+//! A name is evicted by the operator, or if a reading shows that it has changed on chain. After that, no earlier answer
+//! is served in any way, and no caller joins a run that began earlier. The [`HeadLog`] knows which heads confirm a
+//! verdict.
 
-mod changes;
+mod confirmed;
 mod content;
 mod contradiction;
+mod entry;
 mod evicted;
 mod feed;
+mod hot_names;
 mod key;
 mod operate;
 mod proven;
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-#[cfg(feature = "redis")]
-use alloy_primitives::Address;
-use bytes::Bytes;
+use clresolve_chain::AtHead;
+use clresolve_core::digest::Digest;
 use clresolve_core::freshness::*;
 use clresolve_core::name::EnsName;
+use clresolve_core::reason::Refusal;
 use clresolve_core::state::State;
-use clresolve_verdict::published::Published;
 use clresolve_verdict::trust::{Resolution, Stale};
-use clresolve_verdict::verdict::Verdict;
+use clresolve_verdict::verdict::{Depth, Verdict};
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use metrics::Counter;
 use moka::future::Cache;
 use moka::notification::RemovalCause;
 
-pub(crate) use self::changes::{Changes, EndpointId, Unread};
+pub use self::confirmed::ConfirmationLimits;
+pub(crate) use self::confirmed::{HeadId, HeadLog, confirms};
 pub use self::content::ContentCache;
-pub use self::contradiction::OnChange;
-use self::contradiction::says_the_same;
-use self::contradiction::{shows_change, shows_other_records};
-use self::evicted::{Evicted, Mark, PermittedUpTo};
+use self::contradiction::{says_the_same, shows_change, shows_other_records};
+pub use self::entry::Finished;
+pub(crate) use self::entry::{Awaited, Began};
+use self::entry::{Entry, Serving};
+use self::evicted::Evicted;
 pub use self::feed::{Event, Feed, Follower};
+use self::hot_names::HotNames;
 pub use self::key::CacheKey;
 pub(crate) use self::operate::{Held, PoolSize, PoolSizes};
 pub use self::proven::ProvenContent;
 use crate::config::CacheConfig;
 use crate::cpu_share::{self, Work};
 use crate::telemetry::{self, Eviction, NotCached, Pool};
-
-/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
-/// own.
-const MEMORY_PER_JSON_BYTE: usize = 3;
-/// What it takes for each value of its JSON at least, in bytes: the place of the value and its allocation. Lists of the
-/// shortest values take more by this than by their bytes.
-const MEMORY_PER_JSON_VALUE: usize = 96;
-/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's
-/// own.
-const ENTRY_BYTES: usize = 1024;
-
-/// Lifetime of a verdict whose run did not reach a change that an endpoint announced. The other endpoints may stand still:
-/// they are refused once their newest block is too old.
-const UNTIL_REACHED: Duration = Duration::from_secs(20);
 
 /// The pools, in the order in which they are looked into.
 const POOLS: [Pool; 3] = [Pool::Trusted, Pool::Untrusted, Pool::Failures];
@@ -89,31 +80,18 @@ pub struct VerdictCache {
     failures: Cache<CacheKey, Arc<Entry>>,
     flights: Flights,
     evicted: Evicted,
-    /// What may have changed on chain.
-    pub(crate) changes: Arc<Changes>,
+    /// The heads of the chain so far.
+    pub(crate) heads: HeadLog,
+    /// The names for which the gate and decisions ask.
+    pub(crate) hot_names: HotNames,
+    /// Number of runs so far, which identifies each run.
+    runs: AtomicU64,
+    /// The rules and depths under which verdicts were kept.
+    rules: Mutex<Vec<(Digest, Depth)>>,
     /// What happens to the verdicts, for those who follow it.
     pub(crate) feed: Arc<Feed>,
     /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
-}
-
-/// What a run ended with.
-#[derive(Clone, Debug)]
-pub struct Finished {
-    /// Its answer.
-    pub resolution: Resolution,
-    /// What it proved of the content, where a refresh may use that again.
-    pub content: Option<Arc<ProvenContent>>,
-    /// Whether a change was announced while it was under way, of which a run that begins now would know.
-    pub is_overtaken: bool,
-    /// Hears that the answer shows what was held before to be wrong.
-    pub on_change: Option<OnChange>,
-}
-
-impl From<Resolution> for Finished {
-    fn from(resolution: Resolution) -> Self {
-        Self { resolution, content: None, is_overtaken: false, on_change: None }
-    }
 }
 
 /// What earlier runs for a key left to the next one.
@@ -137,129 +115,12 @@ struct Flight {
     work: Work,
 }
 
-/// When a run began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Began {
-    /// The evictions before it.
-    evictions: Mark,
-    /// By which [`Changes`] knows it. Each run has another one.
-    ticket: u64,
-}
-
-/// A finished verdict, as it is served from the cache.
-struct Entry {
-    resolution: Resolution,
-    content: Option<Arc<ProvenContent>>,
-    /// The evictions before its run, and those after it that were of other names.
-    permitted: PermittedUpTo,
-    /// By which [`Changes`] knows its run.
-    run: u64,
-    /// From when on it may be refreshed.
-    refresh_from: Timestamp,
-    fresh_until: Timestamp,
-    /// Until when it may be described as stale.
-    stale_until: Timestamp,
-    /// How often it was served.
-    asked: AtomicU32,
-    /// How often its predecessors were, each of them half as much as the one after it.
-    asked_before: u32,
-    /// Failures in a row, this one included; 0 for a verdict.
-    failures: u32,
-    /// An estimate of what it takes in memory, in bytes.
-    bytes: usize,
-    /// By which [`Changes`] knows it, from when it is in a pool.
-    ticket: Option<u64>,
-}
-
-/// How an entry is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Serving {
-    /// As an answer, which may open a gate.
-    Answer,
-    /// As a description of what was true a moment ago.
-    Stale,
-}
-
-impl Entry {
-    /// An entry for the result of a run that began then (`began`). `failures_before` counts the failures in
-    /// a row before that run.
-    fn new(found: &Finished, failures_before: u32, began: Began) -> Self {
-        let verdict = found.resolution.verdict();
-        let state = verdict.state;
-        let fresh_until = verdict.freshness.fresh_until;
-        let fresh = fresh_for(state, failures_before);
-        let card = found.resolution.card();
-        let content = found.content.as_ref().map_or(0, |content| content.bytes(card));
-        Self {
-            resolution: found.resolution.from_cache(),
-            content: found.content.clone(),
-            permitted: began.evictions.into(),
-            run: began.ticket,
-            refresh_from: before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
-            fresh_until,
-            stale_until: after(fresh_until, STALE_FOR),
-            asked: AtomicU32::new(0),
-            asked_before: 0,
-            failures: if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 },
-            bytes: weight(&found.resolution) + content,
-            ticket: None,
-        }
-    }
-
-    /// Lets it be served no longer than until `end`.
-    fn keep_until(&mut self, end: Timestamp) {
-        self.refresh_from = self.refresh_from.min(end);
-        self.fresh_until = self.fresh_until.min(end);
-        self.stale_until = self.stale_until.min(end);
-    }
-
-    /// Whether it is young enough to be served in this way at `now`.
-    fn is_young(&self, now: Timestamp, how: Serving) -> bool {
-        match how {
-            Serving::Answer => {
-                now < self.fresh_until || (clresolve_core::mutant!("stale-opens-the-gate") && now < self.stale_until)
-            }
-            Serving::Stale => now < self.stale_until,
-        }
-    }
-
-    /// Whether it is to be refreshed at `now`, as long as it may be served.
-    fn is_due(&self, now: Timestamp) -> bool {
-        self.asked.load(Ordering::Relaxed) > 0 && now >= self.refresh_from
-    }
-
-    /// Counts an answer. Two at once may count as one: an exact count would cost each answer more than it is worth.
-    fn was_asked(&self) {
-        self.asked.store(self.asked.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
-    }
-
-    /// How much its key is asked for.
-    fn demand(&self) -> u32 {
-        self.asked.load(Ordering::Relaxed).saturating_add(self.asked_before)
-    }
-}
-
-fn after(moment: Timestamp, time: Duration) -> Timestamp {
-    SignedDuration::try_from(time).ok().and_then(|time| moment.checked_add(time).ok()).unwrap_or(moment)
-}
-
-fn before(moment: Timestamp, time: Duration) -> Timestamp {
-    SignedDuration::try_from(time).ok().and_then(|time| moment.checked_sub(time).ok()).unwrap_or(moment)
-}
-
 impl VerdictCache {
     /// A cache with pools of the configured sizes, in entries and in bytes.
     pub fn new(config: &CacheConfig) -> Self {
-        let changes = Arc::new(Changes::new());
         // moka drops what is no longer served. One time for a pool, and not one for each entry, costs a hit least.
         let pool = |pool, entries: u64, keep: Duration| {
-            let followed = Arc::clone(&changes);
-            let leave = move |_, entry: Arc<Entry>, cause| {
-                if let Some(ticket) = entry.ticket {
-                    followed.remove(ticket);
-                }
-                count_eviction(pool, cause);
-            };
+            let leave = move |_, _, cause| count_eviction(pool, cause);
             // No entry weighs less than its share, so that neither bound is passed.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
             let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
@@ -275,7 +136,10 @@ impl VerdictCache {
             failures: pool(Pool::Failures, config.untrusted, 2 * LONGEST_BACKOFF),
             flights: Arc::default(),
             evicted: Evicted::default(),
-            changes: Arc::clone(&changes),
+            heads: HeadLog::default(),
+            hot_names: HotNames::default(),
+            runs: AtomicU64::default(),
+            rules: Mutex::default(),
             feed: Arc::default(),
             hits: Default::default(),
         }
@@ -285,29 +149,34 @@ impl VerdictCache {
     ///
     /// # Panics
     /// When the run panicked.
-    pub async fn get_or_run<F, Run>(self: &Arc<Self>, key: CacheKey, now: Timestamp, run: F) -> Resolution
+    pub async fn get_or_run<F, Run>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        now: Timestamp,
+        limits: ConfirmationLimits,
+        run: F,
+    ) -> Resolution
     where
         F: FnOnce(Before) -> Run + Send + 'static,
         Run: Future<Output: Into<Finished>> + Send + 'static,
     {
-        if let Some(resolution) = self.fresh(&key, now).await {
+        if let Some(resolution) = self.fresh(&key, now, limits).await {
             return resolution;
         }
         telemetry::cache_miss(telemetry::Cache::Verdicts);
-        self.flight(key, 0, run).await.expect("a run of the walk does not panic")
+        self.flight(key, limits, run).await.expect("a run of the walk does not panic")
     }
 
-    /// The verdict of a new run, or of one that is under way and began after the last gap in what is known of the chain. A fresh
-    /// verdict is not used.
+    /// The verdict of a new run, or of one that is under way. A fresh verdict is not used.
     ///
     /// # Panics
     /// When the run panicked.
-    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, run: F) -> Resolution
+    pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, limits: ConfirmationLimits, run: F) -> Resolution
     where
         F: FnOnce(Before) -> Run + Send + 'static,
         Run: Future<Output: Into<Finished>> + Send + 'static,
     {
-        self.flight(key, self.changes.gap(), run).await.expect("a run of the walk does not panic")
+        self.flight(key, limits, run).await.expect("a run of the walk does not panic")
     }
 
     /// The keys of trusted verdicts that were asked for and are in the last tenth of their freshness at `now`; what ends
@@ -321,19 +190,23 @@ impl VerdictCache {
 
     /// Makes the run for a key that is still due at `now`, or waits for the one that is under way. After a failure its
     /// pause is kept. `None` where no run was made.
-    pub async fn refresh<F, Run>(self: &Arc<Self>, key: &CacheKey, now: Timestamp, run: F) -> Option<Resolution>
+    pub async fn refresh<F, Run>(
+        self: &Arc<Self>,
+        key: &CacheKey,
+        now: Timestamp,
+        limits: ConfirmationLimits,
+        run: F,
+    ) -> Option<Resolution>
     where
         F: FnOnce(Before) -> Run + Send + 'static,
         Run: Future<Output: Into<Finished>> + Send + 'static,
     {
         let is_due = self.trusted.get(key).await.is_some_and(|entry| self.is_due(key, &entry, now));
-        let failure = self.failures.get(key).await;
-        let failed = failure.is_some_and(|failure| self.servable(key, &failure, now, Serving::Answer));
-        let is_backed_off = failed && !clresolve_core::mutant!("refreshes-without-a-pause");
+        let is_backed_off = self.is_backed_off(key, now).await && !clresolve_core::mutant!("refreshes-without-a-pause");
         if !is_due || is_backed_off {
             return None;
         }
-        let resolution = self.flight(key.clone(), 0, run).await?;
+        let resolution = self.flight(key.clone(), limits, run).await?;
         telemetry::cache_refreshed(resolution.verdict().state.as_str());
         Some(resolution)
     }
@@ -344,7 +217,7 @@ impl VerdictCache {
         self.failures.get(key).await?;
         let entry = self.trusted.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Stale))?;
         telemetry::cache_hit(Pool::Stale);
-        Some(entry.resolution.clone().asked_as(input).stale())
+        Some(entry.resolution().asked_as(input).stale())
     }
 
     /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
@@ -362,8 +235,8 @@ impl VerdictCache {
     }
 
     /// What the cache holds under `key` at `now`.
-    pub async fn status(&self, key: &CacheKey, now: Timestamp) -> CacheStatus {
-        if let Some(resolution) = self.fresh(key, now).await {
+    pub async fn status(&self, key: &CacheKey, now: Timestamp, limits: ConfirmationLimits) -> CacheStatus {
+        if let Some(resolution) = self.fresh(key, now, limits).await {
             return CacheStatus::Fresh(resolution);
         }
         let flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
@@ -376,18 +249,18 @@ impl VerdictCache {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.untrusted, &self.failures] {
             if let Some(entry) = pool.get(key).await {
-                latest = latest.min(entry.resolution.verdict().freshness.age(now));
+                latest = latest.min(entry.verdict().freshness.age(now));
             }
         }
         latest
     }
 
-    /// The verdict under `key` that is fresh at `now`, if there is one. Counts as a hit, and as asked for.
-    pub async fn fresh(&self, key: &CacheKey, now: Timestamp) -> Option<Resolution> {
+    /// The fresh verdict under `key` at `now`, with its standing within `limits`. Counts as a hit and a request.
+    pub async fn fresh(&self, key: &CacheKey, now: Timestamp, limits: ConfirmationLimits) -> Option<Resolution> {
         let (pool, entry) = self.find(key, now).await?;
         entry.was_asked();
         self.hits[pool].get_or_init(|| telemetry::cache_hits(POOLS[pool])).increment(1);
-        Some(entry.resolution.clone())
+        Some(entry.served(&self.heads, limits, now))
     }
 
     /// The entry that answers at `now`, and the place of its pool in [`POOLS`].
@@ -423,27 +296,78 @@ impl VerdictCache {
         flights.retain(|key, _| key.name != *name);
     }
 
-    /// What begins now knows of every eviction and hint until now.
+    /// The start of a run that begins now.
     pub(crate) fn begin(&self) -> Began {
-        Began { evictions: self.evicted.mark(), ticket: self.changes.begin() }
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        Began { evictions: self.evicted.mark(), head: self.heads.newest().map(|seen| seen.id), run }
     }
 
-    /// Whether `name` was evicted since, or a hint came since that `found` does not know.
-    pub(crate) fn unread(&self, name: &EnsName, began: Began, found: &Resolution, now: Timestamp) -> Option<Unread> {
-        let unread = self.changes.unread(name, began.ticket, found, now);
-        unread.or_else(|| (!self.is_standing(name, began)).then_some(Unread(None)))
+    /// Compares the trusted verdicts about the name of `key` with a reading at a head of this height. Returns how many of
+    /// them it contradicts.
+    pub(crate) async fn contradicted_at(
+        &self,
+        key: &CacheKey,
+        found: &AtHead,
+        at: Option<HeadId>,
+        block: u64,
+    ) -> usize {
+        let entries = self.trusted_about(key).await;
+        entries.iter().filter(|entry| entry.is_contradicted(found, at, block)).count()
     }
 
-    /// Whether what was read up to the block `newest` may be used as it is: this process knows of every change after it that
-    /// its endpoints told of.
-    #[cfg(feature = "redis")]
-    pub(crate) fn remembers_since(&self, newest: Option<u64>, resolver: Option<Address>, now: Timestamp) -> bool {
-        self.changes.remembers_since(newest, resolver, now)
+    /// What the trusted verdict under `key` waits for at `now`. `None` without such a verdict or a head.
+    pub(crate) async fn awaits(&self, key: &CacheKey, now: Timestamp) -> Option<Option<Awaited>> {
+        let newest = self.heads.newest()?.id;
+        let entry = self.trusted.get(key).await?;
+        self.servable(key, &entry, now, Serving::Answer).then(|| entry.awaits(newest, now))
     }
 
-    /// A run for hints has ended. Whether it knows of all of them and of every eviction, or is to be made again.
-    pub(crate) fn judge(&self, name: &EnsName, began: Began, found: &Resolution, now: Timestamp) -> bool {
-        self.changes.judge(name, began.ticket, found, now) && self.is_standing(name, began)
+    /// Whether only another run can confirm the trusted verdict under `key` at `now`.
+    pub(crate) async fn needs_run(&self, key: &CacheKey, now: Timestamp) -> bool {
+        self.trusted.get(key).await.is_some_and(|entry| entry.needs_run(now))
+    }
+
+    /// `resolution` with the standing that its entry has now. One that is no longer in the cache is unconfirmed.
+    pub(crate) async fn standing_again(
+        &self,
+        key: &CacheKey,
+        resolution: Resolution,
+        limits: ConfirmationLimits,
+        now: Timestamp,
+    ) -> Resolution {
+        // The id depends on how the name was typed.
+        let run = |verdict: &Verdict| (verdict.conclusion.clone(), verdict.freshness.checked_at);
+        let held = self.trusted.get(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
+        let held = held.filter(|entry| self.servable(key, entry, now, Serving::Answer));
+        let standing = held.map(|entry| entry.served(&self.heads, limits, now).standing());
+        resolution.with_standing(standing.unwrap_or(Err(Refusal::Unconfirmed)))
+    }
+
+    /// Whether the last run for `key` failed so short a time ago that another one would be too early.
+    pub(crate) async fn is_backed_off(&self, key: &CacheKey, now: Timestamp) -> bool {
+        let failure = self.failures.get(key).await;
+        failure.is_some_and(|failure| self.servable(key, &failure, now, Serving::Answer))
+    }
+
+    /// The trusted verdicts about the name of `key` under any rules, from the same chain at the same kind of block,
+    /// unless the name was evicted since.
+    async fn trusted_about(&self, key: &CacheKey) -> Vec<Arc<Entry>> {
+        let mut entries = Vec::new();
+        for key in self.under_any_rules(key) {
+            let entry = self.trusted.get(&key).await;
+            entries.extend(entry.filter(|entry| self.evicted.permits_still(&key.name, &entry.permitted)));
+        }
+        entries
+    }
+
+    /// The keys for the same name, network and kind of block, under all rules so far.
+    fn under_any_rules(&self, key: &CacheKey) -> Vec<CacheKey> {
+        let rules = self.rules();
+        rules.iter().map(|(rules, depth)| CacheKey { rules: *rules, depth: *depth, ..key.clone() }).collect()
+    }
+
+    fn rules(&self) -> MutexGuard<'_, Vec<(Digest, Depth)>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether `name` was not evicted since.
@@ -452,19 +376,18 @@ impl VerdictCache {
     }
 
     /// When `name` was evicted last, as far as that is remembered.
-    #[cfg(feature = "redis")]
     pub fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
         self.evicted.at(name)
     }
 
-    /// Joins the run that is under way for `key` and began after the ticket `since`, or starts one.
-    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, since: u64, run: F) -> Answer
+    /// Joins the run that is under way for `key`, or starts one.
+    fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, limits: ConfirmationLimits, run: F) -> Answer
     where
         F: FnOnce(Before) -> Run + Send + 'static,
         Run: Future<Output: Into<Finished>> + Send + 'static,
     {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(&key).filter(|flight| flight.began.ticket > since) {
+        if let Some(flight) = flights.get(&key) {
             flight.work.is_awaited_by(&Work::current());
             return flight.answer.clone();
         }
@@ -477,8 +400,9 @@ impl VerdictCache {
             let failures = before.failures;
             let found = run(before).await.into();
             cache.keep(&guard.key, &found, failures, began).await;
+            let resolution = cache.with_standing(&guard.key, found, limits).await;
             drop(guard);
-            found.resolution
+            resolution
         });
         let answer = task.map(Result::ok).boxed().shared();
         flights.insert(key, Flight { began, answer: answer.clone(), work });
@@ -496,7 +420,21 @@ impl VerdictCache {
             telemetry::not_cached(key.name.as_str(), why);
         }
         self.tell(&key.name, before.as_deref(), &found.resolution);
-        self.settle(key, began, &found.resolution);
+    }
+
+    /// What a run found, with its standing. While heads are followed, that is the standing of the run's entry.
+    /// Otherwise a run of this process has just read the newest block itself.
+    async fn with_standing(&self, key: &CacheKey, found: Finished, limits: ConfirmationLimits) -> Resolution {
+        let Finished { resolution, reads_chain, .. } = found;
+        let is_of_run = |entry: &Arc<Entry>| entry.verdict().id == resolution.verdict().id;
+        let Some(newest) = self.heads.newest().filter(|_| self.heads.is_followed()) else {
+            return resolution.with_standing(if reads_chain { Ok(()) } else { Err(Refusal::Unconfirmed) });
+        };
+        let now = resolution.verdict().freshness.checked_at.max(newest.head.reported_at);
+        let entry = self.trusted.get(key).await.filter(is_of_run);
+        let standing =
+            entry.map_or(Err(Refusal::Unconfirmed), |entry| entry.served(&self.heads, limits, now).standing());
+        resolution.with_standing(standing)
     }
 
     /// Evicts the name of `key` where a finding shows that something is wrong of what is held about it. The finding stands by
@@ -510,10 +448,7 @@ impl VerdictCache {
         let at = verdict.freshness.checked_at;
         let Some(evictions) = self.evicted.record_by(&key.name, began.evictions, at) else { return began };
         self.leave_flights(&key.name);
-        if let Some(on_change) = &found.on_change {
-            on_change.hear();
-        }
-        if wrong.iter().any(|entry| entry.resolution.newest() > newest) {
+        if wrong.iter().any(|entry| entry.resolution().newest() > newest) {
             self.evict(&key.name, at);
         }
         Began { evictions, ..began }
@@ -525,12 +460,11 @@ impl VerdictCache {
         let mut entries = Vec::new();
         for pool in [&self.trusted, &self.untrusted] {
             let held = pool.get(key).await;
-            entries.extend(held.filter(|entry| shows_change(entry.resolution.verdict(), found)));
+            entries.extend(held.filter(|entry| shows_change(&entry.verdict(), found)));
         }
-        let is_other = |other: &CacheKey| other != key && other.world == key.world && other.block == key.block;
-        for other in self.changes.keys(&key.name).into_iter().filter(is_other) {
+        for other in self.under_any_rules(key).into_iter().filter(|other| other != key) {
             let held = self.trusted.get(&other).await;
-            entries.extend(held.filter(|entry| shows_other_records(entry.resolution.verdict(), found)));
+            entries.extend(held.filter(|entry| shows_other_records(&entry.verdict(), found)));
         }
         entries.retain(|entry| self.servable(key, entry, found.freshness.checked_at, Serving::Stale));
         entries
@@ -555,20 +489,9 @@ impl VerdictCache {
 
     /// Tells what a run found, where that is not what was held before.
     fn tell(&self, name: &EnsName, before: Option<&Entry>, found: &Resolution) {
-        let (before, found) = (before.map(|before| before.resolution.verdict()), found.verdict());
-        if !before.is_some_and(|before| says_the_same(before, found)) {
-            self.feed.tell(Event::decided(name, before.map(|before| &**before), found));
-        }
-    }
-
-    /// Evicts a name whose run does not know of a hint, that run's own verdict among the rest: the hint came just before that
-    /// was kept, when nothing of the name was.
-    fn settle(&self, key: &CacheKey, began: Began, found: &Resolution) {
-        let verdict = found.verdict();
-        let at = verdict.freshness.checked_at;
-        let is_unread = verdict.state != State::Indeterminate && self.unread(&key.name, began, found, at).is_some();
-        if is_unread && !clresolve_core::mutant!("overtaken-verdicts-are-kept") {
-            self.evict(&key.name, at);
+        let (before, found) = (before.map(Entry::verdict), found.verdict());
+        if !before.as_ref().is_some_and(|before| says_the_same(before, found)) {
+            self.feed.tell(Event::decided(name, before.as_deref(), found));
         }
     }
 
@@ -585,8 +508,11 @@ impl VerdictCache {
         failures_before: u32,
         began: Began,
     ) -> Result<(), NotCached> {
-        let mut entry = Entry::new(found, failures_before, began);
         let earlier = self.trusted.get(&key).await;
+        let stands = |entry: &&Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
+        // What was confirmed at a head is not doubted because a later run read the same below it.
+        let before = earlier.as_ref().filter(stands).and_then(|entry| entry.confirmed_for(&found.resolution));
+        let mut entry = Entry::new(found, failures_before, began, self.head_of(found, began).max(before));
         let (pool, others) = match found.resolution.verdict().state {
             State::Trusted => (&self.trusted, [&self.untrusted, &self.failures]),
             State::Untrusted => (&self.untrusted, [&self.trusted, &self.failures]),
@@ -603,17 +529,24 @@ impl VerdictCache {
             pool.invalidate(&key).await;
             return Err(NotCached::TooLarge);
         }
-        if self.changes.is_behind(&key.name, entry.resolution.newest()) {
-            entry.keep_until(after(entry.resolution.verdict().freshness.checked_at, UNTIL_REACHED));
-        }
         entry.asked_before = earlier.map_or(0, |earlier| earlier.demand() / 2);
-        self.put(pool, key, entry).await;
+        self.note_rules(&key);
+        pool.insert(key, Arc::new(entry)).await;
         Ok(())
     }
 
-    async fn put(&self, pool: &Cache<CacheKey, Arc<Entry>>, key: CacheKey, mut entry: Entry) {
-        entry.ticket = Some(self.changes.add(&key, &entry.resolution, entry.run));
-        pool.insert(key, Arc::new(entry)).await;
+    /// The newest head, if it confirms the result of a run: the run began under it and read as high.
+    fn head_of(&self, found: &Finished, began: Began) -> Option<HeadId> {
+        let seen = self.heads.newest().filter(|seen| Some(seen.id) == began.head && found.reads_chain)?;
+        found.resolution.newest().is_some_and(|newest| newest >= seen.head.block.number).then_some(seen.id)
+    }
+
+    fn note_rules(&self, key: &CacheKey) {
+        let mut rules = self.rules();
+        let of_key = (key.rules, key.depth);
+        if !rules.contains(&of_key) {
+            rules.push(of_key);
+        }
     }
 
     /// Remembers a failure. A trusted verdict stays, unless the run saw that the records have changed.
@@ -623,12 +556,12 @@ impl VerdictCache {
         failure: Entry,
         trusted: Option<Arc<Entry>>,
     ) -> Result<(), NotCached> {
-        let seen = failure.resolution.verdict();
-        let is_change = trusted.is_some_and(|trusted| shows_change(trusted.resolution.verdict(), seen));
+        let seen = failure.verdict();
+        let is_change = trusted.is_some_and(|trusted| shows_change(&trusted.verdict(), &seen));
         if is_change && !clresolve_core::mutant!("stale-across-a-change") {
             self.trusted.invalidate(&key).await;
         }
-        self.put(&self.failures, key, failure).await;
+        self.failures.insert(key, Arc::new(failure)).await;
         Err(if is_change { NotCached::Changed } else { NotCached::Undecided })
     }
 }
@@ -642,15 +575,6 @@ fn count_eviction(pool: Pool, cause: RemovalCause) {
     }
 }
 
-/// What an entry takes in memory, in bytes.
-fn weight(resolution: &Resolution) -> usize {
-    let json = serde_json::to_vec(resolution.verdict().as_ref()).unwrap_or_default();
-    let values = json.iter().filter(|byte| **byte == b',').count();
-    let verdict = (json.len() * MEMORY_PER_JSON_BYTE).max(json.len() + values * MEMORY_PER_JSON_VALUE);
-    let payment = resolution.payment().map_or(0, Published::bytes);
-    ENTRY_BYTES + verdict + resolution.card().map_or(0, Bytes::len) + payment
-}
-
 /// Removes the flight when its task ends, also by a panic.
 struct FlightGuard {
     key: CacheKey,
@@ -662,7 +586,7 @@ impl Drop for FlightGuard {
     fn drop(&mut self) {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         // After an eviction another one may have taken its place.
-        if flights.get(&self.key).is_some_and(|flight| flight.began == self.began) {
+        if flights.get(&self.key).is_some_and(|flight| flight.began.run == self.began.run) {
             flights.remove(&self.key);
         }
     }

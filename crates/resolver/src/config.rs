@@ -25,7 +25,6 @@ mod endpoint;
 mod error;
 mod explorer;
 mod file;
-mod follow;
 mod forms;
 mod keys;
 mod labels;
@@ -59,8 +58,7 @@ pub use error::ConfigError;
 pub use explorer::{ExplorerConfig, ExplorerLayer};
 #[doc(hidden)]
 pub use file::MAX_FILE_BYTES;
-pub use follow::{FollowConfig, FollowLayer};
-use keys::{OrNone, table};
+use keys::{One, OrNone, table};
 use labels::labelled;
 pub use layer::{Layer, VARIABLES};
 pub use listen::{ListenAt, SocketPath};
@@ -75,7 +73,7 @@ pub use redis::{RedisConfig, RedisLayer, RedisUrl};
 pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
 pub use sign::{SignConfig, SignLayer};
 pub use telemetry::{TelemetryConfig, TelemetryLayer};
-use value::FilePath;
+use value::{FilePath, Time};
 pub use value::{
     ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile, parse_quorum,
 };
@@ -85,6 +83,12 @@ pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 
 /// Default time limit of one question.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Default of [`ChainConfig::head_poll`]: six polls per slot of mainnet.
+const DEFAULT_HEAD_POLL: Duration = Duration::from_secs(2);
+
+/// Default of [`CacheConfig::max_unconfirmed`]: a slot of mainnet, plus time for a late block to spread.
+const DEFAULT_MAX_UNCONFIRMED: Duration = Duration::from_secs(15);
 
 /// A validated configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +110,6 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// The Redis server through which daemons share evidence.
     pub redis: RedisConfig,
-    /// How the daemon follows the chain.
-    pub follow: FollowConfig,
     /// The daemon's listener and its limits.
     pub http: HttpConfig,
     /// Where the daemon's operator reaches it.
@@ -162,6 +164,8 @@ pub struct ChainConfig {
     pub ccip_read: bool,
     /// Maximum age of the newest block. If unset, see [`ChainConfig::head_age`].
     pub max_head_age: Option<Duration>,
+    /// How often each endpoint is asked for its newest block.
+    pub head_poll: Duration,
 }
 
 /// What the outbound connections may do beyond the defaults.
@@ -235,6 +239,8 @@ table! {
     refresh_runs: usize = 4;
     /// The file that stores the most requested names across restarts of the daemon. An empty path means none.
     hot_names: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    /// How long a verdict stays confirmed after the endpoints last reported the head that confirmed it.
+    max_unconfirmed: Duration = DEFAULT_MAX_UNCONFIRMED, [with = "One::<Time>"];
 }
 
 impl Default for Config {
@@ -252,7 +258,6 @@ impl Default for Config {
             admin: AdminConfig::default(),
             cors: CorsConfig::default(),
             explorer: ExplorerConfig::default(),
-            follow: FollowConfig::default(),
             http: HttpConfig::default(),
             gate: GateConfig::default(),
             sign: SignConfig::default(),
@@ -281,6 +286,7 @@ impl Default for ChainConfig {
             block: BlockSelector::Finalized,
             ccip_read: true,
             max_head_age: None,
+            head_poll: DEFAULT_HEAD_POLL,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod audit;
 mod cached;
+mod confirm;
 mod content;
 mod continuity;
 mod decide;
@@ -15,13 +16,14 @@ mod fleet;
 #[cfg(not(feature = "redis"))]
 #[path = "resolve/fleet/absent.rs"]
 mod fleet;
-mod follow;
+mod follow_heads;
 mod look_ups;
 mod network;
 mod operate;
 mod probe;
 mod progress;
 mod question;
+mod readings;
 mod receipt;
 mod registration;
 mod request;
@@ -43,7 +45,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_bundle::Packed;
-use clresolve_chain::Chain;
+use clresolve_chain::{Chain, HeadReader};
 pub use clresolve_chain::{FoundNames, Spellings, WantedNames};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
@@ -63,7 +65,7 @@ use self::cached::CachedWalker;
 pub use self::content::{Content, Liars, Retrieved};
 pub use self::decide::DecisionEvent;
 pub use self::export::ExportError;
-pub use self::follow::Following;
+pub use self::follow_heads::HeadFollower;
 pub use self::operate::Flush;
 pub use self::probe::{EMPTY, Probe, ProbeAnswer, Sellers};
 use self::progress::Progress;
@@ -116,6 +118,7 @@ struct Inner {
 struct Reads {
     chain: Arc<dyn Chain>,
     upstream: Option<Upstream>,
+    heads: Option<Arc<HeadReader>>,
     content: Arc<dyn Content>,
     registries: AgentRegistries,
     turns: Turns,
@@ -169,7 +172,8 @@ impl Resolver {
         let cache = Arc::new(VerdictCache::new(&config.cache));
         let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
         let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
-        let reads = Reads { chain, upstream: Some(upstream), content, registries, turns: load.turns() };
+        let heads = Some(upstream.head_reader(setup::chain_clock(&clock)));
+        let reads = Reads { chain, upstream: Some(upstream), heads, content, registries, turns: load.turns() };
         Self::assemble(config.clone(), world, profiles, reads, clock, cached)
     }
 
@@ -188,6 +192,7 @@ impl Resolver {
         let upstream = setup::upstream(config, &egress)?;
         let walker = Arc::new(Walker {
             chain: setup::chain(&upstream, config, &egress, &old.clock, Load::Questions)?,
+            heads: Some(upstream.head_reader(setup::chain_clock(&old.clock))),
             upstream: Some(upstream),
             sources: ContentSources {
                 content: Arc::new(setup::content(config, &egress, &old.clock)?),
@@ -216,7 +221,7 @@ impl Resolver {
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
         let registries = AgentRegistries::new([]);
-        let reads = Reads { chain, upstream: None, content, registries, turns: Turns::default() };
+        let reads = Reads { chain, upstream: None, heads: None, content, registries, turns: Turns::default() };
         Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
     }
 
@@ -224,7 +229,7 @@ impl Resolver {
         config: Config,
         world: Arc<str>,
         profiles: Profiles,
-        Reads { chain, upstream, content, registries, turns }: Reads,
+        Reads { chain, upstream, heads, content, registries, turns }: Reads,
         clock: Arc<dyn Clock>,
         cached: impl FnOnce(Arc<Walker>) -> CachedWalker,
     ) -> Result<Self, SetupError> {
@@ -236,9 +241,21 @@ impl Resolver {
         let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
         let proven = ContentCache::new(config.cache.content_bytes);
         let sources = ContentSources { content, proven, kept: None, pool: Arc::clone(&pool) };
-        let walker =
-            Walker { chain, upstream, sources, clock, profiles, history, config, world, pool, progress, turns, traces };
-        let walker = Arc::new(walker);
+        let walker = Arc::new(Walker {
+            chain,
+            upstream,
+            heads,
+            sources,
+            clock,
+            profiles,
+            history,
+            config,
+            world,
+            pool,
+            progress,
+            turns,
+            traces,
+        });
         let cached = cached(Arc::clone(&walker));
         Ok(Self::of(walker, cached, registries, policy))
     }
@@ -385,8 +402,7 @@ impl Resolver {
         self.0.walker.traces.open()
     }
 
-    /// Refuses what was answered about `name` until now: the next answer takes a run. Every daemon of the fleet is told,
-    /// where one is configured.
+    /// Evicts `name`: the next question about it starts a resolution.
     pub fn evict(&self, name: &EnsName) {
         self.0.cached.evict([name]);
     }
@@ -410,7 +426,7 @@ impl Resolver {
         Some(self.0.cached.key(EnsName::parse(&question.input).ok()?, &rules))
     }
 
-    /// Waits until all evictions so far were sent to the fleet.
+    /// Waits until all evidence that is shared so far has been written.
     #[cfg(feature = "unstable")]
     pub async fn settled(&self) {
         self.0.cached.settled().await;
@@ -553,6 +569,7 @@ mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
     use clresolve_core::reason::Code;
+    use futures_util::future::join_all;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -636,7 +653,7 @@ mod tests {
         assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
     }
 
-    /// What is announced while a run is judged holds for those who wait for it.
+    /// An eviction while a resolution is judged applies to its callers.
     #[tokio::test(flavor = "multi_thread")]
     async fn an_answer_that_a_change_overtook_is_not_given() {
         let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
@@ -657,6 +674,25 @@ mod tests {
         let answer = judged.await.expect("it ends");
         let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
         assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
+    }
+
+    /// Nothing follows the head here, so each question reads it. Concurrent questions share the requests.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn questions_at_the_same_time_share_one_confirmation() {
+        let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
+        let mut world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let mut config = world.config();
+        config.timeout = Duration::from_secs(120);
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        resolver.resolve("good.eth").await;
+        let before = world.counts().rpc;
+        let admitted = join_all((0..20).map(|_| resolver.gate("good.eth", "summarize"))).await;
+        assert!(admitted.iter().all(Result::is_ok), "{admitted:?}");
+        // Requests for the chain id, the head and the name.
+        assert_eq!(world.counts().rpc - before, 3);
+        let name = EnsName::parse("good.eth").expect("a name");
+        world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
+        assert_eq!(resolver.gate("good.eth", "summarize").await, Err("record-pending"));
     }
 
     /// An endpoint that failed is asked last for a while. The while is over when the resolver's clock says so.

@@ -32,6 +32,9 @@ pub use clresolve_core::world::SANDBOX as WORLD;
 /// load. The delay is the longest that a configuration permits, and longer than any question.
 const IN_TURN: Hedging = Hedging::After(Duration::from_secs(3600));
 
+/// How often other programs ask the running sandbox for its newest block. Polls of a chain on this machine cost little.
+const HEAD_POLL: Duration = Duration::from_millis(200);
+
 /// A custom network for tests.
 pub struct World(clresolve_sandbox::World);
 
@@ -142,10 +145,11 @@ impl Sandbox {
     }
 
     /// The configuration for other programs that use the running sandbox. It sets a maximum head age, since the chain
-    /// seals a block only every few minutes.
+    /// seals a block only every few minutes, and a short interval of head polls.
     pub fn shared_config(&self) -> Config {
         let mut config = self.config();
         config.chain.max_head_age = Some(clresolve_sandbox::MAX_HEAD_AGE);
+        config.chain.head_poll = HEAD_POLL;
         config.chains.values_mut().for_each(|chain| chain.max_head_age = config.chain.max_head_age);
         config
     }
@@ -224,7 +228,7 @@ const BASE_SEPOLIA_USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3
 
 fn endpoint(at: At, own: bool) -> Endpoint {
     let url = at.url.parse().expect("a loopback address makes a URL");
-    Endpoint { label: at.label, operator: Endpoint::operator_of(&url), url, own, ws: None }
+    Endpoint { label: at.label, operator: Endpoint::operator_of(&url), url, own }
 }
 
 fn gateway(at: At) -> Gateway {

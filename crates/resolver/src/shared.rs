@@ -1,32 +1,31 @@
-//! The shared cache (Redis or Valkey): evidence of resolutions that several daemons share, and the bus that announces
-//! evictions.
+//! The shared cache (Redis or Valkey): several daemons share the evidence of their resolutions.
 //!
 //! The server never supplies a verdict. Daemons share the [`Value`] of a resolution, protected by a MAC, and the
-//! receiving daemon judges it itself. The server is not trusted: values that it changes, replays, withholds or invents
-//! are ignored and counted, and each daemon keeps working without it.
+//! receiving daemon judges it itself. The server is not trusted: values that it changes, withholds or invents are
+//! ignored and counted, and each daemon keeps working without it.
+//!
+//! The server may replay an earlier value while its verdict is still fresh, at most 300 seconds (`TRUSTED_FRESH`) after
+//! it was read. Within that time a report may describe records that have changed since. The gate and decisions never
+//! rest on them: a verdict from shared evidence enters the cache unconfirmed, and the daemon first confirms it by its
+//! own reading of the chain. If that reading differs, the daemon evicts the name and rejects all evidence from before
+//! the eviction, so a replay costs one resolution. A replayed denial keeps the gate closed until its freshness ends.
 
-pub mod bus;
 pub mod circuit;
-pub mod evictions;
 pub mod link;
 pub mod mac;
 pub mod value;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::hex;
-use clresolve_core::name::EnsName;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use redis::Pipeline;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::sync::mpsc;
 
-use self::bus::{Ear, Missed};
 use self::circuit::Circuit;
-use self::evictions::{Announcer, Eviction, Evictions, MAX_AT_ONCE};
 use self::link::{AbortOnDrop, Gone, Link, Reach, VALUE_ANSWER_BYTES};
 use self::mac::{MacKeyError, MacKeys};
 use self::value::{Binding, MAX_VALUE_BYTES, Value};
@@ -40,7 +39,7 @@ use crate::telemetry::{self, SharedRead, SharedWrite};
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Maximum clock difference between daemons. Synchronized machines differ by milliseconds.
-pub const MAX_SKEW: SignedDuration = SignedDuration::from_secs(2);
+const MAX_SKEW: SignedDuration = SignedDuration::from_secs(2);
 
 /// Maximum number of queued writes. Each contains the evidence of one resolution.
 const MAX_WAITING: usize = 64;
@@ -51,31 +50,14 @@ const RELEASE: &str = "if redis.call('get', KEYS[1]) == ARGV[1] then return redi
 /// One daemon's connection to the shared cache.
 pub struct Tier {
     link: Arc<Link>,
-    keys: Arc<MacKeys>,
+    keys: MacKeys,
     clock: Arc<dyn Clock>,
     cache: Arc<VerdictCache>,
     config: RedisConfig,
-    /// The network in force, and how far this process had read the chain when it first read it.
-    first_seen: Mutex<Option<(Arc<str>, Seen)>>,
     /// Decides whether waiting for other daemons is worthwhile.
     waits: Circuit,
     later: mpsc::Sender<BoxFuture<'static, ()>>,
-    /// Evictions to announce to the other daemons.
-    untold: Arc<Evictions>,
-    /// Until when bus messages may have been missed.
-    missed: Arc<Missed>,
-    /// Each unfinished eviction holds a clone.
-    open: Arc<()>,
-    _tasks: [AbortOnDrop; 3],
-}
-
-/// How far a resolution has read the chain.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    /// Height of the block that it read.
-    pub block: u64,
-    /// Height up to which it knows about changes.
-    pub newest: Option<u64>,
+    _writing: AbortOnDrop,
 }
 
 /// The right to resolve a question, which other daemons respect until it is released or expires.
@@ -109,43 +91,21 @@ impl Tier {
     ) -> Result<Option<Self>, MacKeyError> {
         let redis = &config.redis;
         let (Some(reach), Some(path)) = (Reach::new(redis, egress.clone()), &redis.mac_key) else { return Ok(None) };
-        let keys = Arc::new(MacKeys::read(path)?);
-        let channel = format!("{}:bus:{}", redis.prefix, config.chain.id);
-        let sender = random();
-        let ear = Ear::new(sender, Arc::clone(&keys), channel.clone(), Arc::clone(clock), Arc::clone(cache));
-        let missed = Arc::clone(&ear.missed);
-        let (tried, first_try) = oneshot::channel();
-        let listening = tokio::spawn(ear.listen(reach.clone(), redis.write_timeout, tried));
-        let link = || Arc::new(Link::new(reach.clone(), redis.write_timeout, Arc::clone(clock)));
-        let (link, of_evictions) = (link(), link());
-        let (untold, outdated) = (Arc::<Evictions>::default(), Arc::<Evictions>::default());
-        let announcer = Announcer {
-            link: Arc::clone(&of_evictions),
-            keys: Arc::clone(&keys),
-            clock: Arc::clone(clock),
-            channel,
-            limit: redis.write_timeout,
-            sender,
-        };
-        let telling = tokio::spawn(announcer.tell(Arc::clone(&untold), Arc::clone(&outdated)));
+        let keys = MacKeys::read(path)?;
+        let link = Arc::new(Link::new(reach, redis.write_timeout, Arc::clone(clock)));
         let (later, waiting) = mpsc::channel(MAX_WAITING);
-        let writer = Writer { link: Arc::clone(&link), config: redis.clone() };
-        let writing = tokio::spawn(writer.write(waiting, outdated));
-        // All of them end within the connection's time limit, whatever the server does.
-        let _ = tokio::join!(link.connect(), of_evictions.connect(), first_try);
+        let writing = AbortOnDrop(tokio::spawn(write(waiting)).abort_handle());
+        // Ends within the connection's time limit, whatever the server does.
+        link.connect().await;
         Ok(Some(Self {
             link,
             keys,
             clock: Arc::clone(clock),
             cache: Arc::clone(cache),
             config: redis.clone(),
-            first_seen: Mutex::default(),
             waits: Circuit::default(),
             later,
-            untold,
-            missed,
-            open: Arc::default(),
-            _tasks: [listening, telling, writing].map(|task| AbortOnDrop(task.abort_handle())),
+            _writing: writing,
         }))
     }
 
@@ -154,9 +114,9 @@ impl Tier {
         self.config.wait
     }
 
-    /// Reads the shared value for a question, if this daemon may use it. The value must have a valid MAC, be fresh, be
-    /// no older than the first block that this process read, and come from a resolution that began after the last
-    /// eviction of the name here. A missing value is counted with its cause; a returned one is counted by the caller.
+    /// Reads the shared value for a question, if this daemon may use it. The value must have a valid MAC, be fresh, and
+    /// come from a resolution that began after the last eviction of the name here. A missing value is counted with its
+    /// cause; a returned one is counted by the caller.
     pub async fn take(&self, key: &CacheKey) -> Option<Value> {
         let taken = self.read(key).await;
         match &taken {
@@ -167,10 +127,9 @@ impl Tier {
     }
 
     async fn read(&self, key: &CacheKey) -> Result<Value, SharedRead> {
-        let Some(first) = self.first_seen(&key.world) else { return Err(SharedRead::Early) };
         let binding = Binding { version: VERSION, key };
         let mut asked = Pipeline::new();
-        asked.cmd("GETRANGE").arg(self.place("evidence", &binding.place())).arg(0).arg(MAX_VALUE_BYTES);
+        asked.cmd("GETRANGE").arg(self.place("evidence", binding)).arg(0).arg(MAX_VALUE_BYTES);
         let answered =
             self.link.ask_at_length::<(Vec<u8>,)>(&asked, self.config.read_timeout, VALUE_ANSWER_BYTES).await;
         let (stored,) = answered.map_err(|Gone| SharedRead::Gone)?;
@@ -178,42 +137,24 @@ impl Tier {
             return Err(SharedRead::Missing);
         }
         let value = Value::open(&stored, &self.keys, binding).map_err(|_| SharedRead::Refused)?;
-        self.is_usable(&value, key, first)?;
+        self.is_usable(&value, key)?;
         Ok(value)
     }
 
-    fn is_usable(&self, value: &Value, key: &CacheKey, first: Seen) -> Result<(), SharedRead> {
+    fn is_usable(&self, value: &Value, key: &CacheKey) -> Result<(), SharedRead> {
         let now = self.clock.now();
         if (value.fresh_until <= now || value.began > now + MAX_SKEW)
             && !clresolve_core::mutant!("aged-evidence-is-taken")
         {
             return Err(SharedRead::Aged);
         }
-        // This process has not been notified of changes between the two blocks.
-        let is_older = value.block.0 < first.block || value.newest < first.newest;
-        if is_older && !clresolve_core::mutant!("older-blocks-are-taken") {
-            return Err(SharedRead::OldBlock);
-        }
-        let evicted = self.cache.evicted_at(&key.name).max(self.missed.until());
-        if evicted.is_some_and(|at| value.began < at + MAX_SKEW)
+        // Earlier evidence may predate the change that evicted the name.
+        if self.cache.evicted_at(&key.name).is_some_and(|at| value.began < at + MAX_SKEW)
             && !clresolve_core::mutant!("evicted-evidence-is-taken")
         {
             return Err(SharedRead::Evicted);
         }
         Ok(())
-    }
-
-    /// Remembers how far a resolution has read the chain, if it is the first of its network.
-    pub fn saw(&self, world: &Arc<str>, seen: Seen) {
-        let mut first = self.first_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.as_ref().is_none_or(|(known, _)| known != world) {
-            *first = Some((Arc::clone(world), seen));
-        }
-    }
-
-    fn first_seen(&self, world: &Arc<str>) -> Option<Seen> {
-        let first = self.first_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().filter(|(known, _)| known == world).map(|(_, seen)| *seen)
     }
 
     /// Requests the right to resolve a question for at most `time`. After several fruitless waits in a row, each daemon
@@ -222,7 +163,7 @@ impl Tier {
         if self.waits.rests(self.clock.now()) {
             return Leased::Unknown;
         }
-        let place = self.place("lease", &Binding { version: VERSION, key }.place());
+        let place = self.place("lease", Binding { version: VERSION, key });
         let token = hex::encode(random());
         let mut asked = Pipeline::new();
         asked.cmd("SET").arg(&place).arg(&token).arg("NX").arg("PX").arg(milliseconds(time));
@@ -254,7 +195,7 @@ impl Tier {
         let binding = Binding { version: VERSION, key };
         let stored = value.with_mac(&self.keys, binding).ok_or(SharedWrite::Long)?;
         let mut asked = Pipeline::new();
-        let place = self.place("evidence", &binding.place());
+        let place = self.place("evidence", binding);
         asked.cmd("SET").arg(place).arg(stored).arg("PX").arg(milliseconds(left)).ignore();
         self.link.ask::<()>(&asked, self.config.write_timeout).await.map_err(|Gone| SharedWrite::Gone)
     }
@@ -267,13 +208,6 @@ impl Tier {
         let _ = self.link.ask::<()>(&asked, self.config.write_timeout).await;
     }
 
-    /// Announces evictions of names, each with the cached questions about it, and deletes their shared values.
-    pub fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
-        let at = Instant::now();
-        let open = |(name, keys)| Eviction { name, keys, at, _open: Arc::clone(&self.open) };
-        self.untold.add(evicted.into_iter().map(open));
-    }
-
     /// Queues `work` behind earlier work. If the queue is full, `work` is dropped.
     pub fn later(&self, work: impl Future<Output = ()> + Send + 'static) {
         if self.later.try_send(work.boxed()).is_err() {
@@ -281,68 +215,26 @@ impl Tier {
         }
     }
 
-    /// Waits until all queued work is done and no eviction is pending.
+    /// Waits until all queued work is done.
     #[cfg(feature = "unstable")]
     pub async fn settled(&self) {
-        let (done, waiting) = oneshot::channel::<()>();
+        let (done, waiting) = tokio::sync::oneshot::channel::<()>();
         self.later(async move { drop(done) });
         // Work that was dropped for lack of room counts as done.
         let _ = waiting.await;
-        // One clone belongs to this struct.
-        while Arc::strong_count(&self.open) > 1 {
-            tokio::task::yield_now().await;
-        }
     }
 
-    /// The time of this daemon's clock.
-    pub fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn place(&self, kind: &str, question: &str) -> String {
-        place(&self.config, kind, question)
+    fn place(&self, kind: &str, binding: Binding<'_>) -> String {
+        format!("{}:{kind}:{}", self.config.prefix, binding.place())
     }
 }
 
-/// Performs all writes to the server one after the other, so that a pending write cannot restore a value that an
-/// eviction deletes.
-struct Writer {
-    link: Arc<Link>,
-    config: RedisConfig,
-}
-
-impl Writer {
-    /// Performs queued work; before each item, deletes the values that are `outdated`.
-    async fn write(self, mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>, outdated: Arc<Evictions>) {
-        // Runs until the shared cache is dropped.
-        loop {
-            tokio::select! {
-                biased;
-                evictions = outdated.take() => self.delete(&evictions, &outdated).await,
-                work = waiting.recv() => match work {
-                    Some(work) => work.await,
-                    None => return,
-                },
-            }
-        }
+/// Performs queued work in order, so that an earlier value never replaces a later one. Ends when the shared cache is
+/// dropped.
+async fn write(mut waiting: mpsc::Receiver<BoxFuture<'static, ()>>) {
+    while let Some(work) = waiting.recv().await {
+        work.await;
     }
-
-    async fn delete(&self, evictions: &[Eviction], outdated: &Evictions) {
-        for evictions in evictions.chunks(MAX_AT_ONCE) {
-            let keys = evictions.iter().flat_map(|eviction| &eviction.keys);
-            let place = |key| place(&self.config, "evidence", &Binding { version: VERSION, key }.place());
-            let mut asked = Pipeline::new();
-            asked.cmd("DEL").arg(keys.map(place).collect::<Vec<_>>()).ignore();
-            match self.link.ask::<()>(&asked, self.config.write_timeout).await {
-                Ok(()) => outdated.taken(),
-                Err(Gone) => outdated.try_again(evictions),
-            }
-        }
-    }
-}
-
-fn place(config: &RedisConfig, kind: &str, question: &str) -> String {
-    format!("{}:{kind}:{question}", config.prefix)
 }
 
 fn milliseconds(time: Duration) -> u64 {

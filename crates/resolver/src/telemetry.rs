@@ -8,10 +8,11 @@
 
 mod exposition;
 mod histogram;
+mod process;
 #[cfg(feature = "redis")]
 mod shared;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
 use clresolve_chain::{HEADS_REFUSED, RPC_LIES};
@@ -22,7 +23,7 @@ use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
 pub use clresolve_egress::count::{FOREIGN, RequestOutcome, Upstream, upstream};
 pub use exposition::{Exposition, exposition};
 #[cfg(feature = "redis")]
-pub use shared::{Heard, SharedRead, SharedWrite, bus_heard, redis_is_up, shared_read, shared_write};
+pub use shared::{SharedRead, SharedWrite, redis_is_up, shared_read, shared_write};
 
 /// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,25 +77,26 @@ const HOT_NAMES_IGNORED: &str = "clresolve_hot_names_ignored_total";
 const REDIS_UP: &str = "clresolve_redis_up";
 const SHARED_READS: &str = "clresolve_shared_reads_total";
 const SHARED_WRITES: &str = "clresolve_shared_writes_total";
-const BUS_MESSAGES: &str = "clresolve_bus_messages_total";
 const GATEWAY_LIES: &str = "clresolve_gateway_lies_total";
-const FOLLOW_HINTS: &str = "clresolve_follow_hints_total";
-const FOLLOW_HINTS_IGNORED: &str = "clresolve_follow_hints_ignored_total";
-const FOLLOW_GAPS: &str = "clresolve_follow_gaps_total";
-const FOLLOW_HEAD_TIME: &str = "clresolve_follow_head_timestamp_seconds";
-const FOLLOW_ENDPOINTS: &str = "clresolve_follow_endpoints";
-const FOLLOW_STREAM_UP: &str = "clresolve_follow_stream_up";
-const FOLLOW_STREAMS_ENDED: &str = "clresolve_follow_streams_ended_total";
-const FOLLOW_NOTICES_IGNORED: &str = "clresolve_follow_notices_ignored_total";
+const HEAD_TIME: &str = "clresolve_head_timestamp_seconds";
+const ENDPOINT_HEAD_TIME: &str = "clresolve_endpoint_head_timestamp_seconds";
+const HOT_NAMES: &str = "clresolve_hot_names";
+const CONFIRMATIONS: &str = "clresolve_confirmations_total";
+const EVICTION_DELAY: &str = "clresolve_eviction_delay_seconds";
 const SPANS_DROPPED: &str = "clresolve_trace_spans_dropped_total";
 const BUILD_INFO: &str = "clresolve_build_info";
 const START_TIME: &str = "process_start_time_seconds";
+const CPU_SECONDS: &str = "process_cpu_seconds_total";
+const RESIDENT_MEMORY: &str = "process_resident_memory_bytes";
+const VIRTUAL_MEMORY: &str = "process_virtual_memory_bytes";
+const OPEN_FDS: &str = "process_open_fds";
+const MAX_FDS: &str = "process_max_fds";
 
 /// The commit of the build, if the build was given one. A packaged source has no repository to ask.
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 39] = [
+pub const FAMILIES: [Family; 40] = [
     Family {
         name: BUILD_INFO,
         kind: Kind::Gauge,
@@ -106,6 +108,31 @@ pub const FAMILIES: [Family; 39] = [
         kind: Kind::Gauge,
         labels: &[],
         help: "Start time of the daemon, in seconds of Unix time.",
+    },
+    Family {
+        name: CPU_SECONDS,
+        kind: Kind::Counter,
+        labels: &[],
+        help: "User and system CPU time of the process, in seconds (Linux).",
+    },
+    Family {
+        name: RESIDENT_MEMORY,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Resident memory of the process, in bytes (Linux).",
+    },
+    Family {
+        name: VIRTUAL_MEMORY,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Virtual memory of the process, in bytes (Linux).",
+    },
+    Family { name: OPEN_FDS, kind: Kind::Gauge, labels: &[], help: "Open file descriptors of the process (Linux)." },
+    Family {
+        name: MAX_FDS,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Maximum number of open file descriptors, the soft limit (Linux).",
     },
     Family {
         name: HTTP_REQUESTS,
@@ -245,13 +272,7 @@ pub const FAMILIES: [Family; 39] = [
         name: SHARED_WRITES,
         kind: Kind::Counter,
         labels: &["outcome"],
-        help: "Writes of shared evidence and evictions, by outcome.",
-    },
-    Family {
-        name: BUS_MESSAGES,
-        kind: Kind::Counter,
-        labels: &["outcome"],
-        help: "Events on the eviction bus: joined, broken, or a message by its outcome (own: sent by this daemon).",
+        help: "Writes of shared evidence, by outcome.",
     },
     Family {
         name: GATEWAY_LIES,
@@ -260,52 +281,34 @@ pub const FAMILIES: [Family; 39] = [
         help: "Wrong blocks sent by an IPFS gateway.",
     },
     Family {
-        name: FOLLOW_HINTS,
-        kind: Kind::Counter,
-        labels: &["endpoint"],
-        help: "Names evicted from the cache because of logs from this endpoint.",
-    },
-    Family {
-        name: FOLLOW_HINTS_IGNORED,
-        kind: Kind::Counter,
-        labels: &["endpoint", "cause"],
-        help: "Change notifications ignored: budget, too-far (future block), unasked or malformed.",
-    },
-    Family {
-        name: FOLLOW_GAPS,
-        kind: Kind::Counter,
-        labels: &["endpoint"],
-        help: "Times that an endpoint omitted logs of new blocks.",
-    },
-    Family {
-        name: FOLLOW_HEAD_TIME,
-        kind: Kind::Gauge,
-        labels: &["endpoint"],
-        help: "Timestamp of the endpoint's newest block, in seconds of Unix time.",
-    },
-    Family {
-        name: FOLLOW_ENDPOINTS,
+        name: HEAD_TIME,
         kind: Kind::Gauge,
         labels: &[],
-        help: "Endpoints that are followed; at 0 the daemon learns of changes only when verdicts expire.",
+        help: "Timestamp of the head, the newest block that enough operators report, in seconds of Unix time. It does not advance while no name is hot.",
     },
     Family {
-        name: FOLLOW_STREAM_UP,
+        name: ENDPOINT_HEAD_TIME,
         kind: Kind::Gauge,
         labels: &["endpoint"],
-        help: "Whether the endpoint's WebSocket is open and subscribed to new blocks (1) or not (0).",
+        help: "Timestamp of the newest block that the endpoint reported, in seconds of Unix time.",
     },
     Family {
-        name: FOLLOW_STREAMS_ENDED,
-        kind: Kind::Counter,
-        labels: &["endpoint", "cause"],
-        help: "WebSockets that ended or failed to open (each is reopened): unreachable, status, refused, malformed, too-long, silent or closed.",
+        name: HOT_NAMES,
+        kind: Kind::Gauge,
+        labels: &["state"],
+        help: "Hot names with a trusted verdict, by its state at the newest head (confirmed or unconfirmed).",
     },
     Family {
-        name: FOLLOW_NOTICES_IGNORED,
+        name: CONFIRMATIONS,
         kind: Kind::Counter,
-        labels: &["endpoint", "cause"],
-        help: "WebSocket messages ignored: waiting (another poll was already due) or unasked.",
+        labels: &["outcome"],
+        help: "Readings of names at a head: same, changed, or failed (too few endpoints agreed in time).",
+    },
+    Family {
+        name: EVICTION_DELAY,
+        kind: Kind::Histogram,
+        labels: &[],
+        help: "Seconds from the timestamp of a block to the eviction of a name that it changed.",
     },
     Family {
         name: HEADS_REFUSED,
@@ -320,6 +323,27 @@ pub const FAMILIES: [Family; 39] = [
         help: "Answers contradicted by a proof or by other endpoints.",
     },
 ];
+
+/// What a reading of a name at a head showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The cached verdicts still hold.
+    Same,
+    /// A verdict was evicted.
+    Changed,
+    /// Too few endpoints agreed in time.
+    Failed,
+}
+
+impl Confirmation {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Changed => "changed",
+            Self::Failed => "failed",
+        }
+    }
+}
 
 /// A pool of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -450,51 +474,30 @@ pub fn gateway_lied(label: &str) {
     counter!(GATEWAY_LIES, "gateway" => label.to_owned()).increment(1);
 }
 
-/// Names were evicted from the cache because of an endpoint's logs.
-pub fn hints(label: &str, count: u64) {
-    counter!(FOLLOW_HINTS, "endpoint" => label.to_owned()).increment(count);
+/// Time of the head's block. Unlike an age, it stops when the chain stops.
+pub fn head(time: Timestamp) {
+    gauge!(HEAD_TIME).set(time.as_second() as f64);
 }
 
-/// Change notifications of an endpoint were ignored, by cause.
-pub fn hints_ignored(label: &str, cause: &'static str, count: u64) {
-    if count > 0 {
-        counter!(FOLLOW_HINTS_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(count);
-    }
+/// Time of the newest block that an endpoint reported.
+pub fn endpoint_head(label: &str, time: Timestamp) {
+    gauge!(ENDPOINT_HEAD_TIME, "endpoint" => label.to_owned()).set(time.as_second() as f64);
 }
 
-/// An endpoint omitted logs of new blocks.
-pub fn gap(label: &str) {
-    counter!(FOLLOW_GAPS, "endpoint" => label.to_owned()).increment(1);
+/// Numbers of hot names that are confirmed at the newest head, and of those that are not.
+pub fn hot_names(confirmed: usize, unconfirmed: usize) {
+    gauge!(HOT_NAMES, "state" => "confirmed").set(confirmed as f64);
+    gauge!(HOT_NAMES, "state" => "unconfirmed").set(unconfirmed as f64);
 }
 
-/// Time of an endpoint's newest block. Unlike an age, it stops when the chain stops.
-pub fn head_time(label: &str, time: Timestamp) {
-    gauge!(FOLLOW_HEAD_TIME, "endpoint" => label.to_owned()).set(time.as_second() as f64);
+/// A name was read at a head.
+pub fn confirmation(outcome: Confirmation) {
+    counter!(CONFIRMATIONS, "outcome" => outcome.as_str()).increment(1);
 }
 
-/// An endpoint has a configured WebSocket. Initializes its series.
-pub fn stream_is_configured(label: &str) {
-    gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()).increment(0);
-}
-
-/// The WebSocket of an endpoint is subscribed to new blocks until the returned guard is dropped.
-pub fn stream_opens(label: &str) -> Held {
-    Held::new(gauge!(FOLLOW_STREAM_UP, "endpoint" => label.to_owned()))
-}
-
-/// The WebSocket of an endpoint closed or could not be opened.
-pub fn stream_ended(label: &str, cause: &'static str) {
-    counter!(FOLLOW_STREAMS_ENDED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
-}
-
-/// A message on an endpoint's WebSocket was ignored.
-pub fn notice_ignored(label: &str, cause: &'static str) {
-    counter!(FOLLOW_NOTICES_IGNORED, "endpoint" => label.to_owned(), "cause" => cause).increment(1);
-}
-
-/// Number of endpoints that are followed.
-pub fn followed(count: usize) {
-    gauge!(FOLLOW_ENDPOINTS).set(count as f64);
+/// A name was evicted this long after the timestamp of the block that changed it.
+pub fn eviction_delay(delay: SignedDuration) {
+    histogram!(EVICTION_DELAY).record(delay.as_secs_f64().max(0.0));
 }
 
 /// A resolution ended in a verdict with this state.

@@ -114,7 +114,7 @@ pub fn payment(findings: &Findings, coins: &Coins, returned: &Returned) -> Resul
     let explain = |bad| returned.explain(bad);
     let (resolver, records) = decode_payment(returned.data(), coins, explain).map_err(explain)?;
     if resolver == findings.source.resolver {
-        Ok(records)
+        Ok(PaymentRecords { offchain: returned.is_off_chain(), ..records })
     } else {
         Err(ChainError::Resolver(ResolverFault::TwoResolvers))
     }

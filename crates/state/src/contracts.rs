@@ -180,11 +180,6 @@ impl Subject {
         U256::from_be_bytes(keccak256(label).0)
     }
 
-    fn is_second_level_eth(&self) -> bool {
-        let mut labels = self.name.labels();
-        labels.next_back() == Some("eth") && labels.count() == 1
-    }
-
     /// Decodes the result of Multicall3 for [`Subject::aggregate`].
     ///
     /// # Errors
@@ -207,7 +202,7 @@ impl Subject {
         let found = value::<findResolverCall>(&found).ok_or(Garbled::NoUniversalResolver)?;
         let in_wrapper = owner == self.contracts.name_wrapper;
         let holder = if in_wrapper { value::<ownerOfCall>(&wrapper_owner) } else { Some(owner) };
-        let registered = value::<nameExpiresCall>(&expires).filter(|_| self.is_second_level_eth());
+        let registered = value::<nameExpiresCall>(&expires).filter(|_| self.name.is_second_level_eth());
         let wrapped = value::<getDataCall>(&wrapped).filter(|_| in_wrapper).map(|data| U256::from(data.expiry));
         Ok(Findings {
             block,
@@ -454,6 +449,7 @@ pub(crate) fn decode_payment(
     let records = PaymentRecords {
         addresses: coins.iter().zip(addresses.iter().map(address)).collect(),
         endpoints: EndpointKey::ALL.into_iter().zip(endpoints.iter().map(endpoint)).collect(),
+        offchain: false,
     };
     Ok((resolver, records))
 }
@@ -924,15 +920,6 @@ mod tests {
         assert_eq!(decode_address(&answer([0; 32])), Ok(None));
         assert_eq!(decode_address(&answer(RESOLVER.into_word().0)), Ok(Some(RESOLVER)));
         assert!(decode_address(&answer([0xff; 32])).is_err());
-    }
-
-    #[test]
-    fn only_second_level_eth_names_have_a_registration() {
-        let contracts = Contracts::default();
-        for (name, expected) in [("a.eth", true), ("eth", false), ("a.b.eth", false), ("a.xyz", false)] {
-            let name = EnsName::parse(name).unwrap();
-            assert_eq!(Subject::new(&name, &contracts).is_second_level_eth(), expected, "{name}");
-        }
     }
 
     #[test]

@@ -63,14 +63,16 @@ pub struct Reporter<'a> {
 /// The verdict of a live resolution of a name typed in normal form, after `failures` consecutive failures.
 ///
 /// The result may open the gate, so `run` must be this process's own and have just ended, or come from a replica. A
-/// replica's run must be fresh, must not predate the first block that this process read, must have begun after the last
-/// eviction of the name, and must have read up to the block of every pending change. Pass the evidence of an earlier
-/// run to [`replay`].
+/// replica's run must be fresh, must have begun after the last eviction of the name, and counts as unconfirmed. Pass the
+/// evidence of an earlier run to [`replay`].
 pub fn resolution(reporter: &Reporter<'_>, run: &Run, failures: u32) -> Resolution {
     let (verdict, card) = verdict(reporter, run, failures);
     let reading = run.evidence.reading.as_ref().ok();
-    let newest = reading.and_then(|reading| reading.newest);
-    Resolution::new(verdict, card, reading.and_then(Published::of)).read_to(newest)
+    let resolution = Resolution::new(verdict, card, reading.and_then(Published::of));
+    match reading {
+        Some(reading) => resolution.with_reading(reading),
+        None => resolution,
+    }
 }
 
 /// The verdict that follows from the evidence of an earlier resolution. It cannot open the gate.
@@ -132,7 +134,13 @@ pub fn invalid_name(input: &str, error: &NameError, profile: &Profile, policy: &
         anchor: None,
         profile: profile_used(profile, policy, Vec::new()),
         steps,
-        freshness: Freshness { checked_at: now, fresh_until: now, retry_after: None, served: Served::Fresh },
+        freshness: Freshness {
+            checked_at: now,
+            fresh_until: now,
+            retry_after: None,
+            confirmed: None,
+            served: Served::Fresh,
+        },
         tool: Tool::default(),
     };
     Resolution::new(verdict.with_digests(), None, None)
@@ -243,7 +251,7 @@ fn record_value(record: &Record, longest: usize) -> Value {
 
 /// The payment records as JSON: the value, null if it is not set, or an object with the cause if it is unusable.
 fn payment_values(published: &Published) -> Value {
-    let PaymentRecords { addresses, endpoints } = published.settled();
+    let PaymentRecords { addresses, endpoints, .. } = published.settled();
     let address = |(coin, record): (&CoinType, &AddressRecord)| {
         let value = match record {
             AddressRecord::Absent => Value::Null,
@@ -287,6 +295,7 @@ pub(crate) fn freshness(state: State, now: Timestamp, failures: u32) -> Freshnes
         checked_at: now,
         fresh_until: until,
         retry_after: (state == State::Indeterminate).then_some(fresh.as_secs()),
+        confirmed: None,
         served: Served::Fresh,
     }
 }

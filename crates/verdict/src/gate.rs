@@ -24,8 +24,9 @@ impl Default for GatePolicy {
     }
 }
 
-/// The default of [`GatePolicy::deny`]: a card that its publisher has withdrawn (CL-9).
-pub const DENIED_BY_DEFAULT: [Code; 1] = [Code::StatusWithdrawn];
+/// The default of [`GatePolicy::deny`]: a card that its publisher has withdrawn (CL-9), and a name that anyone may
+/// register.
+pub const DENIED_BY_DEFAULT: [Code; 2] = [Code::StatusWithdrawn, Code::NameReleased];
 
 /// Which of an agent's verbs the gate admits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,9 +43,10 @@ impl GatePolicy {
     /// Why a request to the agent must not pass; `None` admits it. `verb` and `network` (CAIP-2) are checked only if
     /// present.
     ///
-    /// Conditions are checked in this order, and the first that fails is returned: the verdict is trusted; the policy
-    /// has no [reservation](Self::reservation); the card implements the verb and names an entry for it; the card lists
-    /// the network. The decision is about the present, so it requires a live resolution.
+    /// Conditions are checked in this order, and the first that fails is returned: the verdict is trusted; the newest
+    /// block [confirms](Resolution::standing) it; the policy has no [reservation](Self::reservation); the card
+    /// implements the verb and names an entry for it; the card lists the network. The decision is about the present, so
+    /// it requires a live resolution.
     pub fn objection(
         &self,
         resolution: &Resolution,
@@ -55,6 +57,11 @@ impl GatePolicy {
             Ok(trusted) => trusted,
             Err(code) => return Some(code),
         };
+        if let Err(refusal) = resolution.standing()
+            && !clresolve_core::mutant!("unconfirmed-opens-the-gate")
+        {
+            return Some(refusal.slug());
+        }
         if let Some(code) = self.reservation(&trusted) {
             return Some(code);
         }
@@ -225,6 +232,15 @@ mod tests {
         let other = GatePolicy { deny: vec![Code::StatusDeprecated], ..GatePolicy::default() };
         assert_eq!(other.objection(&withdrawn, None, None), None);
         assert_eq!(other.objection(&agent(&[Code::StatusDeprecated]), None, None), Some("status-deprecated"));
+    }
+
+    #[test]
+    fn released_name_is_denied_unless_the_operator_allows_it() {
+        let released = agent(&[Code::NameReleased]);
+        assert_eq!(GatePolicy::default().objection(&released, None, None), Some("name-released"));
+        let none = GatePolicy { deny: Vec::new(), ..GatePolicy::default() };
+        assert_eq!(none.objection(&released, None, None), None);
+        assert_eq!(GatePolicy::default().objection(&agent(&[Code::NameExpired]), None, None), None);
     }
 
     #[test]

@@ -232,7 +232,7 @@ mod tests {
     }
 
     fn records(address: AddressRecord, endpoint: EndpointRecord) -> PaymentRecords {
-        PaymentRecords { addresses: [(COIN, address)].into(), endpoints: [(KEY, endpoint)].into() }
+        PaymentRecords { addresses: [(COIN, address)].into(), endpoints: [(KEY, endpoint)].into(), offchain: false }
     }
 
     fn text(text: &str) -> EndpointRecord {

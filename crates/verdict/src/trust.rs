@@ -23,7 +23,7 @@
 //! use clresolve_verdict::{trust::Resolution, verdict::Verdict};
 //!
 //! fn claim(verdict: Verdict) -> Resolution {
-//!     Resolution { verdict: verdict.into(), card: None, payment: None, newest: None }
+//!     Resolution { verdict: verdict.into(), card: None, payment: None, newest: None, at_newest: None, standing: Ok(()) }
 //! }
 //! ```
 //!
@@ -60,7 +60,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::published::Published;
-use crate::verdict::{Served, Verdict};
+use crate::verdict::{Confirmed, Served, Verdict};
+use clresolve_core::reading::{Gateway, Latest, Reading};
 use clresolve_core::reason::{Refusal, Step};
 use clresolve_core::state::State;
 
@@ -71,16 +72,27 @@ pub struct Resolution {
     card: Option<Bytes>,
     payment: Option<Arc<Published>>,
     newest: Option<u64>,
+    at_newest: Option<Arc<Latest>>,
+    standing: Result<(), Refusal>,
 }
 
 impl Resolution {
     pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
-        Self { verdict: Arc::new(verdict), card, payment: payment.map(Arc::new), newest: None }
+        let payment = payment.map(Arc::new);
+        Self { verdict: Arc::new(verdict), card, payment, newest: None, at_newest: None, standing: Ok(()) }
     }
 
-    pub(crate) const fn read_to(mut self, newest: Option<u64>) -> Self {
-        self.newest = newest;
-        self
+    /// The same resolution with the result of its reading.
+    pub(crate) fn with_reading(self, reading: &Reading) -> Self {
+        let at_newest = reading.at_newest().map(Arc::new);
+        let is_off_chain = at_newest.as_ref().is_some_and(|latest| latest.gateway() != Gateway::Nothing);
+        let read = Self { at_newest, ..self.read_to(reading.newest) };
+        if is_off_chain { read.confirmed(Confirmed::OffChain) } else { read }
+    }
+
+    pub(crate) fn read_to(self, newest: Option<u64>) -> Self {
+        let confirmed = newest.map(Confirmed::Head);
+        Self { newest, verdict: Arc::new(with_confirmation(&self.verdict, confirmed)), ..self }
     }
 
     /// The verdict.
@@ -103,6 +115,32 @@ impl Resolution {
     /// not be read.
     pub const fn newest(&self) -> Option<u64> {
         self.newest
+    }
+
+    /// The name's state that this resolution read at that block. `None` if the chain could not be read.
+    pub const fn at_newest(&self) -> Option<&Arc<Latest>> {
+        self.at_newest.as_ref()
+    }
+
+    /// Whether the newest block confirms the verdict. A resolution that has just ended read that block itself; one from
+    /// the cache must be [confirmed](Self::confirmed) first.
+    ///
+    /// # Errors
+    /// [`Refusal::Unconfirmed`] or [`Refusal::HeadStalled`].
+    pub const fn standing(&self) -> Result<(), Refusal> {
+        self.standing
+    }
+
+    /// The same resolution with this [standing](Self::standing).
+    #[must_use]
+    pub fn with_standing(self, standing: Result<(), Refusal>) -> Self {
+        Self { standing, ..self }
+    }
+
+    /// The same resolution with this confirmation in its verdict.
+    #[must_use]
+    pub fn confirmed(&self, confirmed: Confirmed) -> Self {
+        Self { verdict: Arc::new(with_confirmation(&self.verdict, Some(confirmed))), ..self.clone() }
     }
 
     /// The agent, if the verdict is trusted.
@@ -131,10 +169,11 @@ impl Resolution {
         self
     }
 
-    /// The same resolution, marked as served from the cache.
+    /// The same resolution, marked as served from the cache and unconfirmed.
     #[must_use]
     pub fn from_cache(&self) -> Self {
-        Self { verdict: Arc::new(served(&self.verdict, Served::Cached)), ..self.clone() }
+        let standing = Err(Refusal::Unconfirmed);
+        Self { verdict: Arc::new(served(&self.verdict, Served::Cached)), standing, ..self.clone() }
     }
 
     /// The expired verdict, for descriptions only.
@@ -147,6 +186,12 @@ impl Resolution {
 fn served(verdict: &Verdict, how: Served) -> Verdict {
     let mut verdict = verdict.clone();
     verdict.freshness.served = how;
+    verdict
+}
+
+fn with_confirmation(verdict: &Verdict, confirmed: Option<Confirmed>) -> Verdict {
+    let mut verdict = verdict.clone();
+    verdict.freshness.confirmed = confirmed;
     verdict
 }
 

@@ -21,7 +21,8 @@ pub const SCHEMA: &str = "clresolve.verdict/1";
 pub struct Verdict {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// SHA-256 over the RFC 8785 form of the whole verdict without `id` and `freshness.served`.
+    /// SHA-256 over the RFC 8785 form of the whole verdict without `id`, `freshness.served` and
+    /// `freshness.confirmed`.
     pub id: String,
     /// SHA-256 over the RFC 8785 form of the members on which two honest resolvers agree at the same block.
     pub conclusion: String,
@@ -243,6 +244,9 @@ pub struct Freshness {
     pub fresh_until: Timestamp,
     /// For an indeterminate verdict: seconds to wait before the next request.
     pub retry_after: Option<u64>,
+    /// Where the verdict was last confirmed. `None` if the newest block was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<Confirmed>,
     /// How this copy was served.
     pub served: Served,
 }
@@ -261,6 +265,16 @@ impl Freshness {
 
 fn between(earlier: Timestamp, later: Timestamp) -> Duration {
     later.duration_since(earlier).try_into().unwrap_or_default()
+}
+
+/// Where a verdict was last confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confirmed {
+    /// At this block, the newest that enough endpoints had reached.
+    Head(u64),
+    /// At the CCIP-Read gateway that holds the records, which is asked once a minute.
+    OffChain,
 }
 
 /// How a copy of a verdict was served.
@@ -301,6 +315,12 @@ impl Verdict {
         self
     }
 
+    /// The same verdict without its confirmation, of which a bundle has no evidence.
+    #[must_use]
+    pub fn without_confirmation(&self) -> Self {
+        Self { freshness: Freshness { confirmed: None, ..self.freshness.clone() }, ..self.clone() }
+    }
+
     /// The reasons against trust; empty for a trusted verdict.
     pub fn against(&self) -> impl Iterator<Item = &Reason> {
         let is_not_trusted = self.state != State::Trusted;
@@ -331,6 +351,7 @@ impl Verdict {
         let mut value = serde_json::to_value(self).expect("a verdict has a JSON form: its keys are strings");
         if let Some(freshness) = value.get_mut("freshness").and_then(Value::as_object_mut) {
             freshness.remove("served");
+            freshness.remove("confirmed");
         }
         document_id(value)
     }

@@ -209,7 +209,7 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
         genesis: None,
         demand: GradeDemand::SingleRpc,
         contracts: Contracts::default(),
-        endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned(), ws: None }],
+        endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned() }],
         timeout: Duration::from_secs(10),
         hedge_after: Duration::from_secs(10),
         ccip: true,

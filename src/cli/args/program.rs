@@ -43,6 +43,7 @@ pub(in crate::cli) struct NameArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Routes:
   GET  /v1/verdicts/{name}?profile=&depth=   the verdict, 200 whatever its state
   POST /v1/verdicts {\"names\": [...]}         up to 100 verdicts, a line each
   any  /v1/gate/{name}[/{verb}]              200 allows, 403 denies
@@ -150,9 +151,11 @@ pub(in crate::cli) struct HelpArgs {
 #[command(after_help = "\
 Examples:
   clresolve man | man -l -
-  clresolve man /usr/local/share/man/man1")]
+  clresolve man pages
+  install -D -m 644 -t /usr/local/share/man/man1 pages/*.1
+  install -D -m 644 -t /usr/local/share/man/man5 pages/*.5")]
 pub(in crate::cli) struct ManArgs {
-    /// Write a page per command into this folder
+    /// Write a page per command, and clresolve.toml.5, into this folder
     #[arg(value_name = "DIR", conflicts_with = "file")]
     pub(in crate::cli) folder: Option<PathBuf>,
     #[command(flatten)]

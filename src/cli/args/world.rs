@@ -156,8 +156,8 @@ pub(in crate::cli) struct GlobalArgs {
     /// Write nothing to standard error but errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(in crate::cli) quiet: bool,
-    /// When to use colours
-    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    /// When to use colours: auto, always or never
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true)]
     pub(in crate::cli) color: ColorWhen,
 }
 

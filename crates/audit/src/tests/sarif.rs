@@ -35,6 +35,12 @@ fn sarif_points_at_the_line_of_the_list_and_knows_a_finding_again() {
     let log: Value = serde_json::from_str(&text).expect("JSON");
     let run = &log["runs"][0];
     assert_eq!((&log["version"], &run["invocations"][0]["executionSuccessful"]), (&json!("2.1.0"), &json!(false)));
+    let driver = &run["tool"]["driver"];
+    assert_eq!(driver["version"], env!("CARGO_PKG_VERSION"));
+    for rule in driver["rules"].as_array().expect("a list") {
+        let help = format!("urn:clresolve:reason:{}", rule["id"].as_str().expect("a code"));
+        assert_eq!(rule["helpUri"], help);
+    }
     let results = run["results"].as_array().expect("a list");
     let count = rows.iter().map(|row| row.reasons.len()).sum::<usize>();
     assert_eq!(results.len(), count);

@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _, join};
 use crate::failure::Failure;
 
 /// The answer to each of `questions`, in order. `ask` either answers all the queries that it gets or fails for all of
-/// them. If it fails, both halves are asked concurrently, so that no query waits for the one that fails; a single query
+/// them. If it fails in a way that one query may cause, both halves are asked concurrently, so that no query waits for the one that fails; a single query
 /// fails alone. n queries cause at most 2n - 1 requests.
 pub(super) fn halving<'a, Q, A, F>(
     questions: &'a [Q],
@@ -23,7 +23,8 @@ where
             Ok(answers) => return answers,
             Err(failure) => failure,
         };
-        if questions.len() <= 1 || clresolve_core::mutant!("batches-fail-whole") {
+        let is_split = questions.len() > 1 && failure.may_be_of_one_query();
+        if !is_split || clresolve_core::mutant!("batches-fail-whole") {
             return questions.iter().map(|_| Err(failure.clone())).collect();
         }
         let (first, second) = questions.split_at(questions.len() / 2);

@@ -71,7 +71,7 @@ async fn where_no_host_on_the_internet_is_reached_there_is_no_network() {
 fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
     let endpoint = |label: &str| {
         let url = Url::parse(&format!("http://{label}/")).unwrap();
-        Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned(), ws: None }
+        Endpoint { label: label.to_owned(), url, own: false, operator: label.to_owned() }
     };
     let config = ChainConfig {
         chain_id: 1,

@@ -29,7 +29,7 @@ impl HttpPost for Door {
 
 fn endpoint(host: &str) -> Arc<RpcEndpoint> {
     let url = Url::parse(&format!("http://{host}/")).unwrap();
-    let endpoint = Endpoint { label: host.to_owned(), url, own: false, operator: host.to_owned(), ws: None };
+    let endpoint = Endpoint { label: host.to_owned(), url, own: false, operator: host.to_owned() };
     Arc::new(RpcEndpoint::new(endpoint, Arc::new(Door), Duration::from_secs(60)))
 }
 

@@ -55,7 +55,10 @@ macro_rules! rows {
             "The resolver fetched the records from a gateway through CCIP-Read and accepted them by its own rule, often a signature. They are as good as that signer, not as good as the chain.";
         NameExpired "name-expired" Warn Records "X-4" Publisher false
             "The registration of the name has expired."
-            "The name still resolves, but its registration is past its expiry; after the grace period anybody can register it and point it elsewhere. The publisher must renew it.";
+            "The name still resolves, but its registration is past its expiry. A .eth name can be renewed for 90 more days; then anyone can register it and point it elsewhere (name-released). The publisher must renew it.";
+        NameReleased "name-released" Warn Records "X-4" Publisher false
+            "The registration of the name has expired, and anyone may register it."
+            "The registration of this .eth name expired more than 90 days ago, so the registrar's grace period is over. The old records still resolve, but anyone may register the name now. The gate denies such a name by default (gate.deny). The publisher must register it again before someone else does.";
         NameExpiring "name-expiring" Warn Records "X-4" Publisher false
             "The registration of the name expires within 30 days."
             "If it is not renewed anybody can register the name later and point it elsewhere. The publisher should renew it.";

@@ -39,6 +39,10 @@ pub enum Refusal {
     NotReady,
     /// The gate's deadline passed. The resolution continues.
     DeadlinePassed,
+    /// The verdict is trusted, but the newest block has not confirmed it.
+    Unconfirmed,
+    /// The chain's newest block is too old to confirm anything.
+    HeadStalled,
     /// The resolution did not finish in time.
     RunOverdue,
     /// The verdict is trusted, but the configuration requires a stronger proof.
@@ -61,7 +65,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every code.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::RequestMalformed,
         Self::RequestAmbiguous,
         Self::RequestTimeout,
@@ -77,6 +81,8 @@ impl Refusal {
         Self::Draining,
         Self::NotReady,
         Self::DeadlinePassed,
+        Self::Unconfirmed,
+        Self::HeadStalled,
         Self::RunOverdue,
         Self::ProofTooWeak,
         Self::VerbNotImplemented,
@@ -129,6 +135,8 @@ impl Refusal {
             Self::Draining => ("draining", "The daemon is about to end."),
             Self::NotReady => ("not-ready", "The daemon has not read a block of its chain yet."),
             Self::DeadlinePassed => ("deadline-passed", "The gate's deadline passed; the run goes on, so ask again."),
+            Self::Unconfirmed => ("unconfirmed", "The newest block has not confirmed the verdict yet; ask again."),
+            Self::HeadStalled => ("head-stalled", "The chain's newest block is too old, so it confirms no verdict."),
             Self::RunOverdue => ("run-overdue", "The run did not end in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),

@@ -1,33 +1,10 @@
 //! Compares a new resolution with earlier ones, to detect results that are no longer valid.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::sync::Arc;
 
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use clresolve_verdict::verdict::Verdict;
-
-/// Notified when a resolution has detected a change.
-#[derive(Clone)]
-pub struct OnChange(Arc<dyn Fn() + Send + Sync>);
-
-impl OnChange {
-    /// Creates a subscriber that calls `hear`.
-    pub fn new(hear: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
-    }
-
-    pub(super) fn hear(&self) {
-        self.0();
-    }
-}
-
-impl fmt::Debug for OnChange {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("OnChange")
-    }
-}
 
 /// Whether a later resolution contradicts an earlier verdict: another state, other records, or pending changes to the
 /// records. Data that a failed resolution could not read does not count as a change.

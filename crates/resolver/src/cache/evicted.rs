@@ -98,7 +98,6 @@ impl Evicted {
     }
 
     /// When `name` was evicted last, as far as that is remembered.
-    #[cfg(feature = "redis")]
     pub(super) fn at(&self, name: &EnsName) -> Option<Timestamp> {
         self.latest(name).map(|(_, at)| at)
     }

@@ -3,7 +3,7 @@
 //! One log of bounded length stands for all followers: each reads on from its place at its own pace. Who falls behind the
 //! log is cut off, so that nobody takes a gap for silence.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +24,8 @@ pub struct Feed {
     /// Tells its places from those of a feed that counted anew, as that of an earlier process does.
     id: u64,
     log: Mutex<Log>,
+    /// Number of followers of each name.
+    followed: Mutex<BTreeMap<EnsName, usize>>,
     grown: watch::Sender<()>,
 }
 
@@ -89,7 +91,12 @@ struct FellBehind;
 
 impl Default for Feed {
     fn default() -> Self {
-        Self { id: RandomState::new().hash_one(()), log: Mutex::default(), grown: watch::Sender::default() }
+        Self {
+            id: RandomState::new().hash_one(()),
+            log: Mutex::default(),
+            followed: Mutex::default(),
+            grown: watch::Sender::default(),
+        }
     }
 }
 
@@ -130,7 +137,22 @@ impl Feed {
         is_kept.then(|| self.read_on(names, place.count))
     }
 
+    /// Whether any name has a follower.
+    pub(crate) fn is_followed(&self) -> bool {
+        !self.followers().is_empty()
+    }
+
+    /// The names that have a follower.
+    pub(crate) fn followed(&self) -> Vec<EnsName> {
+        self.followers().keys().cloned().collect()
+    }
+
+    fn followers(&self) -> MutexGuard<'_, BTreeMap<EnsName, usize>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn read_on(self: &Arc<Self>, names: BTreeSet<EnsName>, read: u64) -> Follower {
+        names.iter().for_each(|name| *self.followers().entry(name.clone()).or_default() += 1);
         Follower { feed: Arc::clone(self), names, read, grown: self.grown.subscribe() }
     }
 
@@ -143,6 +165,19 @@ impl Log {
     /// How many events are no longer kept.
     fn forgotten(&self) -> u64 {
         self.count - u64::try_from(self.kept.len()).unwrap_or(self.count)
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let mut followers = self.feed.followers();
+        for name in &self.names {
+            let Some(count) = followers.get_mut(name) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                followers.remove(name);
+            }
+        }
     }
 }
 
@@ -259,6 +294,17 @@ mod tests {
         assert_eq!(read(&mut follower), (vec![eviction("b.eth"), eviction("a.eth")], false));
         let mut again = feed.resume(names(&["c.eth"]), &start.to_string()).expect("a place of this feed");
         assert_eq!(read(&mut again), (vec![eviction("c.eth")], false));
+    }
+
+    #[test]
+    fn a_name_is_followed_until_the_last_follower_leaves() {
+        let feed = Arc::new(Feed::default());
+        let (first, second) = (feed.follow(names(&["a.eth"])), feed.follow(names(&["a.eth", "b.eth"])));
+        assert_eq!(feed.followed().len(), 2);
+        drop(second);
+        assert_eq!(feed.followed(), [EnsName::parse("a.eth").expect("a name")]);
+        drop(first);
+        assert_eq!(feed.followed(), []);
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl VerdictCache {
 
     /// The names with at least one cached verdict for which `fits` is true.
     pub(crate) fn names(&self, fits: impl Fn(&Verdict) -> bool) -> BTreeSet<EnsName> {
-        let fitting = self.entries().filter(|(_, entry)| fits(entry.resolution.verdict()));
+        let fitting = self.entries().filter(|(_, entry)| fits(&entry.verdict()));
         fitting.map(|(key, _)| key.name.clone()).collect()
     }
 
@@ -96,7 +96,7 @@ impl VerdictCache {
     }
 
     fn described(&self, key: &CacheKey, entry: &Entry, now: Timestamp) -> Held {
-        let verdict = entry.resolution.verdict();
+        let verdict = entry.verdict();
         Held {
             state: verdict.state,
             verdict: verdict.id.clone(),

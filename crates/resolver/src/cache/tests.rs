@@ -1,14 +1,19 @@
 //! Tests of the cache of verdicts.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 
-use clresolve_core::digest::Digest;
+use clresolve_chain::ChainHead;
 use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
-use clresolve_core::reading::{BlockSelector, Grade, Proof};
+use clresolve_core::reading::{Answer, Block, BlockSelector, Grade, Latest, Proof, Reading};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::Record;
-use clresolve_verdict::sample::{empty as resolution, live, paid, published};
-use clresolve_verdict::verdict::{Anchor, AnchorBlock, Depth, Identity, Served};
+use clresolve_verdict::build::{self, Reporter, Run};
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::profile::{DEFAULT, Profiles};
+use clresolve_verdict::sample::{self, empty as resolution, live, paid, published, read_to};
+use clresolve_verdict::verdict::{Anchor, AnchorBlock, Confirmed, Identity, Served};
 use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
@@ -29,6 +34,9 @@ fn cache() -> Arc<VerdictCache> {
 }
 
 const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+const LIMITS: ConfirmationLimits =
+    ConfirmationLimits { max_unconfirmed: Duration::from_secs(15), max_head_age: Some(Duration::from_secs(60)) };
 
 /// Stores the verdict of a resolution that ended at this time. Returns why it is not in the cache, if so.
 async fn keep(cache: &VerdictCache, name: &str, state: State, at: Timestamp) -> Option<NotCached> {
@@ -72,7 +80,7 @@ async fn a_trusted_verdict_is_served_until_it_is_no_longer_fresh() {
             counter.fetch_add(1, Ordering::SeqCst);
             resolution(State::Trusted, now, 0)
         };
-        cache.get_or_run(key("a.eth"), now, run).await;
+        cache.get_or_run(key("a.eth"), now, LIMITS, run).await;
         assert_eq!(runs.load(Ordering::SeqCst), expected_runs, "after {seconds} s");
     }
 }
@@ -89,7 +97,7 @@ async fn many_callers_share_one_run_and_a_caller_that_gives_up_cancels_nothing()
                 let _ = gate.wait_for(|open| *open).await;
                 resolution(State::Trusted, START, 0)
             };
-            cache.get_or_run(key("a.eth"), START, run).await
+            cache.get_or_run(key("a.eth"), START, LIMITS, run).await
         }
     };
     let mut first = Box::pin(ask());
@@ -105,11 +113,11 @@ async fn many_callers_share_one_run_and_a_caller_that_gives_up_cancels_nothing()
 async fn a_failure_is_backed_off_counted_and_never_hides_a_fresh_trusted_verdict() {
     let cache = cache();
     let fail = |before: Before| async move { resolution(State::Indeterminate, START, before.failures) };
-    let first = cache.get_or_run(key("a.eth"), START, fail).await;
+    let first = cache.get_or_run(key("a.eth"), START, LIMITS, fail).await;
     assert_eq!(first.verdict().freshness.retry_after, Some(1));
     let later = START + 1.second();
     let second = cache
-        .get_or_run(key("a.eth"), later, move |before: Before| async move {
+        .get_or_run(key("a.eth"), later, LIMITS, move |before: Before| async move {
             resolution(State::Indeterminate, later, before.failures)
         })
         .await;
@@ -117,22 +125,22 @@ async fn a_failure_is_backed_off_counted_and_never_hides_a_fresh_trusted_verdict
 
     keep(&cache, "b.eth", State::Trusted, START).await;
     keep(&cache, "b.eth", State::Indeterminate, START).await;
-    let served = cache.fresh(&key("b.eth"), START).await.expect("still fresh");
+    let served = cache.fresh(&key("b.eth"), START, LIMITS).await.expect("still fresh");
     assert_eq!((served.verdict().state, served.verdict().freshness.served), (State::Trusted, Served::Cached));
 }
 
 #[tokio::test]
 async fn the_status_is_reported_without_a_run() {
     let cache = cache();
-    assert!(matches!(cache.status(&key("a.eth"), START).await, CacheStatus::Missing));
+    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheStatus::Missing));
     let never = std::future::pending::<Resolution>;
-    let mut asked = Box::pin(cache.get_or_run(key("a.eth"), START, move |_| never()));
+    let mut asked = Box::pin(cache.get_or_run(key("a.eth"), START, LIMITS, move |_| never()));
     assert!(futures_util::poll!(&mut asked).is_pending());
-    assert!(matches!(cache.status(&key("a.eth"), START).await, CacheStatus::UnderWay));
+    assert!(matches!(cache.status(&key("a.eth"), START, LIMITS).await, CacheStatus::UnderWay));
 
     keep(&cache, "b.eth", State::Trusted, START).await;
     let later = START + 9.seconds();
-    assert!(matches!(cache.status(&key("b.eth"), later).await, CacheStatus::Fresh(_)));
+    assert!(matches!(cache.status(&key("b.eth"), later, LIMITS).await, CacheStatus::Fresh(_)));
     assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 9);
     keep(&cache, "b.eth", State::Indeterminate, later).await;
     assert_eq!(cache.since_run(&key("b.eth"), later).await.as_secs(), 0, "a failed run counts too");
@@ -143,8 +151,8 @@ async fn a_new_run_is_made_although_a_verdict_is_fresh() {
     let cache = cache();
     keep(&cache, "a.eth", State::Trusted, START).await;
     let run = |_| async { resolution(State::Untrusted, START, 0) };
-    assert_eq!(cache.run_anew(key("a.eth"), run).await.verdict().state, State::Untrusted);
-    assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
+    assert_eq!(cache.run_anew(key("a.eth"), LIMITS, run).await.verdict().state, State::Untrusted);
+    assert_eq!(cache.fresh(&key("a.eth"), START, LIMITS).await.map(|r| r.verdict().state), Some(State::Untrusted));
 }
 
 /// How many of twenty trusted verdicts with cards of this size are kept, and their weight.
@@ -179,7 +187,7 @@ fn lists_of_the_shortest_values_weigh_what_their_allocations_take() {
         let verbs = vec!["a".to_owned(); verbs];
         verdict.steps[0].evidence = json!({"implements": verbs});
         verdict.identity = Some(Identity { verbs, ..Identity::default() });
-        super::weight(&live(verdict, None))
+        super::entry::weight(&live(verdict, None))
     };
     let taken = VALUES * (size_of::<String>() + size_of::<Value>() + 2 * ALLOCATION);
     assert!(weight(VALUES) - weight(0) >= taken);
@@ -192,7 +200,7 @@ fn what_a_name_publishes_about_payments_has_its_weight() {
         let records = PaymentRecords { endpoints: [(EndpointKey::Web, endpoint)].into(), ..Default::default() };
         let payment = published(records.clone(), records).expect("it publishes an endpoint");
         let verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
-        super::weight(&paid(verdict, payment))
+        super::entry::weight(&paid(verdict, payment))
     };
     assert_eq!(weight(&"a".repeat(1 << 20)) - weight(""), 2 << 20);
 }
@@ -202,7 +210,7 @@ async fn an_untrusted_verdict_replaces_a_trusted_one() {
     let cache = cache();
     keep(&cache, "a.eth", State::Trusted, START).await;
     keep(&cache, "a.eth", State::Untrusted, START).await;
-    assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
+    assert_eq!(cache.fresh(&key("a.eth"), START, LIMITS).await.map(|r| r.verdict().state), Some(State::Untrusted));
 }
 
 #[tokio::test]
@@ -214,7 +222,7 @@ async fn what_was_asked_for_is_due_in_its_last_tenth() {
     keep(&cache, "bad.eth", State::Untrusted, START + 240.seconds()).await;
     assert!(cache.due(START + 280.seconds()).is_empty(), "nobody has asked");
     for name in ["a.eth", "later.eth", "bad.eth"] {
-        assert!(cache.fresh(&key(name), START + 6.seconds()).await.is_some());
+        assert!(cache.fresh(&key(name), START + 6.seconds(), LIMITS).await.is_some());
     }
     let due = |seconds: i64| -> Vec<String> {
         cache.due(START + seconds.seconds()).iter().map(|(_, key)| key.name.as_str().to_owned()).collect()
@@ -231,16 +239,16 @@ async fn what_was_asked_for_is_due_in_its_last_tenth() {
 async fn a_refresh_that_fails_is_backed_off_and_leaves_what_is_fresh() {
     let (cache, runs) = (cache(), Arc::new(AtomicUsize::new(0)));
     keep(&cache, "a.eth", State::Trusted, START).await;
-    cache.fresh(&key("a.eth"), START).await.expect("it is fresh");
+    cache.fresh(&key("a.eth"), START, LIMITS).await.expect("it is fresh");
     for (seconds, expected_runs) in [(200, 0), (270, 1), (270, 1), (271, 2), (272, 2), (273, 3), (300, 3)] {
         let (now, counter) = (START + seconds.seconds(), Arc::clone(&runs));
         let run = move |before: Before| async move {
             counter.fetch_add(1, Ordering::SeqCst);
             resolution(State::Indeterminate, now, before.failures)
         };
-        cache.refresh(&key("a.eth"), now, run).await;
+        cache.refresh(&key("a.eth"), now, LIMITS, run).await;
         assert_eq!(runs.load(Ordering::SeqCst), expected_runs, "after {seconds} s");
-        let served = cache.fresh(&key("a.eth"), now).await.map(|served| served.verdict().state);
+        let served = cache.fresh(&key("a.eth"), now, LIMITS).await.map(|served| served.verdict().state);
         assert_eq!(served, (seconds < 300).then_some(State::Trusted), "after {seconds} s");
     }
 }
@@ -249,7 +257,7 @@ async fn a_refresh_that_fails_is_backed_off_and_leaves_what_is_fresh() {
 async fn whoever_asks_joins_the_refresh() {
     let cache = cache();
     keep(&cache, "a.eth", State::Trusted, START).await;
-    cache.fresh(&key("a.eth"), START).await.expect("it is fresh");
+    cache.fresh(&key("a.eth"), START, LIMITS).await.expect("it is fresh");
     let (release, gate) = tokio::sync::oneshot::channel::<()>();
     let now = START + 299.seconds();
     let run = move |_| async move {
@@ -257,11 +265,11 @@ async fn whoever_asks_joins_the_refresh() {
         resolution(State::Untrusted, now, 0)
     };
     let key = key("a.eth");
-    let mut refresh = Box::pin(cache.refresh(&key, now, run));
+    let mut refresh = Box::pin(cache.refresh(&key, now, LIMITS, run));
     assert!(futures_util::poll!(&mut refresh).is_pending());
-    assert!(matches!(cache.status(&key, now + 1.second()).await, CacheStatus::UnderWay));
-    let asked =
-        cache.get_or_run(key.clone(), now + 1.second(), move |_| async move { resolution(State::Trusted, now, 0) });
+    assert!(matches!(cache.status(&key, now + 1.second(), LIMITS).await, CacheStatus::UnderWay));
+    let another = move |_| async move { resolution(State::Trusted, now, 0) };
+    let asked = cache.get_or_run(key.clone(), now + 1.second(), LIMITS, another);
     release.send(()).expect("the run waits");
     assert_eq!(asked.await.verdict().state, State::Untrusted);
 }
@@ -279,11 +287,11 @@ async fn what_has_ended_is_stale_for_ten_minutes_after_a_failure_alone() {
     let described = Some((Served::Stale, "A.eth".to_owned()));
     assert_eq!((stale("a.eth", 300).await, stale("a.eth", 899).await), (described.clone(), described));
     assert_eq!(stale("a.eth", 900).await, None);
-    let answer = cache.fresh(&key("a.eth"), START + 300.seconds()).await.expect("the failure is remembered");
+    let answer = cache.fresh(&key("a.eth"), START + 300.seconds(), LIMITS).await.expect("the failure is remembered");
     assert_eq!(answer.verdict().state, State::Indeterminate, "an answer is never stale");
     let stored = cache.trusted.get(&key("a.eth")).await.expect("it is kept");
     let id = |resolution: &Resolution| Verdict::clone(resolution.verdict()).with_digests().id;
-    assert_eq!(stored.resolution.stale().verdict().as_ref().clone().with_digests().id, id(&stored.resolution));
+    assert_eq!(stored.resolution().stale().verdict().as_ref().clone().with_digests().id, id(&stored.resolution()));
 
     keep(&cache, "b.eth", State::Untrusted, START).await;
     keep(&cache, "b.eth", State::Indeterminate, START + 60.seconds()).await;
@@ -313,7 +321,7 @@ async fn nothing_is_served_across_a_change() {
         cache.insert(key("a.eth"), &trusted.into(), 0, began).await.expect("it is cached");
         let why = cache.insert(key("a.eth"), &live(seen, None).into(), 0, began).await.expect_err("it is a failure");
         assert_eq!(why == NotCached::Changed, is_change, "{why:?}");
-        let state = cache.fresh(&key("a.eth"), START).await.expect("the failure at least").verdict().state;
+        let state = cache.fresh(&key("a.eth"), START, LIMITS).await.expect("the failure at least").verdict().state;
         assert_eq!(state == State::Trusted, !is_change);
         assert_eq!(cache.stale(&key("a.eth"), "a.eth", START + 300.seconds()).await.is_some(), !is_change);
     }
@@ -322,21 +330,17 @@ async fn nothing_is_served_across_a_change() {
 /// Verdicts on an agent under different rules rest on the same records.
 #[tokio::test]
 async fn a_change_that_a_run_shows_ends_what_was_answered_under_every_key() {
-    let (cache, told) = (cache(), Arc::new(AtomicUsize::new(0)));
+    let cache = cache();
     let under = |rules: &[u8]| CacheKey { rules: Digest::of(rules), ..key("a.eth") };
     let elsewhere = CacheKey { world: "elsewhere".into(), ..key("a.eth") };
     let found = |records: &str, checked_at: Timestamp, newest: u64| {
         let mut verdict = anchored(State::Trusted, records);
         verdict.freshness = resolution(State::Trusted, checked_at, 0).verdict().freshness.clone();
-        let (told, resolution) = (Arc::clone(&told), clresolve_verdict::sample::read_to(verdict, newest));
-        let on_change = Some(OnChange::new(move || {
-            told.fetch_add(1, Ordering::SeqCst);
-        }));
-        Finished { on_change, ..resolution.into() }
+        read_to(verdict, newest)
     };
-    let run = async |key: CacheKey, found: Finished| {
-        let now = found.resolution.verdict().freshness.checked_at;
-        cache.get_or_run(key, now, |_| async { found }).await
+    let run = async |key: CacheKey, found: Resolution| {
+        let now = found.verdict().freshness.checked_at;
+        cache.get_or_run(key, now, LIMITS, |_| async { found }).await
     };
     let later = START + 300.seconds();
     for (key, at) in
@@ -346,21 +350,18 @@ async fn a_change_that_a_run_shows_ends_what_was_answered_under_every_key() {
     }
     keep(&cache, "a.eth", State::Indeterminate, later).await;
     run(under(b"1"), found("sha256:1", later, 8)).await;
-    assert_eq!(told.load(Ordering::SeqCst), 0, "nothing has changed");
-    assert!(cache.fresh(&under(b"2"), later).await.is_some());
+    assert!(cache.fresh(&under(b"2"), later, LIMITS).await.is_some(), "nothing has changed");
 
     run(under(b"3"), found("sha256:2", later, 9)).await;
-    assert_eq!(told.load(Ordering::SeqCst), 1);
     for gone in [under(b"1"), under(b"2"), elsewhere] {
-        assert!(cache.fresh(&gone, later).await.is_none());
+        assert!(cache.fresh(&gone, later, LIMITS).await.is_none());
     }
-    assert!(cache.fresh(&under(b"3"), later).await.is_some(), "the one that showed it stands");
+    assert!(cache.fresh(&under(b"3"), later, LIMITS).await.is_some(), "the one that showed it stands");
 
     // A contradiction at an older block only shows that one of the verdicts is wrong.
     run(under(b"1"), found("sha256:1", later, 8)).await;
-    assert_eq!(told.load(Ordering::SeqCst), 2);
     for gone in [under(b"1"), under(b"3")] {
-        assert!(cache.fresh(&gone, later).await.is_none());
+        assert!(cache.fresh(&gone, later, LIMITS).await.is_none());
     }
 }
 
@@ -369,7 +370,7 @@ async fn what_has_ended_is_not_stale_once_a_run_under_other_rules_showed_a_chang
     let cache = cache();
     let other = CacheKey { depth: Depth::Schemas, ..key("a.eth") };
     let trusted = live(anchored(State::Trusted, "sha256:1"), None);
-    cache.get_or_run(key("a.eth"), START, |_| async { trusted }).await;
+    cache.get_or_run(key("a.eth"), START, LIMITS, |_| async { trusted }).await;
     keep(&cache, "a.eth", State::Indeterminate, START + 300.seconds()).await;
     let stale = async || cache.stale(&key("a.eth"), "a.eth", START + 301.seconds()).await.is_some();
     assert!(stale().await);
@@ -377,7 +378,7 @@ async fn what_has_ended_is_not_stale_once_a_run_under_other_rules_showed_a_chang
     pending.reasons = vec![Reason::new(Code::RecordPending)];
     pending.freshness = resolution(State::Indeterminate, START + 301.seconds(), 0).verdict().freshness.clone();
     let found = live(pending, None);
-    cache.get_or_run(other, START + 301.seconds(), |_| async { found }).await;
+    cache.get_or_run(other, START + 301.seconds(), LIMITS, |_| async { found }).await;
     assert!(!stale().await);
 }
 
@@ -400,15 +401,15 @@ async fn an_evicted_name_is_neither_served_nor_stale_nor_refreshed() {
     let cache = cache();
     keep(&cache, "a.eth", State::Trusted, START).await;
     keep(&cache, "a.eth", State::Indeterminate, START + 299.seconds()).await;
-    cache.fresh(&key("a.eth"), START).await.expect("it is fresh");
+    cache.fresh(&key("a.eth"), START, LIMITS).await.expect("it is fresh");
     let (last, after) = (START + 299.seconds(), START + 301.seconds());
     let stale = async || cache.stale(&key("a.eth"), "a.eth", after).await.is_some();
     assert!(cache.due(last).len() == 1 && stale().await);
     cache.evict(&key("a.eth").name, last);
-    assert!(cache.fresh(&key("a.eth"), last).await.is_none());
+    assert!(cache.fresh(&key("a.eth"), last, LIMITS).await.is_none());
     assert!(cache.due(last).is_empty() && !stale().await);
-    let refreshed = cache.refresh(&key("a.eth"), last, |_| async { resolution(State::Trusted, START, 0) }).await;
-    assert!(refreshed.is_none());
+    let run = |_| async { resolution(State::Trusted, START, 0) };
+    assert!(cache.refresh(&key("a.eth"), last, LIMITS, run).await.is_none());
 }
 
 #[tokio::test]
@@ -419,7 +420,7 @@ async fn whoever_asks_after_an_eviction_joins_no_run_from_before_it() {
         let _ = gate.await;
         resolution(State::Trusted, START, 0)
     };
-    let mut first = Box::pin(cache.get_or_run(key("a.eth"), START, overtaken));
+    let mut first = Box::pin(cache.get_or_run(key("a.eth"), START, LIMITS, overtaken));
     assert!(futures_util::poll!(&mut first).is_pending());
     cache.evict(&key("a.eth").name, START);
     let (go_on, wait) = tokio::sync::oneshot::channel::<()>();
@@ -427,15 +428,15 @@ async fn whoever_asks_after_an_eviction_joins_no_run_from_before_it() {
         let _ = wait.await;
         resolution(State::Untrusted, START, 0)
     };
-    let mut second = Box::pin(cache.get_or_run(key("a.eth"), START, after));
+    let mut second = Box::pin(cache.get_or_run(key("a.eth"), START, LIMITS, after));
     assert!(futures_util::poll!(&mut second).is_pending());
     release.send(()).expect("the run waits");
     assert_eq!(first.await.verdict().state, State::Trusted, "to those who asked before");
-    let status = cache.status(&key("a.eth"), START).await;
+    let status = cache.status(&key("a.eth"), START, LIMITS).await;
     assert!(matches!(status, CacheStatus::UnderWay), "it left nothing, and not the place of the other: {status:?}");
     go_on.send(()).expect("the run waits");
     assert_eq!(second.await.verdict().state, State::Untrusted);
-    assert_eq!(cache.fresh(&key("a.eth"), START).await.map(|r| r.verdict().state), Some(State::Untrusted));
+    assert_eq!(cache.fresh(&key("a.eth"), START, LIMITS).await.map(|r| r.verdict().state), Some(State::Untrusted));
 }
 
 #[tokio::test]
@@ -456,7 +457,7 @@ async fn what_is_not_cached_is_counted_by_its_reason() {
     let counts = telemetry::Exposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
     let run = async |cache: &Arc<VerdictCache>, found: Resolution| {
-        cache.run_anew(key("a.eth"), |_| async { found }).await;
+        cache.run_anew(key("a.eth"), LIMITS, |_| async { found }).await;
     };
     let no_room = Arc::new(VerdictCache::new(&CacheConfig { trusted: 0, ..CacheConfig::default() }));
     run(&no_room, resolution(State::Trusted, START, 0)).await;
@@ -498,7 +499,7 @@ async fn what_is_not_cached_is_logged_with_its_reason() {
     let _logging = tracing::subscriber::set_default(subscriber.with_writer(move || writer.clone()).finish());
     let cache = cache();
     for _ in 0..2 {
-        cache.run_anew(key("a.eth"), |_| async { resolution(State::Indeterminate, START, 0) }).await;
+        cache.run_anew(key("a.eth"), LIMITS, |_| async { resolution(State::Indeterminate, START, 0) }).await;
         // Another test may have logged this first, in a thread without a subscriber: then the event is cached as unwanted.
         tracing::callsite::rebuild_interest_cache();
     }
@@ -517,13 +518,13 @@ async fn a_verdict_that_an_eviction_overtook_is_not_kept_and_counted() {
         evicting.evict(&key("a.eth").name, START);
         resolution(State::Trusted, START, 0)
     };
-    let found = cache.get_or_run(key("a.eth"), START, overtaken).await;
+    let found = cache.get_or_run(key("a.eth"), START, LIMITS, overtaken).await;
     assert_eq!(found.verdict().state, State::Trusted, "to whoever asked before");
     assert!(cache.trusted.get(&key("a.eth")).await.is_none(), "it takes nobody's place");
     let why = counted(&counts, "clresolve_cache_not_stored_total{");
     assert_eq!(why, ["clresolve_cache_not_stored_total{why=\"overtaken\"} 1"]);
     let after = |_| async { resolution(State::Untrusted, START, 0) };
-    assert_eq!(cache.get_or_run(key("a.eth"), START, after).await.verdict().state, State::Untrusted);
+    assert_eq!(cache.get_or_run(key("a.eth"), START, LIMITS, after).await.verdict().state, State::Untrusted);
 }
 
 #[tokio::test]
@@ -535,10 +536,10 @@ async fn refreshes_are_counted_by_what_they_found() {
     for state in [State::Trusted, State::Trusted, State::Indeterminate, State::Untrusted] {
         keep(&cache, "a.eth", State::Trusted, now).await;
         let too_early = |_| async { resolution(State::Untrusted, START, 0) };
-        assert!(cache.refresh(&key("a.eth"), now, too_early).await.is_none());
-        cache.fresh(&key("a.eth"), now).await.expect("it is fresh");
+        assert!(cache.refresh(&key("a.eth"), now, LIMITS, too_early).await.is_none());
+        cache.fresh(&key("a.eth"), now, LIMITS).await.expect("it is fresh");
         now += 280.seconds();
-        cache.refresh(&key("a.eth"), now, move |_| async move { resolution(state, now, 0) }).await;
+        cache.refresh(&key("a.eth"), now, LIMITS, move |_| async move { resolution(state, now, 0) }).await;
     }
     assert_eq!(
         counted(&counts, "clresolve_cache_refreshes_total{"),
@@ -553,7 +554,7 @@ async fn the_most_asked_for_is_the_hottest_and_its_past_counts_half() {
     for (name, times) in [("b.eth", 4), ("a.eth", 4), ("once.eth", 0), ("c.eth", 6)] {
         keep(&cache, name, State::Trusted, START).await;
         for _ in 0..times {
-            cache.fresh(&key(name), START).await.expect("it is fresh");
+            cache.fresh(&key(name), START, LIMITS).await.expect("it is fresh");
         }
     }
     let hot = |most| -> Vec<String> { cache.hot(most).iter().map(|name| name.as_str().to_owned()).collect() };
@@ -579,7 +580,7 @@ async fn who_follows_is_told_what_differs_and_anew_once_a_verdict_has_aged() {
         (State::Untrusted, 5000, true),
     ] {
         let at = START + seconds.seconds();
-        cache.run_anew(key("a.eth"), move |_| async move { resolution(state, at, 0) }).await;
+        cache.run_anew(key("a.eth"), LIMITS, move |_| async move { resolution(state, at, 0) }).await;
         let told = follower.next().now_or_never().is_some();
         assert_eq!(told, is_told, "{state} after {seconds} s");
     }
@@ -599,7 +600,153 @@ async fn who_follows_is_told_of_other_codes_and_of_another_identity() {
         [(&good, true), (&later, false), (&expired, true), (&expired, false), (&good, true), (&identified, true)]
     {
         let found = live(verdict.clone(), None);
-        cache.run_anew(key("a.eth"), move |_| async move { found }).await;
+        cache.run_anew(key("a.eth"), LIMITS, move |_| async move { found }).await;
         assert_eq!(follower.next().now_or_never().is_some(), is_told, "{verdict:?}");
     }
+}
+
+/// A trusted resolution that ended at `at` and read the chain up to the height `newest`.
+fn read_up_to(newest: u64, at: Timestamp) -> Resolution {
+    of_reading(at, |reading| reading.newest = Some(newest))
+}
+
+/// A trusted resolution that ended at the start. Its records are with a CCIP-Read gateway.
+fn off_chain() -> Resolution {
+    of_reading(START, |reading| {
+        reading.newest = Some(7);
+        let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+        found.offchain = true;
+        reading.latest = Some(Ok(Latest { answer: reading.answer.clone(), holder: reading.holder }));
+    })
+}
+
+fn of_reading(at: Timestamp, change: impl FnOnce(&mut Reading)) -> Resolution {
+    let (agent, profiles, policy) = (sample::good(), Profiles::builtin(), Policy::default());
+    let mut evidence = sample::evidence(&agent, &agent.to_string().into(), at);
+    change(evidence.reading.as_mut().expect("it was read"));
+    let profile = profiles.get(DEFAULT).expect("it is built in");
+    let reporter = Reporter { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
+    build::resolution(&reporter, &Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }, 0)
+}
+
+/// The block at this height, which endpoints reported as their newest then.
+fn head(number: u64, reported_at: Timestamp) -> ChainHead {
+    let block = Block { number, hash: [u8::try_from(number).expect("a small number"); 32].into(), timestamp: START };
+    ChainHead { block, reported_at }
+}
+
+/// A cache with block 7 as the head, and the result of a run of this process that read up to there.
+async fn followed() -> (Arc<VerdictCache>, Resolution) {
+    let cache = cache();
+    cache.heads.follow();
+    cache.heads.note(head(7, START));
+    let run = |_| async { Finished { reads_chain: true, ..read_up_to(7, START).into() } };
+    let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+    assert_eq!(found.verdict().state, State::Trusted);
+    (cache, found)
+}
+
+/// What the cache serves after this number of seconds.
+async fn served(cache: &VerdictCache, seconds: i64) -> Resolution {
+    cache.fresh(&key("a.eth"), START + seconds.seconds(), LIMITS).await.expect("it is fresh")
+}
+
+#[tokio::test]
+async fn a_run_stands_until_its_head_was_reported_too_long_ago() {
+    let (cache, found) = followed().await;
+    assert_eq!(found.standing(), Ok(()));
+    assert_eq!(served(&cache, 15).await.standing(), Ok(()));
+    let late = served(&cache, 16).await;
+    assert_eq!(late.standing(), Err(Refusal::Unconfirmed));
+    assert_eq!(GatePolicy::default().objection(&late, Some("summarize"), None), Some("unconfirmed"));
+    cache.heads.note(head(7, START + 16.seconds()));
+    let confirmed = served(&cache, 31).await;
+    assert_eq!(confirmed.standing(), Ok(()), "endpoints reported the same head again");
+    assert_eq!(GatePolicy::default().objection(&confirmed, Some("summarize"), None), None);
+}
+
+#[tokio::test]
+async fn only_a_run_of_this_process_that_read_the_head_stands_there() {
+    for (newest, reads_chain, is_overtaken, expected) in [
+        (7, true, false, Ok(())),
+        (8, true, false, Ok(())),
+        (6, true, false, Err(Refusal::Unconfirmed)),
+        // Evidence of another daemon.
+        (7, false, false, Err(Refusal::Unconfirmed)),
+        // Another head was reported while it ran.
+        (7, true, true, Err(Refusal::Unconfirmed)),
+    ] {
+        let cache = cache();
+        cache.heads.follow();
+        cache.heads.note(head(7, START));
+        let noting = Arc::clone(&cache);
+        let run = move |_| async move {
+            if is_overtaken {
+                noting.heads.note(head(8, START));
+            }
+            Finished { reads_chain, ..read_up_to(newest, START).into() }
+        };
+        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!(found.standing(), expected, "{newest} {reads_chain} {is_overtaken}");
+        assert_eq!(served(&cache, 0).await.standing(), expected, "{newest} {reads_chain} {is_overtaken}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_stands_once_where_no_head_is_followed() {
+    for (reads_chain, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
+        let cache = cache();
+        let run = move |_| async move { Finished { reads_chain, ..read_up_to(7, START).into() } };
+        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!(found.standing(), expected);
+        assert_eq!(served(&cache, 0).await.standing(), Err(Refusal::Unconfirmed));
+    }
+}
+
+#[tokio::test]
+async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
+    let (cache, found) = followed().await;
+    let latest = found.at_newest().expect("it read the newest block").as_ref().clone();
+    let sold = AtHead::OnChain(Latest { holder: None, ..latest.clone() });
+    let (same, key) = (AtHead::OnChain(latest), key("a.eth"));
+    let first = cache.heads.newest().map(|seen| seen.id);
+    cache.heads.note(head(8, START + 12.seconds()));
+    let second = cache.heads.newest().map(|seen| seen.id);
+    assert_eq!(cache.awaits(&key, START).await, Some(Some(Awaited::Reading)));
+
+    assert_eq!(cache.contradicted_at(&key, &same, second, 8).await, 0);
+    assert_eq!(cache.awaits(&key, START).await, Some(None));
+    let confirmed = served(&cache, 27).await;
+    assert_eq!(confirmed.standing(), Ok(()));
+    assert_eq!(confirmed.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
+    assert_eq!(confirmed.verdict().id, found.verdict().id, "the verdict is the same");
+
+    assert_eq!(cache.contradicted_at(&key, &sold, first, 7).await, 0, "an older reading says nothing");
+    assert_eq!(cache.contradicted_at(&key, &same, first, 7).await, 0);
+    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
+    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, 1);
+    cache.evict(&key.name, START + 13.seconds());
+    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, 0, "an evicted verdict is not contradicted again");
+    assert_eq!(cache.awaits(&key, START).await, None);
+}
+
+/// The chain does not show whether a CCIP-Read gateway would return the same.
+#[tokio::test]
+async fn an_off_chain_verdict_of_an_own_run_stands_for_75_seconds() {
+    let evidence = |reads_chain| async move {
+        let cache = cache();
+        cache.heads.follow();
+        cache.heads.note(head(7, START));
+        let found = Finished { reads_chain, ..off_chain().into() };
+        cache.insert(key("a.eth"), &found, 0, cache.begin()).await.expect("it is kept");
+        cache
+    };
+    let (own, shared, key) = (evidence(true).await, evidence(false).await, key("a.eth"));
+    let awaits = async |seconds: i64| own.awaits(&key, START + seconds.seconds()).await;
+    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(Awaited::Run))));
+    assert_eq!(served(&own, 75).await.standing(), Ok(()));
+    assert_eq!(served(&own, 76).await.standing(), Err(Refusal::Unconfirmed));
+    assert_eq!(served(&shared, 0).await.standing(), Err(Refusal::Unconfirmed));
+    assert_eq!(shared.awaits(&key, START).await, Some(Some(Awaited::Run)));
+    assert!(shared.needs_run(&key, START).await && !own.needs_run(&key, START).await);
 }

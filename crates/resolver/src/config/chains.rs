@@ -141,9 +141,6 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
         if chain.endpoints.is_empty() {
             return wrong("rpc", "expected at least one endpoint".to_owned());
         }
-        if chain.endpoints.iter().any(|endpoint| endpoint.ws.is_some()) {
-            return wrong("rpc", "no ws is used here: the daemon follows the chain of names alone".to_owned());
-        }
         match chain.demand() {
             Err(ConfigError::Conflict { key, detail }) => return wrong(&key, detail),
             Err(other) => return Err(other),
@@ -252,7 +249,7 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
         let two = r#"rpc = ["https://a.example", "https://b.example"]"#;
         for (id, keys, expected) in [
             ("8453", r#"rpc = []"#, "chains.8453.rpc"),
-            ("8453", r#"rpc = [{ url = "http://a", own = true, ws = "ws://a" }]"#, "no ws is used here"),
+            ("8453", r#"rpc = [{ url = "http://a", own = true, ws = "ws://a" }]"#, "`ws` is no longer a key"),
             ("8453", r#"rpc = ["https://a.example"]"#, "one stranger's word"),
             ("8453", &format!("{two}\nproof = \"single-rpc\""), "one stranger's word"),
             ("8453", &format!("{two}\nquorum = 3"), "chains.8453.quorum"),

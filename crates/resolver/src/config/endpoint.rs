@@ -17,8 +17,6 @@ pub struct Endpoint {
     pub own: bool,
     /// Who runs the endpoint. Endpoints of one operator count once in a quorum.
     pub operator: String,
-    /// The WebSocket on which the endpoint announces new blocks, if any. Like `url`, it is never displayed.
-    pub ws: Option<Url>,
 }
 
 impl Endpoint {
@@ -70,13 +68,12 @@ impl fmt::Debug for Endpoint {
             .field("label", &self.label)
             .field("own", &self.own)
             .field("operator", &self.operator)
-            .field("ws", &self.ws.is_some())
             .finish_non_exhaustive()
     }
 }
 
 impl From<Endpoint> for clresolve_chain::Endpoint {
-    fn from(Endpoint { label, url, own, operator, ws }: Endpoint) -> Self {
-        Self { label, url, own, operator, ws }
+    fn from(Endpoint { label, url, own, operator }: Endpoint) -> Self {
+        Self { label, url, own, operator }
     }
 }

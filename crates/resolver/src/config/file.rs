@@ -127,7 +127,7 @@ fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
         path: path.to_owned(),
         line,
         key: key_at(text, line),
-        detail: Foreign::new(&without_secrets(&with_nearest_key(&without_values(error.message()))))
+        detail: Foreign::new(&without_secrets(&with_known_key(&without_values(error.message()))))
             .at_most(MAX_DETAIL_CHARS)
             .to_string(),
     }
@@ -136,11 +136,20 @@ fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
 /// Maximum length of an error's detail, in characters: enough for the list of all keys.
 const MAX_DETAIL_CHARS: usize = 1000;
 
-/// Adds the most similar known key to the message about an unknown key.
-fn with_nearest_key(message: &str) -> String {
+/// Removed keys, and what to set instead.
+const REMOVED: [(&str, &str); 2] = [
+    ("follow", "set `head-poll`, at the top level, and `max-unconfirmed` in [cache] instead"),
+    ("ws", "`head-poll`, at the top level, sets how often each endpoint is asked for its newest block"),
+];
+
+/// Completes the message about an unknown key with what to set instead of a removed key, or with the most similar key.
+fn with_known_key(message: &str) -> String {
     let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
     let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
     let Some(typed) = typed else { return message.to_owned() };
+    if let Some((key, instead)) = REMOVED.iter().find(|(key, _)| *key == typed) {
+        return format!("`{key}` is no longer a key: {instead}");
+    }
     match nearest(typed, known.split('`').skip(1).step_by(2)) {
         Some(key) => format!("unknown field `{typed}`, did you mean `{key}`? expected {known}"),
         None => message.to_owned(),
@@ -189,6 +198,7 @@ chain-id = 31337
 universal-resolver = "0x5FbDB2315678afecb367f032d93F642f64180aa3"
 block = 17
 proof = "single-rpc"
+head-poll = "3s"
 ccip-read = false
 profile = "agent-cards/1.0.0+released"
 depth = "schemas"
@@ -204,6 +214,7 @@ gateway = ["https://gateway.example", "http://127.0.0.1:8080"]
 
 [cache]
 trusted = 5
+max-unconfirmed = "20s"
 
 [[rpc]]
 url = "http://127.0.0.1:8545"
@@ -227,6 +238,7 @@ file = "commons.json"
         assert_eq!((config.chain.world.as_str(), config.chain.id), ("lab", 31_337));
         assert_eq!(config.chain.block, BlockSelector::Number(17));
         assert!(!config.chain.ccip_read);
+        assert_eq!(config.chain.head_poll, Duration::from_secs(3));
         assert_eq!(config.chain.endpoints.len(), 1);
         assert!(config.chain.endpoints[0].own);
         assert_eq!(config.chain.endpoints[0].label, "anvil");
@@ -238,6 +250,7 @@ file = "commons.json"
         assert_eq!(config.network.hedging, Hedging::After(Duration::from_millis(800)));
         assert_eq!(config.cache.trusted, 5);
         assert_eq!(config.cache.untrusted, 10_000);
+        assert_eq!(config.cache.max_unconfirmed, Duration::from_secs(20));
         assert_eq!(config.network.ca_files, [PathBuf::from("ca.pem")]);
         assert_eq!(config.rules.manifests, [ManifestSource::File("commons.json".into())]);
     }
@@ -351,6 +364,30 @@ file = "commons.json"
         assert!(refused("proof = \"zero-knowledge\"").2.contains("state-proof"));
         assert_eq!(refused("a b").0, 1);
         assert_eq!(refused("[[manifest]]\nurl = \"https://a.example\"\n").1, "manifest");
+    }
+
+    #[test]
+    fn removed_keys_name_what_to_set_instead() {
+        let table = "[follow]\nenabled = false\npoll = \"250ms\"\n";
+        let follow =
+            "`follow` is no longer a key: set `head-poll`, at the top level, and `max-unconfirmed` in [cache] instead";
+        assert_eq!(refused(table), (1, "follow".to_owned(), follow.to_owned()));
+        let ws = "`ws` is no longer a key: `head-poll`, at the top level, sets how often each endpoint is asked for its newest block";
+        let listed = "[[rpc]]\nurl = \"http://a.example\"\nws = \"ws://a.example/SECRET\"\n";
+        assert_eq!(refused(listed), (3, "ws".to_owned(), ws.to_owned()));
+        let inline = "rpc = [{ url = \"http://a.example\", ws = \"ws://a.example/SECRET\" }]";
+        for text in [inline, &format!("[chains.8453]\n{inline}")] {
+            assert_eq!(refused(text).2, ws, "{text}");
+        }
+    }
+
+    #[test]
+    fn head_poll_and_max_unconfirmed_are_above_zero() {
+        let config = Config::default();
+        assert_eq!((config.chain.head_poll.as_secs(), config.cache.max_unconfirmed.as_secs()), (2, 15));
+        for text in ["head-poll = \"0s\"", "[cache]\nmax-unconfirmed = \"0s\""] {
+            assert!(refused(text).2.starts_with("expected a duration of more than 0"), "{text}");
+        }
     }
 
     #[test]

@@ -92,9 +92,6 @@ pub(super) mod origins {
             if let Some(operator) = &origin.operator {
                 map.serialize_entry("operator", operator)?;
             }
-            if let Some(ws) = &origin.ws {
-                map.serialize_entry("ws", ws)?;
-            }
             map.end()
         }
     }
@@ -113,9 +110,8 @@ pub(super) mod origins {
         type Table = EndpointTable;
 
         fn origin(&self) -> Origin {
-            let Self { url, label, own, operator, ws } = self.clone();
-            let ws = ws.map(String::from);
-            Origin { url: url.into(), label: Some(label), own: Some(own), operator: Some(operator), ws }
+            let Self { url, label, own, operator } = self.clone();
+            Origin { url: url.into(), label: Some(label), own: Some(own), operator: Some(operator) }
         }
     }
 
@@ -124,7 +120,7 @@ pub(super) mod origins {
 
         fn origin(&self) -> Origin {
             let Self { url, label, own } = self.clone();
-            Origin { url: url.into(), label: Some(label), own: Some(own), operator: None, ws: None }
+            Origin { url: url.into(), label: Some(label), own: Some(own), operator: None }
         }
     }
 
@@ -135,7 +131,6 @@ pub(super) mod origins {
         label: Option<String>,
         own: Option<bool>,
         operator: Option<String>,
-        ws: Option<String>,
     }
 
     #[derive(Deserialize)]
@@ -148,15 +143,15 @@ pub(super) mod origins {
 
     impl From<EndpointTable> for Origin {
         fn from(table: EndpointTable) -> Self {
-            let EndpointTable { url, label, own, operator, ws } = table;
-            Self { url, label, own, operator, ws }
+            let EndpointTable { url, label, own, operator } = table;
+            Self { url, label, own, operator }
         }
     }
 
     impl From<GatewayTable> for Origin {
         fn from(table: GatewayTable) -> Self {
             let GatewayTable { url, label, own } = table;
-            Self { url, label, own, operator: None, ws: None }
+            Self { url, label, own, operator: None }
         }
     }
 

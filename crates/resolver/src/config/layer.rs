@@ -28,8 +28,8 @@ use super::value::{
     parse_duration, parse_profile, quorum_number,
 };
 use super::{
-    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, FollowLayer, Gateway,
-    Grade, GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
+    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, Gateway, Grade,
+    GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
 
 /// The error of a build without the feature `redis` when a server is configured.
@@ -115,6 +115,8 @@ layer! {
         universal_resolver: Address = chain.universal_resolver, [with = "One::<Contract>"];
         /// Which block to read.
         block: BlockSelector = chain.block, [with = "block"];
+        /// How often each endpoint is asked for its newest block.
+        head_poll: Duration = chain.head_poll, [with = "One::<Time>"];
         /// Whether CCIP-Read gateways may be asked.
         ccip_read: bool = chain.ccip_read;
         /// Identifier of the profile.
@@ -155,8 +157,6 @@ layer! {
     tables {
         /// Sizes of the caches.
         cache: CacheLayer;
-        /// How the daemon follows the chain.
-        follow: FollowLayer;
         /// What is remembered about names.
         memory: MemoryLayer;
         /// The Redis server through which daemons share evidence.

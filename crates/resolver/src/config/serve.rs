@@ -198,7 +198,7 @@ path = "memory"
     fn a_list_of_denied_warnings_replaces_the_default() {
         let denied =
             |text: &str| Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap().gate.deny;
-        assert_eq!(denied(""), [Code::StatusWithdrawn]);
+        assert_eq!(denied(""), [Code::StatusWithdrawn, Code::NameReleased]);
         assert_eq!(denied("[gate]\ndeny = [\"name-expiring\"]"), [Code::NameExpiring]);
         assert_eq!(denied("[gate]\ndeny = []"), []);
     }

@@ -245,7 +245,6 @@ pub(super) struct Origin {
     pub(super) label: Option<String>,
     pub(super) own: Option<bool>,
     pub(super) operator: Option<String>,
-    pub(super) ws: Option<String>,
 }
 
 impl From<&str> for Origin {
@@ -269,8 +268,7 @@ impl TryFrom<Origin> for Endpoint {
             None if PUBLIC_RPC.contains(&origin.url.as_str()) => host_and_port(&url),
             None => Self::UNNAMED.to_owned(),
         };
-        let ws = origin.ws.as_deref().map(ws_url).transpose()?;
-        Ok(Self { label, url, own: origin.own.unwrap_or(false), operator, ws })
+        Ok(Self { label, url, own: origin.own.unwrap_or(false), operator })
     }
 }
 
@@ -322,16 +320,6 @@ fn http_url(s: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Parses a ws or wss URL with a host. As with [`http_url`], the error never repeats the URL.
-fn ws_url(s: &str) -> Result<Url, String> {
-    let url = Url::parse(s).ok().filter(|url| matches!(url.scheme(), "ws" | "wss") && url.host().is_some());
-    let url = url.ok_or("expected ws to be a ws or wss URL")?;
-    if url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
-        return Err("expected ws to be an URL without user info and fragment".to_owned());
-    }
-    Ok(url)
-}
-
 /// The error for a URL without a scheme. It repeats only a host with a port: any other text may be an API key.
 fn without_scheme(s: &str) -> String {
     let (authority, rest) = s.split_at(s.find(['/', '?', '#']).unwrap_or(s.len()));
@@ -376,26 +364,6 @@ mod tests {
         let expected = "expected a duration such as 15s, 500ms or 1m 30s, or learnt";
         assert_eq!(parse_hedging("never").unwrap_err(), expected);
         assert!(parse_hedging("2h").is_err());
-    }
-
-    #[test]
-    fn the_web_socket_of_an_endpoint_is_a_ws_url_and_never_repeated() {
-        let read = |ws: &str| {
-            let origin = Origin { ws: Some(ws.to_owned()), ..Origin::from("http://127.0.0.1:8545") };
-            Endpoint::try_from(origin).map(|endpoint| endpoint.ws.map(String::from))
-        };
-        for url in ["ws://127.0.0.1:8546/", "wss://rpc.example/v3/SECRET?key=SECRET"] {
-            assert_eq!(read(url), Ok(Some(url.to_owned())));
-        }
-        let wrong =
-            ["https://rpc.example/SECRET", "SECRET", "wss://SECRET@rpc.example", "ws://rpc.example/#SECRET", "ws://"];
-        for url in wrong {
-            let error = read(url).unwrap_err();
-            assert!(error.starts_with("expected ws to be") && !error.contains("SECRET"), "{url}: {error}");
-        }
-        let endpoint =
-            Endpoint { ws: Url::parse("wss://a.example/SECRET").ok(), .."https://b.example".parse().unwrap() };
-        assert!(!format!("{endpoint:?}").contains("SECRET"));
     }
 
     #[test]

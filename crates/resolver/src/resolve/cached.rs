@@ -1,6 +1,5 @@
 //! The cache in front of the resolver. A fresh verdict is returned at once. Otherwise all callers share one resolution.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use clresolve_verdict::build;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::profile::Profile;
 use clresolve_verdict::trust::{Resolution, Stale};
-use clresolve_verdict::verdict::{Depth, canonical_digest};
+use clresolve_verdict::verdict::canonical_digest;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
 use jiff::SignedDuration;
@@ -22,22 +21,23 @@ use tokio::time::Instant;
 
 use super::fleet::Fleet;
 use super::question::RuleSet;
+use super::readings::Readings;
 use super::walk::{RunRequest, Walker};
-use crate::cache::{Before, CacheKey, CacheStatus, Finished, OnChange, VerdictCache};
+use crate::cache::{Before, CacheKey, CacheStatus, ConfirmationLimits, Finished, VerdictCache};
 use crate::config::Config;
 use crate::telemetry::{self, NotCached};
-use crate::telemetry::{Eviction, Pool};
 
-/// Maximum number of resolutions for one answer, if a change is announced during each: replicas announce the same
-/// change one after another. The last resolution denies.
+/// Maximum number of resolutions for one answer, if the name is evicted during each. The last resolution denies.
 const RUNS: usize = 3;
 
 /// A [`Walker`] and the verdicts of its resolutions.
+#[derive(Clone)]
 pub(super) struct CachedWalker {
-    walker: Arc<Walker>,
+    pub(super) walker: Arc<Walker>,
     pub(super) cache: Arc<VerdictCache>,
     /// The replicas that share evidence, if configured.
     fleet: Option<Fleet>,
+    pub(super) readings: Readings,
 }
 
 /// Which evidence a resolution may reuse.
@@ -55,18 +55,18 @@ impl CachedWalker {
     /// Creates an empty cache in front of `walker`.
     pub(super) fn new(walker: Arc<Walker>) -> Self {
         let cache = Arc::new(VerdictCache::new(&walker.config.cache));
-        Self { walker, cache, fleet: None }
+        Self { walker, cache, fleet: None, readings: Readings::default() }
     }
 
     /// Puts this cache in front of `walker`, for a replica that shares evidence.
-    pub(super) const fn of_fleet(walker: Arc<Walker>, cache: Arc<VerdictCache>, fleet: Option<Fleet>) -> Self {
-        Self { walker, cache, fleet }
+    pub(super) fn of_fleet(walker: Arc<Walker>, cache: Arc<VerdictCache>, fleet: Option<Fleet>) -> Self {
+        Self { walker, cache, fleet, readings: Readings::default() }
     }
 
     /// Puts the same cache in front of another walker. A cached verdict is reused if its key is the same: sources,
     /// rules, depth and block.
     pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
-        Self { walker, cache: Arc::clone(&self.cache), fleet: self.fleet.clone() }
+        Self { walker, readings: Readings::default(), ..self.clone() }
     }
 
     /// Returns the fresh verdict, or that of a new resolution.
@@ -77,11 +77,11 @@ impl CachedWalker {
             Err(error) => return self.invalid_name(input, &error, rules),
         };
         let key = self.key(name, rules);
-        if let Some(fresh) = self.cache.fresh(&key, now).await {
+        if let Some(fresh) = self.cache.fresh(&key, now, self.limits()).await {
             return fresh.asked_as(input);
         }
         let run = self.run(key.clone(), rules.clone(), Using::Fleet);
-        self.cache.get_or_run(key, now, run).await.asked_as(input)
+        self.cache.get_or_run(key, now, self.limits(), run).await.asked_as(input)
     }
 
     /// Starts a resolution. Its verdict replaces the cached one.
@@ -92,7 +92,7 @@ impl CachedWalker {
         };
         let key = self.key(name, rules);
         let run = self.run(key.clone(), rules.clone(), Using::Nothing);
-        self.cache.run_anew(key, run).await.asked_as(input)
+        self.cache.run_anew(key, self.limits(), run).await.asked_as(input)
     }
 
     /// Resolves a name that may have changed. Content that an earlier resolution proved is reused if the records still
@@ -100,52 +100,27 @@ impl CachedWalker {
     pub(super) async fn read_again(&self, name: &EnsName, rules: &RuleSet) -> Resolution {
         let key = self.key(name.clone(), rules);
         let run = self.run(key.clone(), rules.clone(), Using::Content);
-        self.cache.run_anew(key, run).await
+        self.cache.run_anew(key, self.limits(), run).await
     }
 
-    /// A callback that announces the eviction of a name to all replicas, once a resolution has detected a change.
-    fn tell_change(&self, name: &EnsName) -> Option<OnChange> {
-        let (fleet, evicted) = (self.fleet.clone()?, (name.clone(), self.keys(name)));
-        Some(OnChange::new(move || fleet.tell_evicted([evicted.clone()])))
+    /// The limits within which a head confirms a verdict.
+    pub(super) fn limits(&self) -> ConfirmationLimits {
+        let config = &self.walker.config;
+        ConfirmationLimits { max_unconfirmed: config.cache.max_unconfirmed, max_head_age: config.chain.head_age() }
     }
 
-    /// Invalidates all verdicts on these names up to now, here and on every replica.
+    /// Invalidates all verdicts on these names up to now.
     pub(super) fn evict<'n>(&self, names: impl IntoIterator<Item = &'n EnsName>) {
-        let (now, mut evicted) = (self.walker.now(), Vec::new());
-        for name in names {
-            self.cache.evict(name, now);
-            evicted.push(name.clone());
-        }
-        if let Some(fleet) = self.fleet.as_ref().filter(|_| !evicted.is_empty()) {
-            fleet.tell_evicted(evicted.into_iter().map(|name| (name.clone(), self.keys(&name))));
-        }
+        let now = self.walker.now();
+        names.into_iter().for_each(|name| self.cache.evict(name, now));
     }
 
-    /// Evicts the names of these keys after a change notification from the chain.
-    pub(super) fn evict_changed(&self, keys: &[CacheKey]) {
-        // First, so that evictions are counted before they become visible.
-        keys.iter().for_each(|_| telemetry::cache_evicted(Pool::Trusted, Eviction::Changed));
-        self.evict(keys.iter().map(|key| &key.name).collect::<BTreeSet<_>>());
-    }
-
-    /// Completes when everything announced so far has been sent to the replicas.
+    /// Waits until all evidence that is shared so far has been written.
     #[cfg(feature = "unstable")]
     pub(super) async fn settled(&self) {
         if let Some(fleet) = &self.fleet {
             fleet.settled().await;
         }
-    }
-
-    /// Every key under which this process caches verdicts on `name`.
-    fn keys(&self, name: &EnsName) -> Vec<CacheKey> {
-        let mut keys = Vec::new();
-        for profile in self.walker.profiles.iter() {
-            for depth in [Depth::Identity, Depth::Schemas] {
-                let policy = Policy { depth, ..Policy::default() };
-                keys.push(self.key(name.clone(), &RuleSet { profile: Arc::clone(profile), policy }));
-            }
-        }
-        keys
     }
 
     /// The cache status of a question. Starts no resolution.
@@ -154,7 +129,7 @@ impl CachedWalker {
             Ok(name) => name,
             Err(error) => return CacheStatus::Fresh(self.invalid_name(input, &error, rules)),
         };
-        match self.cache.status(&self.key(name, rules), self.walker.now()).await {
+        match self.cache.status(&self.key(name, rules), self.walker.now(), self.limits()).await {
             CacheStatus::Fresh(resolution) => CacheStatus::Fresh(resolution.asked_as(input)),
             other => other,
         }
@@ -193,7 +168,6 @@ impl CachedWalker {
         using: Using,
     ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
         let (walker, fleet, cache) = (Arc::clone(&self.walker), self.fleet.clone(), Arc::clone(&self.cache));
-        let on_change = self.tell_change(&key.name);
         move |before| {
             let content = before.content.filter(|_| using == Using::Content);
             let request = RunRequest { key, rules, before: Before { content, ..before }, cache };
@@ -210,7 +184,7 @@ impl CachedWalker {
                     }
                     found = run().await;
                 }
-                Finished { on_change, ..found }
+                found
             }
             .boxed()
         }
@@ -233,7 +207,7 @@ impl CachedWalker {
     async fn refresh(&self, key: Arc<CacheKey>, policy: &Policy) {
         let Some(rules) = self.rules(&key, policy) else { return };
         let run = self.run(CacheKey::clone(&key), rules, Using::Content);
-        self.cache.refresh(&key, self.walker.now(), run).await;
+        self.cache.refresh(&key, self.walker.now(), self.limits(), run).await;
     }
 
     /// Resolves these names on the refresh budget. Calls `decided` for each name that then has a verdict other than a

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
+use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::decision::EntryRow;
@@ -102,8 +103,25 @@ impl Resolver {
     /// The code of the objection. It is `chain-behind` for a block chosen by number, since the gate decides on the
     /// present.
     pub async fn gate(&self, name: &str, verb: &str) -> Result<(), &'static str> {
-        let resolution = self.resolve(name).await;
+        let resolution = self.resolve_confirmed(name).await;
         self.denied(&resolution, Some(verb)).map_or(Ok(()), Err)
+    }
+
+    /// Resolves `input` and confirms the verdict for the gate. See [`Resolver::confirmed`].
+    pub async fn resolve_confirmed(&self, input: &str) -> Resolution {
+        self.confirmed(self.resolve(input).await).await
+    }
+
+    /// Confirms a resolution under the configured rules for the gate: reads the newest block unless it already confirms
+    /// the resolution. A name that has changed is resolved again. Returns the resolution with its
+    /// [standing](Resolution::standing).
+    pub async fn confirmed(&self, resolution: Resolution) -> Resolution {
+        let cached = &self.0.cached;
+        let verdict = resolution.verdict();
+        if let Some(name) = verdict.name.normalized.as_deref().filter(|_| verdict.state == State::Trusted) {
+            cached.cache.hot_names.note(name, self.now());
+        }
+        cached.confirmed(resolution, &self.0.configured).await
     }
 
     /// Why the gate denies requests to the agent of a verdict for a verb. `None` if it admits them.
@@ -130,16 +148,17 @@ impl Resolver {
     /// Lookups take time: if the verdict is no longer valid after them, it is obtained again. Also returns the verdict
     /// on which the decision rests.
     pub async fn decide_on(&self, resolution: Resolution, request: &Arc<DecisionRequest>) -> (Decision, Resolution) {
-        let mut resolution = resolution;
+        let resolution = self.0.cached.held(resolution, &self.0.configured).await;
+        let mut resolution = self.confirmed(resolution).await;
         for _ in 0..TRIES {
             let began = self.0.cached.cache.begin();
             let (facts, decision) = self.looked_into(resolution, request).await;
             // Entries are paid separately, so there may be one to pay even if the decision aborts.
-            let is_usable = decision.passing().next().is_none() || self.still_stands(&facts.resolution, began);
+            let is_usable = decision.passing().next().is_none() || self.still_stands(&facts.resolution, began).await;
             if is_usable || clresolve_core::mutant!("look-ups-outlive-verdicts") {
                 return (decision, facts.resolution);
             }
-            resolution = self.resolve(&request.name).await;
+            resolution = self.resolve_confirmed(&request.name).await;
         }
         let (facts, decision) = self.judged_at_once(resolution, request).await;
         (decision, facts.resolution)
@@ -185,12 +204,12 @@ impl Resolver {
         }
     }
 
-    /// Whether a verdict is fresh and covers all changes announced since it began.
-    fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
-        let now = self.now();
-        let is_fresh = now < resolution.verdict().freshness.fresh_until;
-        is_fresh
-            && named(resolution).is_some_and(|name| self.0.cached.cache.unread(&name, began, resolution, now).is_none())
+    /// Whether a verdict is fresh, and its name was not evicted since the lookups began.
+    async fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
+        let cached = &self.0.cached;
+        let is_fresh = self.now() < resolution.verdict().freshness.fresh_until;
+        let is_standing = named(resolution).is_some_and(|name| cached.cache.is_standing(&name, began));
+        is_fresh && is_standing && cached.held(resolution.clone(), &self.0.configured).await.standing().is_ok()
     }
 
     /// Adds what the ERC-8004 registrations of the name state about the payees on the open networks. Returns whether
@@ -343,6 +362,9 @@ mod tests {
     /// for its contents).
     const OF_A_LOOK_UP: u64 = 5;
 
+    /// Number of requests that confirm a cached verdict: one for the head, and one for the name.
+    const OF_A_CONFIRMATION: u64 = 2;
+
     /// A network with an agent whose payee is proven only by its registration, and the seller's terms: one price, and
     /// one above every limit.
     struct Shop {
@@ -379,8 +401,8 @@ mod tests {
         }
     }
 
-    /// Lookups take as long as hosts choose. A change announced in the meantime applies to the payment, also for an
-    /// entry listed beside one that nobody pays.
+    /// Lookups take as long as hosts choose. An eviction during them stops the payment, even of an entry listed beside
+    /// one that nobody pays.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_change_during_a_look_up_stops_the_payment() {
         let mut shop = Shop::open().await;
@@ -389,7 +411,7 @@ mod tests {
         assert_eq!(honest.passing().map(|(place, _)| place).collect::<Vec<_>>(), [0], "{honest:#?}");
         resolver.ask_anew(&crate::Question::new(NAME)).await.expect("a verdict");
         let pool = Arc::clone(shop.resolver.pool());
-        let before = shop.world.counts().rpc;
+        let before = shop.world.counts().rpc + OF_A_CONFIRMATION;
         let first = Occupied::whole(&pool);
         Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
         let (resolver, request) = (shop.resolver.clone(), shop.request.clone());

@@ -100,8 +100,6 @@ pub struct EndpointHealth {
     pub clock_ahead_s: Option<i64>,
     /// What it cannot do, although resolutions work without it or find another way.
     pub lacks: Vec<Lack>,
-    /// Whether its WebSocket takes a subscription to new blocks; none where none is configured or nothing would use it.
-    pub ws: Option<bool>,
 }
 
 /// What an endpoint cannot do.
@@ -336,15 +334,10 @@ impl ChainRules {
             let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
             return Some(format!("{behind}: let it finish its synchronisation"));
         }
-        if let Some(advice) = self.of_head(health) {
-            return Some(advice);
-        }
-        (health.ws == Some(false))
-            .then(|| format!("{label} announces no new blocks ({error}): correct its ws, or take it out"))
+        self.of_head(health)
     }
 
-    /// Whether the newest block of an endpoint counts. Its word about changes does not, where that block is too old or lies in
-    /// the future.
+    /// Whether the newest block of an endpoint counts. It does not if it is too old or in the future.
     fn of_head(&self, health: &EndpointHealth) -> Option<String> {
         let (most, head) = (self.max_head_age?, health.latest.as_ref()?);
         let label = &health.label;
@@ -381,7 +374,6 @@ impl ChainRules {
 /// An endpoint and the door to it.
 struct Probe<'e> {
     endpoint: &'e Endpoint,
-    egress: &'e Egress,
     client: Result<OperatorClient, String>,
     clock: &'e dyn Clock,
     limit: Duration,
@@ -398,17 +390,7 @@ impl<'e> Probe<'e> {
         upstream: Option<&'e Upstream>,
     ) -> Self {
         let client = egress.operator(&endpoint.url).map_err(|refusal| refusal.to_string());
-        Self { endpoint, egress, client, clock, limit, upstream }
-    }
-
-    /// Tries its WebSocket, if it has one.
-    async fn subscribe(&self, health: &mut EndpointHealth) {
-        let Some(url) = &self.endpoint.ws else { return };
-        let tried = super::follow::subscribes(self.egress, url).await;
-        health.ws = Some(tried.is_ok());
-        if let (Err(end), None) = (tried, &health.error) {
-            health.error = Some(format!("ws: {end}"));
-        }
+        Self { endpoint, client, clock, limit, upstream }
     }
 
     async fn health(&self) -> EndpointHealth {
@@ -437,7 +419,6 @@ impl<'e> Probe<'e> {
             Err(fault) => health.error = Some(fault.text),
         }
         self.read(&mut health).await;
-        self.subscribe(&mut health).await;
         health
     }
 
@@ -723,7 +704,6 @@ mod tests {
         let behind = EndpointHealth { finalized: block(1561), ..healthy("b") };
         let still = EndpointHealth { latest: block(300), ..healthy("b") };
         let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
-        let deaf = EndpointHealth { ws: Some(false), error: Some("ws: HTTP status 404".to_owned()), ..healthy("b") };
         for (health, part) in [
             (down, "b.example cannot be reached (no name): correct its URL, or take it out"),
             (refusing, "b.example does not answer (HTTP status 429): correct its URL, use a key, or take it out"),
@@ -733,7 +713,6 @@ mod tests {
             (behind, "its finalized block is 26 minutes old"),
             (still, "b.example stands still, its newest block 7 is 300 s old (max-head-age: 60 s)"),
             (ahead, "b.example runs ahead, its newest block 7 lies 20 s in the future"),
-            (deaf, "b.example announces no new blocks (ws: HTTP status 404): correct its ws"),
         ] {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");

@@ -1,19 +1,17 @@
 //! Resolutions shared between replicas: one daemon gathers the evidence, and each of the others judges it separately.
 //!
-//! Evidence from a replica is accepted if its MAC is valid and it has not expired. Its block must not precede the first
-//! block that this process read. It must have been gathered after the last eviction of the name here, and cover every
-//! change notification. IPFS blocks and state proofs in it are verified again. For readings at other grades, the
+//! Evidence from a replica is accepted if its MAC is valid, it has not expired, and it was gathered after the last
+//! eviction of the name here. IPFS blocks and state proofs in it are verified again. For readings at other grades, the
 //! process relies on the replica, which has the same key, endpoints and rules. A verdict that this process derives from
 //! such evidence counts as live.
 //!
-//! A process follows only the names that it has cached. It remembers change notifications for other names for a few
-//! blocks. From older evidence it therefore uses only the content, and reads the records itself.
+//! The evidence may predate a change on chain, so its verdict enters the cache unconfirmed: the gate and decisions use
+//! it only after this process has confirmed it by its own reading.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clresolve_bundle::{Bundle, BundleError, OfChain};
-use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
 use clresolve_ipfs::{ContentId, ContentPath, WalkedBlocks};
 use clresolve_state::Recording;
@@ -28,13 +26,13 @@ use tokio::time::{Instant, sleep};
 use super::question::RuleSet;
 use super::sources::ContentSources;
 use super::walk::{RunRequest, Walker, tell};
-use crate::cache::{Began, CacheKey, Finished, ProvenContent, VerdictCache};
+use crate::cache::{Began, CacheKey, Finished, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
 use crate::shared::mac::MacKeyError;
 use crate::shared::value::Value;
-use crate::shared::{Lease, Leased, Seen, Tier};
+use crate::shared::{Lease, Leased, Tier};
 use crate::telemetry::{self, SharedRead, SharedWrite};
 
 /// Pause between two checks for the evidence of another replica: short compared with a resolution.
@@ -66,16 +64,6 @@ struct Keeping {
     began: Timestamp,
 }
 
-/// What shared evidence provides for a request.
-enum Taken {
-    /// The verdict derived from it.
-    Verdict(Box<Resolution>),
-    /// The content it proves. The records may have changed since, without a notification to this process.
-    Content(Arc<ProvenContent>),
-    /// Nothing usable.
-    Nothing,
-}
-
 impl Fleet {
     /// Joins the replicas. See [`Tier::join`].
     ///
@@ -103,10 +91,8 @@ impl Fleet {
         let given_up = Instant::now() + self.tier.wait();
         // The loop ends at the time limit at the latest.
         loop {
-            match self.taken(walker, &request).await {
-                Taken::Verdict(resolution) => return (*resolution).into(),
-                Taken::Content(content) => return walker.run(&request.with_content(content)).await,
-                Taken::Nothing => {}
+            if let Some(resolution) = self.taken(walker, &request).await {
+                return resolution.into();
             }
             match self.tier.lease(&request.key, walker.config.timeout.min(MAX_LEASE)).await {
                 Leased::Ours(lease) => return self.run_leased(walker, request, lease).await,
@@ -123,14 +109,12 @@ impl Fleet {
 
     /// Runs the resolution with the lease. The previous lease holder may have written evidence since the last check.
     async fn run_leased(&self, walker: &Arc<Walker>, request: RunRequest, lease: Lease) -> Finished {
-        let found = match self.taken(walker, &request).await {
-            Taken::Verdict(resolution) => (*resolution).into(),
-            Taken::Content(content) => walker.run(&request.with_content(content)).await,
-            Taken::Nothing => return self.run_own(walker, request, Some(lease)).await,
+        let Some(resolution) = self.taken(walker, &request).await else {
+            return self.run_own(walker, request, Some(lease)).await;
         };
         let tier = Arc::clone(&self.tier);
         self.tier.later(async move { tier.release(lease).await });
-        found
+        resolution.into()
     }
 
     /// Runs a resolution in this process and shares its evidence.
@@ -141,35 +125,32 @@ impl Fleet {
         self.run_own(walker, request, None).await
     }
 
-    /// Announces evictions. See [`Tier::tell_evicted`].
-    pub(super) fn tell_evicted(&self, evicted: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
-        self.tier.tell_evicted(evicted);
-    }
-
-    /// Waits for pending announcements. See [`Tier::settled`].
+    /// Waits for queued writes. See [`Tier::settled`].
     #[cfg(feature = "unstable")]
     pub(super) async fn settled(&self) {
         self.tier.settled().await;
     }
 
-    /// Reads and judges the evidence of a replica. A refresh of a verdict derived from it must fetch the content
-    /// itself, because only then can it show others the proof.
-    async fn taken(&self, walker: &Arc<Walker>, request: &RunRequest) -> Taken {
+    /// The verdict derived from a replica's evidence, if there is usable evidence. The content is not kept for a later
+    /// refresh, which must fetch it itself: only then can it show others the proof.
+    async fn taken(&self, walker: &Arc<Walker>, request: &RunRequest) -> Option<Resolution> {
         let began = request.cache.begin();
-        let Some(value) = self.tier.take(&request.key).await else { return Taken::Nothing };
-        let taken = self.judged(walker, request, value, began).await.unwrap_or(Taken::Nothing);
-        telemetry::shared_read(match &taken {
-            Taken::Verdict(_) => SharedRead::Taken,
-            Taken::Content(_) => SharedRead::Content,
-            Taken::Nothing => SharedRead::Unfit,
-        });
+        let value = self.tier.take(&request.key).await?;
+        let taken = self.judged(walker, request, value, began).await;
+        telemetry::shared_read(if taken.is_some() { SharedRead::Taken } else { SharedRead::Unfit });
         taken
     }
 
-    /// What shared evidence provides for a resolution that began then. Verifying it again is CPU work, so it runs where
-    /// evidence is judged.
-    async fn judged(&self, walker: &Arc<Walker>, request: &RunRequest, value: Value, began: Began) -> Option<Taken> {
-        let (block, fresh_until, newest) = (value.block, value.fresh_until, value.newest);
+    /// Judges shared evidence that was read after `began`. `None` if it yields no decision, or another verdict than it
+    /// claims. Verifying it again is CPU work, so it runs where evidence is judged.
+    async fn judged(
+        &self,
+        walker: &Arc<Walker>,
+        request: &RunRequest,
+        value: Value,
+        began: Began,
+    ) -> Option<Resolution> {
+        let (fresh_until, newest) = (value.fresh_until, value.newest);
         let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
         let open = move || {
             let reporter = prover.reporter(&rules.profile, &rules.policy);
@@ -177,48 +158,26 @@ impl Fleet {
             Ok::<_, BundleError>(Run { content_fetched_at: value.content_fetched_at, ..run })
         };
         let mut run = walker.pool.run(open).await.ok()?;
-        let reading = run.evidence.reading.as_mut().ok()?;
-        reading.newest = newest;
-        if (reading.block.number, reading.block.hash) != block {
-            return None;
-        }
-        let resolver = run.evidence.found().map(|found| found.resolver);
-        let is_recent = || request.cache.remembers_since(newest, resolver, self.tier.now());
-        if !is_recent() {
-            let found;
-            (run, found) = walker.judged(run, &request.rules, request.before.failures).await;
-            // A denial need not be returned early.
-            if found.verdict().state == State::Trusted {
-                return ProvenContent::of(&run).map(|content| Taken::Content(Arc::new(content)));
-            }
-        }
+        run.evidence.reading.as_mut().ok()?.newest = newest;
         walker.complete(&mut run.evidence).await;
-        // Evidence that misses a change notification is treated as a failure here.
-        let (_, Finished { resolution, content, .. }) = walker.settle(run, request, began).await;
-        let verdict = resolution.verdict();
+        let (_, found) = walker.settle(run, request, began).await;
+        let verdict = found.resolution.verdict();
         let is_same = verdict.freshness.fresh_until.as_millisecond() == fresh_until.as_millisecond();
-        if !is_same || verdict.state == State::Indeterminate {
+        if found.is_overtaken || !is_same || verdict.state == State::Indeterminate {
             return None;
-        }
-        // Blocks may have arrived in the meantime.
-        if verdict.state == State::Trusted && !is_recent() {
-            return content.map(Taken::Content);
         }
         tell(verdict);
-        Some(Taken::Verdict(Box::new(resolution.from_cache())))
+        Some(found.resolution.from_cache())
     }
 
     async fn run_own(&self, walker: &Arc<Walker>, request: RunRequest, lease: Option<Lease>) -> Finished {
-        let (keeper, keeping) = self.keeper(walker);
+        let (keeper, keeping) = Self::keeper(walker);
         let _running = telemetry::run_begins();
         let began = request.cache.begin();
         let spans = walker.traces.begin(&*walker.clock);
         let run = keeper.gather_for(&request, &spans).await;
         let (run, found) = walker.conclude(run, &request, began).await;
         spans.end(found.resolution.verdict());
-        if let Some((block, _)) = block_of(&run.evidence) {
-            self.tier.saw(&request.key.world, Seen { block, newest: found.resolution.newest() });
-        }
         let (fleet, walker, resolution) = (self.clone(), Arc::clone(walker), found.resolution.clone());
         self.tier.later(async move {
             fleet.share(&walker, &request, run, &resolution, keeping).await;
@@ -230,7 +189,7 @@ impl Fleet {
     }
 
     /// A walker that stores the proofs of its evidence.
-    fn keeper(&self, walker: &Arc<Walker>) -> (Walker, Keeping) {
+    fn keeper(walker: &Arc<Walker>) -> (Walker, Keeping) {
         let blocks = Arc::new(Mutex::new(WalkedBlocks::default()));
         let (chain, proofs) = walker.chain.recording().unzip();
         let keeper = Walker {
@@ -238,7 +197,7 @@ impl Fleet {
             sources: ContentSources { kept: Some(Arc::clone(&blocks)), ..walker.sources.clone() },
             ..Walker::clone(walker)
         };
-        (keeper, Keeping { blocks, proofs, began: self.tier.now() })
+        (keeper, Keeping { blocks, proofs, began: walker.now() })
     }
 
     /// Writes the evidence of a resolution for other replicas, if it reached a decision. The blocks of its walks are
@@ -254,15 +213,15 @@ impl Fleet {
         let mut blocks = std::mem::take(&mut *keeping.blocks.lock().unwrap_or_else(PoisonError::into_inner));
         self.with_kept_walks(&mut run.evidence, &mut blocks);
         let fresh_until = found.verdict().freshness.fresh_until;
-        let Some(block) = block_of(&run.evidence) else { return };
-        if found.verdict().state == State::Indeterminate && !clresolve_core::mutant!("failures-are-shared") {
+        let is_undecided = found.verdict().state == State::Indeterminate;
+        if run.evidence.reading.is_err() || (is_undecided && !clresolve_core::mutant!("failures-are-shared")) {
             return;
         }
         let (key, began, newest, content_fetched_at) =
             (&request.key, keeping.began, found.newest(), run.content_fetched_at);
         match self.packed(walker, &request.rules, run, blocks, keeping.proofs).await {
             Ok(evidence) => {
-                let value = Value { block, newest, began, fresh_until, content_fetched_at, evidence };
+                let value = Value { newest, began, fresh_until, content_fetched_at, evidence };
                 self.tier.put(key, &value).await;
             }
             Err(error) => {
@@ -320,8 +279,4 @@ impl Fleet {
 /// Blocks chosen by number are never evicted, so their evidence is not shared.
 const fn is_shared(key: &CacheKey) -> bool {
     key.block.number().is_none()
-}
-
-fn block_of(evidence: &Evidence) -> Option<(u64, alloy_primitives::B256)> {
-    evidence.reading.as_ref().ok().map(|reading| (reading.block.number, reading.block.hash))
 }

@@ -1,5 +1,6 @@
 //! Payment lookups, which determine a payee. At most one runs for each question, and few run concurrently in total. A
-//! result is cached as long as a verdict with its state would be, and only for the verdict that it belongs to.
+//! positive result serves the questions of the same moment, another one is cached as long as a verdict with its state
+//! would be, and each only for the verdict that it belongs to.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -55,6 +56,10 @@ struct Inner<A, V> {
     kept: Cache<(Beside, A), Arc<LookedUp<V>>>,
     places: Semaphore,
 }
+
+/// How long a result serves further questions. Nothing rereads these records at each head, so each decision reads them
+/// itself, except those that arrive at nearly the same time.
+const SHARED: SignedDuration = SignedDuration::from_secs(5);
 
 /// A cached result and its expiry.
 struct LookedUp<V> {
@@ -136,7 +141,7 @@ impl<A, V: LookUpResult> Inner<A, V> {
         let found = look_up.await;
         // A result's age counts from the start of its lookup, a pause from the end.
         let (until, failures) = match found.state() {
-            State::Trusted => (after(now, State::Trusted, 0), 0),
+            State::Trusted => (now.checked_add(SHARED).unwrap_or(now), 0),
             State::Untrusted => (after(clock.now(), State::Untrusted, 0), 0),
             State::Indeterminate => (after(clock.now(), State::Indeterminate, failures), failures + 1),
         };
@@ -217,11 +222,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_found_is_kept_as_long_as_a_verdict_of_its_kind() {
-        for state in [State::Trusted, State::Untrusted] {
+    async fn a_result_is_kept_for_a_moment_and_an_absence_as_long_as_a_verdict() {
+        let absence = fresh_for(State::Untrusted, 0).as_secs() as i64;
+        for (state, seconds) in [(State::Trusted, SHARED.as_secs()), (State::Untrusted, absence)] {
             let (clock, ask) = stage();
             ask("1", state).await;
-            clock.add(fresh_for(state, 0).as_secs() as i64 - 1);
+            clock.add(seconds - 1);
             assert_eq!(ask("1", state).await, 1, "{state}");
             clock.add(1);
             assert_eq!(ask("1", state).await, 2, "{state}");

@@ -6,6 +6,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
 use clresolve_ipfs::ContentId;
 use clresolve_verdict::verdict::Verdict;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Resolver;
@@ -41,19 +42,17 @@ pub struct CacheSizes {
     content: PoolSize,
 }
 
-/// The status of the chain followers.
+/// The newest head of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Followed {
-    enabled: bool,
-    /// Number of configured endpoints.
-    endpoints: usize,
-    /// Number of endpoints that responded to the latest request for new blocks.
-    answering: usize,
+pub struct HeadStatus {
+    /// Its height.
+    pub number: u64,
+    /// When enough endpoints last reported it.
+    pub reported_at: Timestamp,
 }
 
 impl Resolver {
-    /// Drops the selected entries and announces this to every replica. The next question about each name starts a
-    /// resolution.
+    /// Drops the selected entries. The next question about each name starts a resolution.
     pub async fn flush(&self, what: &Flush) -> Flushed {
         let cache = &self.0.cached.cache;
         let proven = &self.0.walker.sources.proven;
@@ -83,14 +82,10 @@ impl Resolver {
         self.0.cached.cache.held_about(name, self.now())
     }
 
-    /// The status of the chain followers.
-    pub fn followed(&self) -> Followed {
-        let config = &self.0.walker.config;
-        Followed {
-            enabled: config.follow.enabled,
-            endpoints: config.chain.endpoints.len(),
-            answering: self.0.cached.cache.changes.followed(),
-        }
+    /// The newest head of the chain. `None` before the first request to the gate or for a decision.
+    pub fn head(&self) -> Option<HeadStatus> {
+        let seen = self.0.cached.cache.heads.newest()?;
+        Some(HeadStatus { number: seen.head.block.number, reported_at: seen.head.reported_at })
     }
 }
 

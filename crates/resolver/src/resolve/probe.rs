@@ -45,6 +45,7 @@ impl Resolver {
             let question = DecisionRequest::about_reply(name, verb, "", Reply::default());
             DecisionRequest { url: None, demand: Demand::Unasked(reason), ..question }
         };
+        let resolution = &self.confirmed(resolution.clone()).await;
         let policy = self.0.walker.config.gate.policy();
         if *sellers == Sellers::OfAllowedAgents && policy.objection(resolution, Some(verb), None).is_some() {
             return unasked(Box::new(refused(resolution.verdict().state)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clresolve_chain::transport::HttpPost;
-use clresolve_chain::{ChainConfig, Follower};
+use clresolve_chain::{ChainConfig, Clock, HeadReader};
 
 use crate::fetch::Egress;
 
@@ -12,13 +12,13 @@ use crate::fetch::Egress;
 pub(super) struct Upstream {
     pub(super) settings: ChainConfig,
     pub(super) http: Arc<dyn HttpPost>,
-    /// The client for their WebSockets.
+    /// The client behind `http`.
     pub(super) egress: Egress,
 }
 
 impl Upstream {
-    /// Creates a follower for each endpoint.
-    pub(super) fn followers(&self) -> Vec<Follower> {
-        Follower::all(&self.settings, &self.http)
+    /// Creates the reader of the chain's head.
+    pub(super) fn head_reader(&self, clock: Clock) -> Arc<HeadReader> {
+        Arc::new(HeadReader::new(self.settings.clone(), &self.http).with_clock(clock))
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_chain::Chain;
+use clresolve_chain::{Chain, HeadReader};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, ChainError, Found, Reading};
 use clresolve_core::reason::Step;
@@ -35,7 +35,7 @@ use super::sources::{ContentSources, Sources, elapsed, timed};
 use super::spans::{RunSpans, TraceQueue};
 use super::turns::Turns;
 use super::upstream::Upstream;
-use crate::cache::{Before, Began, CacheKey, Finished, ProvenContent, Unread, VerdictCache};
+use crate::cache::{Before, Began, CacheKey, Finished, ProvenContent, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cpu_pool::CpuPool;
@@ -52,8 +52,10 @@ const CHAIN_SHARE: f64 = 0.6;
 #[derive(Clone)]
 pub(super) struct Walker {
     pub(super) chain: Arc<dyn Chain>,
-    /// The endpoints behind `chain`, if it has any that can be followed.
+    /// The endpoints behind `chain`, if it has any.
     pub(super) upstream: Option<Upstream>,
+    /// The reader of the head of `chain`, if it has endpoints.
+    pub(super) heads: Option<Arc<HeadReader>>,
     pub(super) sources: ContentSources,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) profiles: Profiles,
@@ -79,16 +81,8 @@ pub(super) struct RunRequest {
     pub(super) rules: RuleSet,
     /// Results of earlier resolutions. Content is reused if the records are unchanged.
     pub(super) before: Before,
-    /// Tracks evictions and pending changes on chain.
+    /// Tracks evictions.
     pub(super) cache: Arc<VerdictCache>,
-}
-
-#[cfg(feature = "redis")]
-impl RunRequest {
-    /// The same resolution, with content that another replica has proven.
-    pub(super) fn with_content(self, content: Arc<ProvenContent>) -> Self {
-        Self { before: Before { content: Some(content), ..self.before }, ..self }
-    }
 }
 
 impl Walker {
@@ -121,8 +115,8 @@ impl Walker {
         (run, found)
     }
 
-    /// Judges and remembers a resolution whose gathering began at `began`. If the verdict does not cover a change that
-    /// was announced before it is returned, it makes no statement about the newest block.
+    /// Judges and remembers a resolution whose gathering began at `began`. If the name was evicted meanwhile, the verdict
+    /// makes no statement about the newest block.
     pub(super) async fn settle(self: &Arc<Self>, run: Run, request: &RunRequest, began: Began) -> (Run, Finished) {
         let RunRequest { key, rules, before, cache } = request;
         let (mut run, mut resolution) = self.judged(run, rules, before.failures).await;
@@ -131,17 +125,17 @@ impl Walker {
             (run, resolution) = self.judged(run, rules, before.failures).await;
         }
         let mut is_overtaken = false;
-        if let Some(unread) = cache.unread(&key.name, began, &resolution, self.now())
+        if !cache.is_standing(&key.name, began)
             && let Ok(reading) = &mut run.evidence.reading
             && !clresolve_core::mutant!("overtaken-runs-answer")
         {
-            is_overtaken = unread.0.is_none_or(|block| reading.newest.is_some_and(|newest| newest >= block));
-            reading.latest = Some(Err(unseen(unread)));
+            is_overtaken = true;
+            reading.latest = Some(Err(overtaken()));
             (run, resolution) = self.judged(run, rules, before.failures).await;
         }
         let is_trusted = resolution.verdict().state == State::Trusted;
         let content = ProvenContent::of(&run).filter(|_| is_trusted).map(Arc::new);
-        (run, Finished { resolution, content, is_overtaken, on_change: None })
+        (run, Finished { resolution, content, is_overtaken, reads_chain: true })
     }
 
     /// Judges the evidence off the threads that answer requests.
@@ -364,12 +358,9 @@ const fn said_by(reading: &Result<Reading, ChainError>) -> Status {
     }
 }
 
-/// The error of a reading that misses an announced change, so that it implies nothing about the newest block.
-fn unseen(Unread(block): Unread) -> ChainError {
-    let detail = match block {
-        Some(block) => format!("an endpoint announced a change in block {block}, which too few have reached"),
-        None => "a change was announced while the name was read".to_owned(),
-    };
+/// The error of a reading during which the name was evicted, so that it implies nothing about the newest block.
+fn overtaken() -> ChainError {
+    let detail = "the name was evicted while it was read".to_owned();
     ChainError::BlockUnavailable { block: "latest".to_owned(), detail }
 }
 

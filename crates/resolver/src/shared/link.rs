@@ -48,7 +48,6 @@ pub struct Link {
 }
 
 /// Address and credentials of the server.
-#[derive(Clone)]
 pub struct Reach {
     egress: Egress,
     place: StreamTo,
@@ -97,23 +96,13 @@ impl Reach {
         Some(Self { egress, place: url.place(), login })
     }
 
-    /// The credentials.
-    pub const fn login(&self) -> &RedisConnectionInfo {
-        &self.login
-    }
-
-    /// Opens a stream to the server. It ends when more bytes are read than `allowance` permits.
-    pub async fn stream(&self, allowance: &Allowance) -> Result<Metered, Gone> {
+    async fn open(&self) -> Result<Open, Gone> {
         let stream = self.egress.operator_stream(&self.place).await.map_err(|error| {
             tracing::debug!(%error, "the shared tier cannot be reached");
             Gone
         })?;
-        Ok(Metered { stream, allowance: allowance.clone() })
-    }
-
-    async fn open(&self) -> Result<Open, Gone> {
-        let allowance = Allowance::of(SHORT_ANSWER_BYTES, MAX_UNREAD_BYTES);
-        let stream = self.stream(&allowance).await?;
+        let allowance = Allowance::default();
+        let stream = Metered { stream, allowance: allowance.clone() };
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let made = MultiplexedConnection::new_with_config(&self.login, stream, config).await;
         let (connection, driver) = made.map_err(|error| {
@@ -222,33 +211,32 @@ impl Link {
     }
 }
 
-/// How many more bytes may be read from a stream. The Redis client has no limit of its own.
+/// How many more bytes may be read from the connection. The Redis client has no limit of its own.
 #[derive(Clone)]
-pub struct Allowance {
-    left: Arc<AtomicUsize>,
-    most: usize,
+struct Allowance(Arc<AtomicUsize>);
+
+impl Default for Allowance {
+    /// Enough for the answers while the connection is set up.
+    fn default() -> Self {
+        Self(Arc::new(SHORT_ANSWER_BYTES.into()))
+    }
 }
 
 impl Allowance {
-    /// An allowance of `bytes`, which never exceeds `most`.
-    pub fn of(bytes: usize, most: usize) -> Self {
-        Self { left: Arc::new(AtomicUsize::new(bytes.min(most))), most }
-    }
-
-    /// Permits `bytes` more bytes.
-    pub fn grant(&self, bytes: usize) {
-        let more = |left: usize| Some(left.saturating_add(bytes).min(self.most));
-        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    /// Permits `bytes` more bytes, up to [`MAX_UNREAD_BYTES`] in all.
+    fn grant(&self, bytes: usize) {
+        let more = |left: usize| Some(left.saturating_add(bytes).min(MAX_UNREAD_BYTES));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
     /// Uses `bytes` of the allowance. Returns false if less is left.
     fn take(&self, bytes: usize) -> bool {
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 }
 
 /// A stream that ends when the allowance is exceeded.
-pub struct Metered {
+struct Metered {
     stream: Box<dyn ByteStream>,
     allowance: Allowance,
 }

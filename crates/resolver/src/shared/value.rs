@@ -1,6 +1,5 @@
 //! A value in the shared cache: the evidence of a resolution, and the data to which its MAC binds it.
 
-use alloy_primitives::B256;
 use clresolve_core::digest::Digest;
 use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
@@ -9,15 +8,14 @@ use super::mac::{MAC_BYTES, MacKeys};
 use crate::cache::CacheKey;
 
 /// Domain separation for the MAC of a value, with the version of its format.
-const WHAT: &str = "clresolve.shared/2";
+const WHAT: &str = "clresolve.shared/3";
 
 /// Maximum length of a value, in bytes. The largest card, served by its host and proven under both CIDs, uses half of
 /// it in base64; the rest is for state proofs. Longer evidence is not shared.
 pub const MAX_VALUE_BYTES: usize = 2 << 20;
 
-/// Bytes before the evidence: MAC, height, hash, start of the resolution, end of freshness, newest height, and age of
-/// the content.
-const HEAD_BYTES: usize = MAC_BYTES + 8 + 32 + 4 * 8;
+/// Bytes before the evidence: MAC, start of the resolution, end of freshness, newest height, and age of the content.
+const HEAD_BYTES: usize = MAC_BYTES + 4 * 8;
 
 /// Encodes a missing height or time. It is never a real one.
 const NONE: i64 = i64::MIN;
@@ -35,8 +33,6 @@ pub struct Binding<'a> {
 /// The shared evidence of a resolution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// Height and hash of the block that was read.
-    pub block: (u64, B256),
     /// Height up to which the chain was read. The evidence does not reflect changes in later blocks.
     pub newest: Option<u64>,
     /// When the resolution began.
@@ -117,11 +113,10 @@ impl Value {
         let height = |number: i64| u64::try_from(number).map_err(|_| ValueError::Form);
         let time = |number: i64| Timestamp::from_millisecond(number).map_err(|_| ValueError::Form);
         let [newest, content_fetched_at] =
-            [number(56)?, number(64)?].map(|number| Some(number).filter(|it| *it != NONE));
+            [number(16)?, number(24)?].map(|number| Some(number).filter(|it| *it != NONE));
         Ok(Self {
-            block: (height(number(0)?)?, B256::from_slice(&head[8..40])),
-            began: time(number(40)?)?,
-            fresh_until: time(number(48)?)?,
+            began: time(number(0)?)?,
+            fresh_until: time(number(8)?)?,
             newest: newest.map(height).transpose()?,
             content_fetched_at: content_fetched_at.map(time).transpose()?,
             evidence: evidence.to_vec(),
@@ -129,16 +124,15 @@ impl Value {
     }
 
     fn head(&self) -> Vec<u8> {
-        let (number, hash) = self.block;
-        // No chain has a larger height. Evidence that claims one is rejected.
+        // No chain has a larger height.
         let height = |number: u64| i64::try_from(number).unwrap_or(NONE);
-        let rest = [
+        let numbers = [
             self.began.as_millisecond(),
             self.fresh_until.as_millisecond(),
             self.newest.map_or(NONE, height),
             self.content_fetched_at.map_or(NONE, Timestamp::as_millisecond),
         ];
-        [&height(number).to_be_bytes()[..], hash.as_slice(), rest.map(i64::to_be_bytes).as_flattened()].concat()
+        numbers.map(i64::to_be_bytes).concat()
     }
 }
 
@@ -169,7 +163,6 @@ mod tests {
     fn value() -> Value {
         let time = |second| Timestamp::from_second(second).expect("a time");
         Value {
-            block: (7, B256::repeat_byte(7)),
             newest: Some(9),
             began: time(1),
             fresh_until: time(2),
@@ -210,7 +203,7 @@ mod tests {
     fn a_value_with_a_good_mac_and_impossible_numbers_is_none() {
         let key = key();
         let binding = Binding { version: "1.0.0", key: &key };
-        for (at, number) in [(0, -1), (40, i64::MAX), (48, i64::MIN), (56, -2), (64, i64::MAX)] {
+        for (at, number) in [(0, i64::MAX), (8, i64::MIN), (16, -2), (24, i64::MAX)] {
             let mut head = value().head();
             head[at..at + 8].copy_from_slice(&i64::to_be_bytes(number));
             let tag = keys().sign(WHAT, &covered(&binding.fields(), &head, b"{}"));

@@ -14,6 +14,7 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 use clresolve_egress::count::UPSTREAM_UP;
 
 use super::histogram::Times;
+use super::process;
 use super::{FAMILIES, Family, Kind};
 
 /// Maximum number of series. There are a few hundred: routes by status class, codes, and a few per configured endpoint.
@@ -48,15 +49,16 @@ impl Exposition {
         self.render_if(|_| true)
     }
 
-    /// All series, sorted, in Prometheus's text format 0.0.4. Omits gauges of endpoints that are not in `configured`:
-    /// after a reload, the last state of a removed endpoint is obsolete.
+    /// All series, sorted, in Prometheus's text format 0.0.4, followed by those of the process. Omits gauges of endpoints
+    /// that are not in `configured`: after a reload, the last state of a removed endpoint is obsolete.
     pub fn render_for(&self, configured: &BTreeSet<String>) -> String {
         let gauges = || FAMILIES.iter().filter(|family| family.kind == Kind::Gauge);
-        self.render_if(|key| {
+        let recorded = self.render_if(|key| {
             let endpoint = key.labels().find(|label| label.key() == "endpoint");
             let is_gone = endpoint.is_some_and(|endpoint| !configured.contains(endpoint.value()));
             !(is_gone && gauges().any(|family| family.name == key.name()))
-        })
+        });
+        recorded + &process::render()
     }
 
     fn render_if(&self, is_shown: impl Fn(&Key) -> bool) -> String {
@@ -240,8 +242,7 @@ mod tests {
         let exposition = Exposition::default();
         metrics::with_local_recorder(&exposition, || {
             for label in ["kept", "removed"] {
-                telemetry::head_time(label, Timestamp::UNIX_EPOCH);
-                telemetry::stream_is_configured(label);
+                telemetry::endpoint_head(label, Timestamp::UNIX_EPOCH);
                 telemetry::upstream(Upstream::Rpc, label, RequestOutcome::Timeout);
             }
         });
@@ -250,7 +251,7 @@ mod tests {
             let named = format!("endpoint=\"{label}\"");
             text.lines().filter(|line| line.contains(&named)).map(|line| line.split('{').next().unwrap()).collect()
         };
-        let gauges = ["clresolve_upstream_up", "clresolve_follow_head_timestamp_seconds", "clresolve_follow_stream_up"];
+        let gauges = ["clresolve_upstream_up", "clresolve_endpoint_head_timestamp_seconds"];
         assert!(gauges.iter().all(|gauge| of("kept").contains(gauge)), "{text}");
         assert_eq!(of("removed"), ["clresolve_upstream_requests_total"]);
     }

@@ -132,7 +132,7 @@ fn router(admin: AdminState) -> Router {
         .with_state(admin)
 }
 
-/// The daemon's version, caches and chain followers, and the settings in force.
+/// The daemon's version and caches, the newest head of the chain, and the settings in force.
 async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
     let state = admin.in_force.state();
     Json(json!({
@@ -142,7 +142,7 @@ async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
         "draining": state.is_draining(),
         "log": admin.operator.log_filter(),
         "cache": state.resolver.cache_sizes().await,
-        "follow": state.resolver.followed(),
+        "head": state.resolver.head(),
         "settings": admin.operator.settings().await,
     }))
 }

@@ -139,7 +139,7 @@ mod tests {
     /// The daemon's response to a page whose client has no slot left.
     async fn answered_without_places(path: &str) -> Response {
         let mut config = Config::default();
-        (config.follow.enabled, config.cors.origins) = (false, vec![PAGE.to_owned()]);
+        config.cors.origins = vec![PAGE.to_owned()];
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
         let all = of(AnswerLimits::MOST_OF_CLIENT * AnswerLimits::UNIT as usize);

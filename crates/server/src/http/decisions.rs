@@ -95,7 +95,7 @@ async fn answered(
     let event = DecisionEvent::of(&decision);
     event.report();
     let body = Bytes::from(inert_json(&serde_json::to_string(&decision).unwrap_or_default()));
-    if moment == Moment::BeforeSigning {
+    if moment == Moment::BeforeSigning && resolution.standing().is_ok() {
         state.recent_decisions.keep([as_sent, as_read], &request.name, &decision, event, &body, state.resolver.now());
     }
     let signed = || signature(&state, &decision, &resolution, digest);
@@ -121,11 +121,13 @@ async fn given_again(
 ) -> Result<Option<(Recent, Response)>, RequestError> {
     let Some(recent) = state.recent_decisions.get(question, state.resolver.now()) else { return Ok(None) };
     let answered = state.admission.ask(client, Question::new(&*recent.name)).await?;
-    if !recent.is_about(answered.resolution.verdict()) || !std::ptr::eq(&*in_force.state(), state) {
+    let resolution = state.resolver.confirmed(answered.resolution).await;
+    let stands = recent.is_about(resolution.verdict()) && resolution.standing().is_ok();
+    if !stands || !std::ptr::eq(&*in_force.state(), state) {
         return Ok(None);
     }
     recent.event.report();
-    let response = sent(recent.body.clone(), "application/json", &answered.resolution);
+    let response = sent(recent.body.clone(), "application/json", &resolution);
     Ok(Some((recent, response)))
 }
 

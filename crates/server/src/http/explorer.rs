@@ -78,10 +78,11 @@ async fn by_rules_of_gate(
     answer: &Resolution,
 ) -> Result<Resolution, Refusal> {
     let of_gate = Question::new(&*asked.input);
-    if *asked == of_gate {
-        return Ok(answer.clone());
-    }
-    state.admission.ask(client, of_gate).await.map(|answered| answered.resolution)
+    let judged = match *asked == of_gate {
+        true => answer.clone(),
+        false => state.admission.ask(client, of_gate).await?.resolution,
+    };
+    Ok(state.resolver.confirmed(judged).await)
 }
 
 /// `GET /explorer.css`

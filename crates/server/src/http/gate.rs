@@ -9,8 +9,8 @@ use axum::extract::{Extension, State};
 use axum::http::Uri;
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::resolve::Question;
-use tokio::time::timeout;
+use clresolve_resolver::resolve::{Question, Resolution};
+use tokio::time::{Instant, timeout_at};
 
 use super::client_limits::Client;
 use super::gate_path;
@@ -70,13 +70,22 @@ async fn decide(
         Ok(wanted) => wanted,
         Err(refusal) => return refused(refusal, name),
     };
-    let deadline = if clresolve_core::mutant!("deadline-unkept") { Duration::MAX } else { state.gate.deadline };
-    match timeout(deadline, state.admission.ask(client, Question::new(name))).await {
+    match resolved(state, client, name).await {
         // If a reload tightened the policy while the question was open, the new policy applies.
-        Ok(Ok(answered)) => gate_response::by_verdict(&in_force.state().gate, &answered.resolution, &wanted),
-        Ok(Err(refusal)) => refused(refusal, name),
-        Err(_) => refused(Refusal::DeadlinePassed, name),
+        Ok(resolution) => gate_response::by_verdict(&in_force.state().gate, &resolution, &wanted),
+        Err(refusal) => refused(refusal, name),
     }
+}
+
+/// The verdict on `name`, confirmed at the newest block, within the deadline.
+async fn resolved(state: &AppState, client: Client, name: &str) -> Result<Resolution, Refusal> {
+    let limit =
+        if clresolve_core::mutant!("deadline-unkept") { Duration::from_secs(86_400) } else { state.gate.deadline };
+    let deadline = Instant::now() + limit;
+    let asked = timeout_at(deadline, state.admission.ask(client, Question::new(name))).await;
+    let answered = asked.map_err(|_| Refusal::DeadlinePassed)??;
+    let confirmed = timeout_at(deadline, state.resolver.confirmed(answered.resolution)).await;
+    confirmed.map_err(|_| Refusal::Unconfirmed)
 }
 
 /// A refusal that also logs the requested name.

@@ -129,6 +129,8 @@ pub(super) const fn status(refusal: Refusal) -> StatusCode {
         }
         Refusal::RunOverdue => StatusCode::GATEWAY_TIMEOUT,
         Refusal::DeadlinePassed
+        | Refusal::Unconfirmed
+        | Refusal::HeadStalled
         | Refusal::ProofTooWeak
         | Refusal::VerbNotImplemented
         | Refusal::VerbWithoutEntry

@@ -143,7 +143,7 @@ mod tests {
             let clock: Arc<dyn Clock> = Arc::new(Stopped(Timestamp::now()));
             let resolver = Resolver::with_clock(&config, clock).await.expect("its configuration is good");
             let state = AppState::new(resolver.clone(), &config, None, None);
-            // Chain notifications trigger jobs of their own, which these tests would mistake for theirs.
+            // A reading at a new head may start a resolution, whose jobs these tests would mistake for theirs.
             state.following.stop();
             resolver.resolve(NAME).await;
             Self { in_force: Arc::new(InForce::new(serving(state))), _sandbox: sandbox }

@@ -181,8 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_takes_a_restart_is_named_and_stays_as_it_was() {
-        let mut config = Config::default();
-        config.follow.enabled = false;
+        let config = Config::default();
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let state = AppState::new(resolver, &config, None, None);
         let mut reloader = Reloader::new(config.clone(), Arc::new(InForce::new(serving(state))));

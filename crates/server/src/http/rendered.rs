@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
-use clresolve_verdict::verdict::{Served, Verdict};
+use clresolve_verdict::verdict::{Confirmed, Served, Verdict};
 use moka::future::Cache;
 
 use super::caching::Lease;
@@ -39,6 +39,7 @@ pub(super) struct RenderedCache(Cache<String, CachedRendering>);
 #[derive(Clone)]
 struct CachedRendering {
     verdict: Arc<str>,
+    confirmed: Option<Confirmed>,
     rendered: Rendered,
 }
 
@@ -60,12 +61,13 @@ impl RenderedCache {
         if verdict.freshness.served != Served::Cached {
             return render();
         }
-        let (asked, id) = (question(verdict), verdict.id.as_str());
-        if let Some(kept) = self.0.get(&asked).await.filter(|kept| *kept.verdict == *id) {
+        let (asked, id, confirmed) = (question(verdict), verdict.id.as_str(), verdict.freshness.confirmed);
+        let is_same = |kept: &CachedRendering| *kept.verdict == *id && kept.confirmed == confirmed;
+        if let Some(kept) = self.0.get(&asked).await.filter(is_same) {
             return Ok(kept.rendered);
         }
         let rendered = render()?;
-        self.0.insert(asked, CachedRendering { verdict: id.into(), rendered: rendered.clone() }).await;
+        self.0.insert(asked, CachedRendering { verdict: id.into(), confirmed, rendered: rendered.clone() }).await;
         Ok(rendered)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clresolve_resolver::config::{ChainConfig, Config, CorsConfig, ExplorerConfig, GateConfig, HttpConfig, McpConfig};
 use clresolve_resolver::cpu_share::{Urgency, Work};
-use clresolve_resolver::resolve::{Following, Resolver};
+use clresolve_resolver::resolve::{HeadFollower, Resolver};
 
 use super::admission::Admission;
 use super::answer_limits::AnswerLimits;
@@ -59,7 +59,7 @@ pub(super) struct AppState {
     /// Labels of the configured endpoints and gateways.
     pub(super) upstreams: BTreeSet<String>,
     /// Keeps the cache in sync with the chain.
-    pub(super) following: Following,
+    pub(super) following: HeadFollower,
     /// Whether the chain was read.
     pub(super) readiness: Arc<Readiness>,
     draining: Arc<AtomicBool>,
@@ -76,7 +76,7 @@ impl AppState {
             // First, because counts before the recorder is installed are lost.
             counters: Counters::new(),
             admission: Admission::new(resolver.clone(), config),
-            following: resolver.follow(),
+            following: resolver.follow_heads(),
             job_places: Arc::new(JobPlaces::new(resolver.pool().share())),
             resolver,
             http: config.http.clone(),

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::evidence::{Evidence, OwnerEvidence, Usable};
 use crate::profile::Profile;
 use clresolve_core::characters::unsafe_in_value;
+use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Found, Reading, max_header_age};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -14,6 +15,11 @@ use clresolve_core::text::Foreign;
 
 /// A registration that ends within this time is reported.
 pub const EXPIRY_NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// For this long after its expiry, a second-level `.eth` name can be renewed but not registered: `GRACE_PERIOD` of the
+/// `.eth` registrar, ENS's `BaseRegistrarImplementation`, whose `available` is
+/// `expiries[id] + GRACE_PERIOD < block.timestamp`.
+pub const GRACE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
 /// Everything that is wrong with what the chain says.
 pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
@@ -27,7 +33,7 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
         Answer::NoResolver(address) => reasons.push(resolver_missing(address.as_ref().map(ToString::to_string))),
         Answer::Records(found) => {
             reasons.extend(origin(found));
-            reasons.extend(expiry(reading.expiry, reading.block.timestamp));
+            reasons.extend(expiry(&evidence.name, reading.expiry, reading.block.timestamp));
             reasons.extend(values(&found.records, profile));
             reasons.extend(evidence.misspelt_keys.iter().map(|(key, spelt)| near_miss(*key, spelt)));
             reasons.extend(owner(evidence, found));
@@ -135,10 +141,12 @@ fn origin(found: &Found) -> Vec<Reason> {
 }
 
 /// Whether the registration ends, or has ended, at the time of the block: at one block everybody finds the same, whenever
-/// they judge.
-fn expiry(expiry: Option<Timestamp>, now: Timestamp) -> Option<Reason> {
+/// they judge. Only a second-level `.eth` name can be released: the expiry of other names is not the registrar's.
+fn expiry(name: &EnsName, expiry: Option<Timestamp>, now: Timestamp) -> Option<Reason> {
     let expiry = expiry?;
-    let code = if expiry <= now {
+    let code = if name.is_second_level_eth() && now.duration_since(expiry) > GRACE {
+        Code::NameReleased
+    } else if expiry <= now {
         Code::NameExpired
     } else if expiry.duration_since(now) <= EXPIRY_NOTICE {
         Code::NameExpiring
@@ -259,6 +267,39 @@ mod tests {
             assert!(!is_behind(chain_id, most), "{chain_id}");
             assert!(is_behind(chain_id, most + SignedDuration::from_secs(1)), "{chain_id}");
         }
+    }
+
+    #[test]
+    fn eth_name_is_released_after_90_days_of_grace() {
+        let days = |days: i64| SignedDuration::from_hours(24 * days);
+        let second = SignedDuration::from_secs(1);
+        for (name, since_expiry, expected) in [
+            ("agent.eth", days(-31), None),
+            ("agent.eth", days(-30), Some(Code::NameExpiring)),
+            ("agent.eth", -second, Some(Code::NameExpiring)),
+            ("agent.eth", SignedDuration::ZERO, Some(Code::NameExpired)),
+            ("agent.eth", days(90), Some(Code::NameExpired)),
+            ("agent.eth", days(90) + second, Some(Code::NameReleased)),
+            ("agent.eth", days(1000), Some(Code::NameReleased)),
+            // The registrar has no subnames, and no names of other top-level domains.
+            ("sub.agent.eth", days(90) + second, Some(Code::NameExpired)),
+            ("agent.xyz", days(90) + second, Some(Code::NameExpired)),
+        ] {
+            let parsed = EnsName::parse(name).expect("a name");
+            let found = expiry(&parsed, Some(Timestamp::UNIX_EPOCH), Timestamp::UNIX_EPOCH + since_expiry);
+            assert_eq!(found.map(|reason| reason.code), expected, "{name} {since_expiry}");
+            assert_eq!(expiry(&parsed, None, Timestamp::UNIX_EPOCH), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn released_name_has_no_second_code_about_its_expiry() {
+        let profiles = crate::profile::Profiles::builtin();
+        let profile = profiles.get(crate::profile::DEFAULT).expect("it is built in");
+        let released = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(91 * 24);
+        let mut evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), released);
+        evidence.reading.as_mut().expect("it was read").expiry = Some(Timestamp::UNIX_EPOCH);
+        assert_eq!(sample::codes(&records(&evidence, &profile)), ["name-released"]);
     }
 
     #[test]

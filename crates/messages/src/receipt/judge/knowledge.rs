@@ -226,6 +226,7 @@ mod tests {
         let records = || PaymentRecords {
             addresses: [].into(),
             endpoints: [(EndpointKey::Mcp, EndpointRecord::Read(Record::Text(url.to_owned())))].into(),
+            offchain: false,
         };
         let published = sample::published(records(), records());
         let verdict = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);

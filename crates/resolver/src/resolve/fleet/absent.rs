@@ -3,10 +3,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use clresolve_core::name::EnsName;
-
 use super::walk::{RunRequest, Walker};
-use crate::cache::{CacheKey, Finished, VerdictCache};
+use crate::cache::{Finished, VerdictCache};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::fetch::Egress;
@@ -35,10 +33,6 @@ impl Fleet {
 
     #[cfg(feature = "unstable")]
     pub(super) async fn settled(&self) {
-        match *self {}
-    }
-
-    pub(super) fn tell_evicted(&self, _: impl IntoIterator<Item = (EnsName, Vec<CacheKey>)>) {
         match *self {}
     }
 }

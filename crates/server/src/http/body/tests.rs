@@ -31,7 +31,7 @@ impl Daemon {
         config.timeout = Duration::from_secs(120);
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let state = AppState::new(resolver.clone(), &config, None, None);
-        // Chain notifications trigger jobs of their own, which these tests would mistake for theirs.
+        // A reading at a new head may start a resolution, whose jobs these tests would mistake for theirs.
         state.following.stop();
         resolver.resolve(NAME).await;
         Self { in_force: Arc::new(InForce::new(serving(state))), _sandbox: sandbox }

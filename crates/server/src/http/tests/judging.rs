@@ -63,7 +63,7 @@ impl Daemon {
         config.mcp.hosts = vec!["localhost".to_owned()];
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let state = AppState::new(resolver.clone(), &config, None, None);
-        // Chain notifications trigger jobs of their own, which these tests would mistake for theirs.
+        // A reading at a new head may start a resolution, whose jobs these tests would mistake for theirs.
         state.following.stop();
         let daemon = Self { in_force: Arc::new(InForce::new(serving(state))), resolver, _sandbox: sandbox };
         daemon.resolver.resolve(NAME).await;

@@ -59,6 +59,7 @@ impl Tool for CheckRequest {
         let question =
             Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+        let resolution = resolver.confirmed(resolution).await;
         let denied = resolver.denied(&resolution, Some(&question.verb));
         let work = async move {
             let found = resolver.check_request_of(&resolution, question).await;

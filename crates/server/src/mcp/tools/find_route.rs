@@ -52,6 +52,7 @@ impl Tool for FindRoute {
         let Arguments { name, verb } = arguments(given)?;
         let (name, verb) = (name.as_ref(), verb.as_ref().map(Label::as_ref));
         let AgentAnswer { resolver, resolution } = asker.ask(Question::new(name)).await?;
+        let resolution = resolver.confirmed(resolution).await;
         let route = resolver.route(&resolution, verb);
         let answer = RouteAnswer::new(&resolver, name, verb, &resolution, &route);
         let verdict = resolution.verdict();

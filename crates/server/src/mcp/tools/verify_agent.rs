@@ -63,15 +63,12 @@ impl Tool for VerifyAgent {
         let AgentAnswer { resolver, resolution } = asked.map_err(|refusal| unanswered(refusal, profile))?;
         let verdict = resolution.verdict().clone();
         let denied = match verdict.state {
-            State::Trusted if is_of_gate => resolver.denied(&resolution, None),
+            State::Trusted if is_of_gate => resolver.denied(&resolver.confirmed(resolution).await, None),
             // The gate accepts no rules from a client.
-            State::Trusted => {
-                let judged = asker.ask(of_gate).await;
-                judged.map_or_else(
-                    |refusal| Some(refusal.slug()),
-                    |judged| judged.resolver.denied(&judged.resolution, None),
-                )
-            }
+            State::Trusted => match asker.ask(of_gate).await {
+                Ok(judged) => judged.resolver.denied(&judged.resolver.confirmed(judged.resolution).await, None),
+                Err(refusal) => Some(refusal.slug()),
+            },
             State::Untrusted | State::Indeterminate => None,
         };
         let said = if denied.is_some() { OwnText::new(DENIED) } else { of_state(verdict.state) };

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Names whose trust is taken away and given back.
 pub(crate) const TURNING: usize = 8;
 
-/// How often endpoints are asked for new blocks, as those of the operator's own are by default.
+/// How often endpoints are asked for their newest block.
 const POLL: Duration = Duration::from_millis(500);
 
 /// The pause between two looks at memory.
@@ -70,7 +70,7 @@ impl Stage {
         // The sandbox shares nothing; this is a world like any other.
         config.chain.world = "chaos".to_owned();
         config.chain.proof = Some(ProofDemand::Quorum);
-        (config.follow.poll, config.follow.poll_public) = (POLL, POLL);
+        config.chain.head_poll = POLL;
         config.redis.url = Some(redis.url());
         config.redis.mac_key = Some(redis.key_file(&[MAC_KEY]));
         let mut fleet = Vec::new();

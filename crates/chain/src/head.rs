@@ -1,0 +1,132 @@
+//! [`HeadCounter`]: which block is the newest that enough operators report. Performs no I/O and reads no clock.
+//!
+//! An endpoint vouches for the block that it reports, and for the ancestors that its own reports link by their hashes.
+//! So honest endpoints one block apart agree on the lower block, and a block that one endpoint makes up counts for
+//! nothing.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::B256;
+use clresolve_core::reading::Block;
+use clresolve_state::HashedHeader;
+use jiff::Timestamp;
+
+/// Most blocks for which one endpoint vouches: honest endpoints are seldom further apart.
+const MAX_LINEAGE: usize = 8;
+
+/// The newest block that enough operators report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainHead {
+    /// The block.
+    pub block: Block,
+    /// The last time by which that many operators reported it as their newest block, or reported its child.
+    pub reported_at: Timestamp,
+}
+
+/// Counts the reports of endpoints.
+pub(crate) struct HeadCounter {
+    /// Number of operators that must agree.
+    agree: usize,
+    endpoints: Vec<Lineage>,
+    head: Option<ChainHead>,
+    /// Hashes of the blocks from which the head descends, as far as the endpoints' reports linked them.
+    ancestors: Vec<B256>,
+}
+
+/// The blocks for which an endpoint vouches, the newest first. Each is the parent of the one before it.
+struct Lineage {
+    operator: String,
+    vouched: Vec<Vouched>,
+}
+
+#[derive(Clone, Copy)]
+struct Vouched {
+    hash: B256,
+    /// `None` for a block that is known by its child alone.
+    block: Option<Block>,
+    /// When the endpoint last reported the block as its newest, or when it first reported a child of the block.
+    at: Timestamp,
+}
+
+impl HeadCounter {
+    /// Counts endpoints of these operators, of which `agree` must agree.
+    pub(crate) fn new(agree: usize, operators: impl Iterator<Item = String>) -> Self {
+        let endpoints = operators.map(|operator| Lineage { operator, vouched: Vec::new() }).collect();
+        Self { agree, endpoints, head: None, ancestors: Vec::new() }
+    }
+
+    /// Counts the newest block of the endpoint with this index. Returns the head.
+    pub(crate) fn report(
+        &mut self,
+        endpoint: usize,
+        header: &HashedHeader,
+        block: Block,
+        now: Timestamp,
+    ) -> Option<ChainHead> {
+        self.endpoints[endpoint].report(block, header.parent_hash(), now);
+        let agreed = self.agreed();
+        let Some(highest) = agreed.values().max_by_key(|agreed| agreed.block.number) else { return self.head };
+        match self.head.and_then(|head| agreed.get(&head.block.hash)) {
+            Some(current) if current.block.number >= highest.block.number => self.head = Some(*current),
+            // Too few operators report the head now, but they agree on no block that contradicts it.
+            None if self.ancestors.contains(&highest.block.hash) => {}
+            _ => {
+                self.ancestors = self.endpoints.iter().flat_map(|lineage| lineage.below(highest.block.hash)).collect();
+                self.head = Some(*highest);
+            }
+        }
+        self.head
+    }
+
+    /// The blocks for which enough operators vouch, by hash.
+    fn agreed(&self) -> BTreeMap<B256, ChainHead> {
+        let mut reports: BTreeMap<B256, BlockReports<'_>> = BTreeMap::new();
+        for Lineage { operator, vouched } in &self.endpoints {
+            for Vouched { hash, block, at } in vouched {
+                let report = reports.entry(*hash).or_default();
+                report.block = report.block.or(*block);
+                let last = report.last.entry(operator).or_insert(*at);
+                *last = (*last).max(*at);
+            }
+        }
+        let head = |(hash, reports): (B256, BlockReports<'_>)| Some((hash, reports.head(self.agree)?));
+        reports.into_iter().filter_map(head).collect()
+    }
+}
+
+/// The operators that vouch for a block.
+#[derive(Default)]
+struct BlockReports<'c> {
+    block: Option<Block>,
+    /// When each last did.
+    last: BTreeMap<&'c str, Timestamp>,
+}
+
+impl BlockReports<'_> {
+    fn head(self, agree: usize) -> Option<ChainHead> {
+        let mut times: Vec<Timestamp> = self.last.into_values().collect();
+        times.sort_unstable();
+        let enough = if clresolve_core::mutant!("head-of-one-operator") { 1 } else { agree.max(1) };
+        Some(ChainHead { block: self.block?, reported_at: *times.iter().nth_back(enough - 1)? })
+    }
+}
+
+impl Lineage {
+    fn report(&mut self, block: Block, parent: B256, now: Timestamp) {
+        let mut vouched = vec![Vouched { hash: block.hash, block: Some(block), at: now }];
+        match self.vouched.iter().position(|vouched| vouched.hash == parent) {
+            Some(known) => vouched.extend(&self.vouched[known..]),
+            None => vouched.push(Vouched { hash: parent, block: None, at: now }),
+        }
+        vouched.truncate(MAX_LINEAGE);
+        self.vouched = vouched;
+    }
+
+    /// Hashes of the vouched blocks from which the block with this hash descends.
+    fn below(&self, hash: B256) -> impl Iterator<Item = B256> {
+        self.vouched.iter().map(|vouched| vouched.hash).skip_while(move |other| *other != hash).skip(1)
+    }
+}

@@ -1,0 +1,193 @@
+//! [`HeadReader`]: asks endpoints for their newest block, and reads names at the head that enough of them report.
+//!
+//! As in every other reading, enough operators must return the same. The block is identified by its hash, so an
+//! endpoint that lacks it has no vote.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use clresolve_core::name::EnsName;
+use clresolve_core::payment::Coins;
+use clresolve_core::reading::{Block, BlockSelector, ChainError, GradeDemand, Latest};
+use clresolve_state::answer::{self, Response};
+use clresolve_state::contracts::Findings;
+use clresolve_state::{Contracts, HashedHeader};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
+use crate::batch::Batches;
+use crate::endpoint::RpcEndpoint;
+use crate::exchange::{Attestation, ChainIdentity, Observation};
+use crate::failure::Failure;
+use crate::head::{ChainHead, HeadCounter};
+use crate::poll::{Votable, poll};
+use crate::pool::{ChainConfig, Clock, EndpointPool};
+use crate::query::Query;
+use crate::transport::HttpPost;
+
+/// The state of a name at the head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AtHead {
+    /// Everything that a verdict about the name rests on, except its owner's name.
+    OnChain(Latest),
+    /// The records come from a CCIP-Read gateway, so the chain does not show whether they have changed.
+    OffChain,
+    /// The records are on chain, but the payment records come from a CCIP-Read gateway.
+    PaymentOffChain(Latest),
+    /// The endpoints agree that the name's resolver fails.
+    Failing(ChainError),
+}
+
+/// Reads names at the head of a chain.
+pub struct HeadReader {
+    pool: EndpointPool,
+    endpoints: Vec<Arc<RpcEndpoint>>,
+    contracts: Contracts,
+    coins: Coins,
+    batches: Arc<Batches>,
+    counter: Mutex<HeadCounter>,
+}
+
+impl HeadReader {
+    /// Creates a reader with its own connections to the endpoints of `config`. If one endpoint's word is enough, only
+    /// own endpoints count, if there are any.
+    pub fn new(mut config: ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
+        let has_own = config.endpoints.iter().any(|endpoint| endpoint.own);
+        if config.demand == GradeDemand::SingleRpc && has_own {
+            config.endpoints.retain(|endpoint| endpoint.own);
+        }
+        let (contracts, coins) = (config.contracts, config.coins.clone());
+        let batches = Arc::new(Batches::new(&config));
+        let pool = EndpointPool::new(config, http);
+        let endpoints = pool.endpoints().to_vec();
+        let operators = endpoints.iter().map(|endpoint| endpoint.operator.clone());
+        let counter = Mutex::new(HeadCounter::new(pool.agree(), operators));
+        Self { pool, endpoints, contracts, coins, batches, counter }
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { pool: self.pool.with_clock(clock), ..self }
+    }
+
+    /// The labels of the endpoints. [`HeadReader::ask`] takes an index into this list.
+    pub fn labels(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.endpoints.iter().map(|endpoint| endpoint.label.as_str())
+    }
+
+    /// Asks one endpoint for its newest block. Returns that block and the resulting head.
+    ///
+    /// # Errors
+    /// [`ChainError`] if the endpoint does not serve this chain, does not answer, or reports a block from the future.
+    pub async fn ask(&self, endpoint: usize) -> Result<(Block, Option<ChainHead>), ChainError> {
+        let label = &self.endpoints[endpoint].label;
+        let asked = self.reported(endpoint).await;
+        asked.map_err(|failure| failure.into_error(label, "latest", self.pool.chain_id))
+    }
+
+    async fn reported(&self, endpoint: usize) -> Result<(Block, Option<ChainHead>), Failure> {
+        let asked = &self.endpoints[endpoint];
+        let reported = self.newest_of(asked).await;
+        let now = (self.pool.clock)();
+        // Success is not noted: that an endpoint reports a block does not show that it answers calls.
+        if let Err(failure) = &reported {
+            asked.note(&reported, now);
+            asked.note_head(failure, now);
+        }
+        let (header, block) = reported?;
+        let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok((block, counter.report(endpoint, &header, block, now)))
+    }
+
+    /// Asks all endpoints for their newest block. Returns the head as soon as enough of them have reported it.
+    ///
+    /// # Errors
+    /// [`ChainError::TooFew`]
+    pub async fn ask_all(self: &Arc<Self>) -> Result<ChainHead, ChainError> {
+        let began = (self.pool.clock)();
+        let mut answers = FuturesUnordered::new();
+        for endpoint in 0..self.endpoints.len() {
+            let reader = Arc::clone(self);
+            answers.push(tokio::spawn(async move { (endpoint, reader.reported(endpoint).await) }));
+        }
+        let (mut answered, mut failed) = (Vec::new(), Vec::new());
+        while let Some(answer) = answers.next().await {
+            let Ok((endpoint, reported)) = answer else { continue };
+            let label = self.endpoints[endpoint].label.clone();
+            match reported {
+                Ok((_, Some(head))) if head.reported_at >= began => return Ok(head),
+                Ok(_) => answered.push(label),
+                Err(failure) => failed.push((label, failure.to_string())),
+            }
+        }
+        Err(ChainError::TooFew { agree: self.pool.agree(), answered, failed })
+    }
+
+    async fn newest_of(&self, endpoint: &RpcEndpoint) -> Result<(HashedHeader, Block), Failure> {
+        endpoint.show_chain(self.pool.chain_id).await?;
+        let (header, block) = endpoint.header(BlockSelector::Latest).await?;
+        self.pool.head_age.check_ahead(block.timestamp, (self.pool.clock)())?;
+        Ok((header, block))
+    }
+
+    /// Reads what a verdict about `name` rests on, at this block. Concurrent readings share calls.
+    ///
+    /// # Errors
+    /// [`ChainError`] if too few endpoints agree.
+    pub async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError> {
+        let query = Arc::new(Query::walk(name, &self.contracts, &self.coins));
+        let at_head = NameAtHead { query: Arc::clone(&query), block: *block, batches: Arc::clone(&self.batches) };
+        let selector = BlockSelector::Pinned(block.number);
+        let findings = poll(&self.pool, Arc::new(at_head), selector).await?.pinned;
+        Ok(at_head_of(&query, &findings).unwrap_or_else(AtHead::Failing))
+    }
+}
+
+fn at_head_of(query: &Query, findings: &Findings) -> Result<AtHead, ChainError> {
+    let answer = match answer::records_response(findings)? {
+        Response::OffChain => return Ok(AtHead::OffChain),
+        Response::Complete(answer) => answer,
+        Response::Returned(returned) => answer::records(findings, query.keys, &returned)?,
+    };
+    let holder = findings.holder;
+    let payment = match answer::payment_response(findings) {
+        Ok(Response::OffChain) => return Ok(AtHead::PaymentOffChain(Latest { answer, holder })),
+        Ok(Response::Complete(payment)) => Ok(payment),
+        Ok(Response::Returned(returned)) => query.decode_payment(findings, &returned),
+        Err(error) => Err(error),
+    };
+    Ok(AtHead::OnChain(Latest { answer: query.with_payment(answer, payment), holder }))
+}
+
+/// A query about a name at a block that is identified by its hash.
+struct NameAtHead {
+    query: Arc<Query>,
+    block: Block,
+    batches: Arc<Batches>,
+}
+
+#[async_trait]
+impl Votable for NameAtHead {
+    type Vote = Findings;
+
+    async fn observe(
+        &self,
+        endpoint: &Arc<RpcEndpoint>,
+        _: BlockSelector,
+        _: ChainIdentity,
+    ) -> Result<Observation<Findings>, Failure> {
+        let labels = [endpoint.label.clone()];
+        let pinned = self.batches.ask(&endpoint.rpc, &labels, &self.query, &self.block).await?;
+        Ok(Observation { block: self.block, pinned, latest: None, genesis: None })
+    }
+
+    /// Never called: every endpoint is asked about the same block.
+    async fn attest(&self, endpoint: &RpcEndpoint, _: &Block) -> Result<Attestation<Findings>, Failure> {
+        let findings = self.query.ask(&endpoint.rpc, &self.block).await?;
+        Ok(Attestation::Same(findings))
+    }
+}

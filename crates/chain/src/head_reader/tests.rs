@@ -1,0 +1,273 @@
+//! Names read at the head of the sandbox chain, from endpoints that are honest, lag or lie.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use clresolve_sandbox::chain::{
+    CHAIN_ID, ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
+};
+use futures_util::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::gateway::GuardedGateway;
+use crate::testing::{OpenDoor, config};
+use crate::{Chain as _, RpcChain};
+
+const HOLDER: Address = Address::repeat_byte(7);
+const BOTH: GradeDemand = GradeDemand::Quorum(2);
+
+fn name(text: &str) -> EnsName {
+    EnsName::parse(text).unwrap()
+}
+
+fn time() -> Timestamp {
+    "2026-11-20T12:00:00Z".parse().unwrap()
+}
+
+/// An agent's name with an address, whose resolver is this one.
+fn agent(text: &str, resolver: ResolverKind) -> NameRegistration {
+    let texts = [("cl.entry", format!("x402://{text}/summarize/v1")), ("cl.owner", "owner.eth".to_owned())];
+    let texts: BTreeMap<_, _> = texts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    NameRegistration { resolver, texts, addr: Some(HOLDER), ..NameRegistration::new(name(text), HOLDER) }
+}
+
+fn good() -> NameRegistration {
+    agent("good.eth", ResolverKind::Public)
+}
+
+/// Chains with these names. The newest block of the second one follows that of the first one.
+fn two_chains(registrations: &[NameRegistration]) -> [Arc<SandboxChain>; 2] {
+    let mut builder = ChainBuilder::new().unwrap();
+    for registration in registrations {
+        builder.register(registration).unwrap();
+    }
+    [time(), time() + SignedDuration::from_secs(12)].map(|time| {
+        builder.seal(time).unwrap();
+        Arc::new(builder.build().unwrap())
+    })
+}
+
+/// A chain with these names.
+fn chain(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
+    let [_, chain] = two_chains(registrations);
+    chain
+}
+
+fn http() -> Arc<dyn HttpPost> {
+    Arc::new(OpenDoor::new())
+}
+
+/// One server for each of these chains.
+async fn servers(chains: &[&Arc<SandboxChain>]) -> Vec<RpcServer> {
+    let mut servers = Vec::new();
+    for chain in chains {
+        servers.push(RpcServer::bind(Arc::clone(chain)).await.unwrap());
+    }
+    servers
+}
+
+/// Reads from these servers, each of its own operator.
+fn reader(servers: &[RpcServer], demand: GradeDemand) -> Arc<HeadReader> {
+    Arc::new(HeadReader::new(ChainConfig { demand, ..config(servers) }, &http()))
+}
+
+/// What an endpoint of `chain` states of the name at the newest block, read like any resolution.
+async fn read_alone(chain: &Arc<SandboxChain>, text: &str) -> AtHead {
+    let servers = servers(&[chain]).await;
+    let reader = RpcChain::new(config(&servers), &http(), Arc::new(GuardedGateway::refusing()));
+    let reading = reader.read(&name(text), BlockSelector::Latest).await.unwrap();
+    assert_eq!(reading.block, chain.latest());
+    AtHead::OnChain(reading.at_newest().unwrap())
+}
+
+#[tokio::test]
+async fn name_at_the_head_reads_as_at_latest() {
+    let bare = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("bare.eth", ResolverKind::None) };
+    let chain = chain(&[good(), agent("wild.eth", ResolverKind::Wildcard), bare]);
+    let servers = servers(&[&chain]).await;
+    let reader = reader(&servers, GradeDemand::SingleRpc);
+    let head = reader.ask_all().await.unwrap().block;
+    assert_eq!(head, chain.latest());
+    for text in ["good.eth", "sub.wild.eth", "bare.eth", "nobody.eth"] {
+        assert_eq!(reader.read(&name(text), &head).await, Ok(read_alone(&chain, text).await), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn change_in_the_newest_block_is_read_at_the_head() {
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&good()).unwrap();
+    builder.seal(time()).unwrap();
+    let before = Arc::new(builder.build().unwrap());
+    builder.set_text(&name("good.eth"), "cl.owner", "other.eth").unwrap();
+    builder.seal(time() + SignedDuration::from_secs(12)).unwrap();
+    let after = Arc::new(builder.build().unwrap());
+
+    let servers = servers(&[&before]).await;
+    let reader = reader(&servers, GradeDemand::SingleRpc);
+    let mut readings = Vec::new();
+    for chain in [&before, &after] {
+        servers[0].publish(Arc::clone(chain));
+        let head = reader.ask_all().await.unwrap().block;
+        assert_eq!(head, chain.latest());
+        let reading = reader.read(&name("good.eth"), &head).await.unwrap();
+        assert_eq!(reading, read_alone(chain, "good.eth").await);
+        readings.push(reading);
+    }
+    assert_ne!(readings[0], readings[1]);
+}
+
+#[tokio::test]
+async fn name_behind_a_gateway_reads_as_off_chain() {
+    let off_chain = ResolverKind::Offchain { urls: vec!["https://ccip.example/".to_owned()] };
+    let chain = chain(&[agent("off.eth", off_chain)]);
+    let servers = servers(&[&chain, &chain]).await;
+    assert_eq!(reader(&servers, BOTH).read(&name("off.eth"), &chain.latest()).await, Ok(AtHead::OffChain));
+}
+
+#[tokio::test]
+async fn failure_of_the_resolver_is_what_endpoints_agree_on() {
+    let garbage = ResolverKind::Hostile { mode: HostileMode::ExtendedGarbage, arg: String::new() };
+    let broken = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("broken.eth", garbage) };
+    let chain = chain(&[broken]);
+    let servers = servers(&[&chain, &chain]).await;
+    let found = reader(&servers, BOTH).read(&name("broken.eth"), &chain.latest()).await;
+    assert!(matches!(found, Ok(AtHead::Failing(ChainError::Resolver(_)))), "{found:?}");
+}
+
+#[tokio::test]
+async fn liar_is_outvoted_by_two_and_contradicts_one() {
+    let chain = chain(&[good()]);
+    let mut servers = servers(&[&chain, &chain, &chain]).await;
+    servers[0].set_fault(RpcFault::OtherRecords);
+    let read = async |servers: &[RpcServer]| reader(servers, BOTH).read(&name("good.eth"), &chain.latest()).await;
+    assert_eq!(read(&servers).await, Ok(read_alone(&chain, "good.eth").await));
+    servers.pop();
+    let found = read(&servers).await;
+    assert!(matches!(found, Err(ChainError::Disagree(_))), "{found:?}");
+}
+
+#[tokio::test]
+async fn endpoint_without_the_block_has_no_vote() {
+    let [behind, newest] = two_chains(&[good()]);
+    let good = name("good.eth");
+    let servers = servers(&[&behind, &newest, &newest]).await;
+    let honest = reader(&servers, BOTH).read(&good, &newest.latest()).await;
+    assert_eq!(honest, Ok(read_alone(&newest, "good.eth").await));
+
+    let found = reader(&servers[..2], BOTH).read(&good, &newest.latest()).await;
+    let Err(ChainError::TooFew { agree: 2, answered, failed }) = &found else { panic!("{found:?}") };
+    assert_eq!(answered, &["node-1"]);
+    assert!(matches!(&failed[..], [(label, _)] if label == "node-0"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn endpoints_one_block_apart_read_at_the_lower_block() {
+    let [behind, newest] = two_chains(&[good()]);
+    let servers = servers(&[&behind, &newest]).await;
+    let reader = reader(&servers, BOTH);
+    let head = reader.ask_all().await.unwrap().block;
+    assert_eq!(head, behind.latest());
+    assert_eq!(reader.read(&name("good.eth"), &head).await, Ok(read_alone(&behind, "good.eth").await));
+}
+
+#[tokio::test]
+async fn names_read_at_the_same_time_share_one_call() {
+    let names = ["one.eth", "two.eth", "three.eth"];
+    let chain = chain(&names.map(|text| agent(text, ResolverKind::Public)));
+    let servers = servers(&[&chain, &chain]).await;
+    let reader = reader(&servers, BOTH);
+    let head = reader.ask_all().await.unwrap().block;
+    let before = [servers[0].requests(), servers[1].requests()];
+    let parsed = names.map(name);
+    let found = join_all(parsed.iter().map(|name| reader.read(name, &head))).await;
+    assert_eq!([servers[0].requests(), servers[1].requests()], before.map(|requests| requests + 1));
+    for (text, found) in names.into_iter().zip(found) {
+        assert_eq!(found, Ok(read_alone(&chain, text).await), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn name_that_spoiled_a_call_is_read_apart_from_then_on() {
+    let burner = ResolverKind::Hostile { mode: HostileMode::Burn, arg: String::new() };
+    let burner = NameRegistration { texts: BTreeMap::new(), addr: None, ..agent("burner.eth", burner) };
+    let chain = chain(&[burner, agent("one.eth", ResolverKind::Public), agent("two.eth", ResolverKind::Public)]);
+    let servers = servers(&[&chain]).await;
+    let reader = reader(&servers, GradeDemand::SingleRpc);
+    let (head, names) = (chain.latest(), ["burner.eth", "one.eth", "two.eth"].map(name));
+    // First all together, the burner alone, and the others; then the burner alone, and the others.
+    for requests in [3, 2] {
+        let before = servers[0].requests();
+        let found = join_all(names.iter().map(|name| reader.read(name, &head))).await;
+        assert_eq!(servers[0].requests() - before, requests);
+        assert!(!matches!(found[0], Ok(AtHead::OnChain(_))), "{:?}", found[0]);
+        for (text, found) in ["one.eth", "two.eth"].into_iter().zip(&found[1..]) {
+            assert_eq!(found.as_ref(), Ok(&read_alone(&chain, text).await), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn strangers_are_not_asked_beside_an_own_endpoint() {
+    let chain = chain(&[good()]);
+    let servers = servers(&[&chain, &chain]).await;
+    let mut beside_own = config(&servers);
+    beside_own.endpoints[0].own = false;
+    let mut strangers = beside_own.clone();
+    strangers.endpoints[1].own = false;
+    let labels = |config: &ChainConfig| -> Vec<String> {
+        HeadReader::new(config.clone(), &http()).labels().map(str::to_owned).collect()
+    };
+    assert_eq!(labels(&beside_own), ["node-1"]);
+    assert_eq!(labels(&strangers), ["node-0", "node-1"]);
+    assert_eq!(labels(&ChainConfig { demand: BOTH, ..beside_own.clone() }), ["node-0", "node-1"]);
+
+    let reader = Arc::new(HeadReader::new(beside_own, &http()));
+    let head = reader.ask_all().await.unwrap().block;
+    assert_eq!(reader.read(&name("good.eth"), &head).await, Ok(read_alone(&chain, "good.eth").await));
+    assert_eq!(servers[0].requests(), 0);
+}
+
+#[tokio::test]
+async fn head_of_another_chain_is_an_error_and_does_not_count() {
+    let chain = chain(&[good()]);
+    let servers = servers(&[&chain, &chain]).await;
+    servers[0].set_fault(RpcFault::WrongChainId(1));
+    let reader = reader(&servers, BOTH);
+    let wrong = ChainError::WrongChain { endpoint: "node-0".to_owned(), expected: CHAIN_ID, observed: 1 };
+    assert_eq!(reader.ask(0).await, Err(wrong.clone()));
+    assert_eq!(reader.ask(1).await, Ok((chain.latest(), None)));
+    let error = reader.ask_all().await.unwrap_err();
+    assert!(matches!(&error, ChainError::TooFew { answered, .. } if answered == &["node-1"]), "{error:?}");
+    servers[0].set_fault(RpcFault::None);
+    assert_eq!(reader.ask_all().await.map(|head| head.block), Ok(chain.latest()));
+}
+
+#[tokio::test]
+async fn head_of_the_future_is_an_error_and_does_not_count() {
+    let chain = chain(&[good()]);
+    let servers = servers(&[&chain]).await;
+    let ask_all = async |ahead: i64| {
+        let config = ChainConfig { max_head_age: Some(Duration::from_secs(60)), ..config(&servers) };
+        let now = chain.latest().timestamp - SignedDuration::from_secs(ahead);
+        Arc::new(HeadReader::new(config, &http()).with_clock(Arc::new(move || now))).ask_all().await
+    };
+    let error = ask_all(16).await.unwrap_err();
+    assert!(matches!(&error, ChainError::TooFew { failed, .. } if failed[0].1.contains("ahead")), "{error:?}");
+    // The caller limits the age of the head.
+    for ahead in [15, 0, -3600] {
+        assert_eq!(ask_all(ahead).await.map(|head| head.block), Ok(chain.latest()), "{ahead}");
+    }
+}
+
+#[tokio::test]
+async fn endpoint_that_fails_leaves_the_head_to_the_others() {
+    let chain = chain(&[good()]);
+    let servers = servers(&[&chain, &chain, &chain]).await;
+    servers[0].set_fault(RpcFault::Status(503));
+    let reader = reader(&servers, BOTH);
+    assert!(reader.ask(0).await.is_err());
+    assert_eq!(reader.ask_all().await.map(|head| head.block), Ok(chain.latest()));
+}

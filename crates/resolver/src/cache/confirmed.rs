@@ -1,0 +1,371 @@
+//! The heads of the chain so far, and how long each of them confirms a verdict. Reads no clock.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use clresolve_chain::{AtHead, ChainHead};
+use clresolve_core::reading::{Block, Gateway};
+use clresolve_core::reason::Refusal;
+use clresolve_verdict::trust::Resolution;
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Notify;
+
+use crate::telemetry;
+
+/// Maximum number of remembered heads. Each confirms verdicts for a few seconds after its last report. Far fewer heads
+/// follow in that time.
+const MAX_HEADS: usize = 32;
+
+/// How long a reading of an off-chain (CCIP-Read) name confirms its verdict. The daemon reads such names every
+/// [`OFF_CHAIN_INTERVAL`].
+pub(crate) const OFF_CHAIN_CONFIRMED: SignedDuration = SignedDuration::from_secs(75);
+
+/// Time between two readings of a hot off-chain name.
+pub(crate) const OFF_CHAIN_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
+
+/// The bounds within which a head confirms verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfirmationLimits {
+    /// How long after its last report a head still confirms.
+    pub max_unconfirmed: Duration,
+    /// How old the block of the newest head may be. `None`: unlimited, because the chain's slot time is unknown.
+    pub max_head_age: Option<Duration>,
+}
+
+impl ConfirmationLimits {
+    /// Checks that a head confirms verdicts at `now`.
+    ///
+    /// # Errors
+    /// [`Refusal::HeadStalled`] or [`Refusal::Unconfirmed`].
+    pub fn check(&self, head: &ChainHead, now: Timestamp) -> Result<(), Refusal> {
+        self.check_age(&head.block, now)?;
+        self.check_report(head, now)
+    }
+
+    fn check_report(&self, head: &ChainHead, now: Timestamp) -> Result<(), Refusal> {
+        let is_old = is_older(head.reported_at, now, self.max_unconfirmed);
+        if is_old && !clresolve_core::mutant!("old-heads-confirm") {
+            return Err(Refusal::Unconfirmed);
+        }
+        Ok(())
+    }
+
+    /// Checks that the newest head is recent.
+    fn check_age(&self, head: &Block, now: Timestamp) -> Result<(), Refusal> {
+        let is_stalled = self.max_head_age.is_some_and(|most| is_older(head.timestamp, now, most));
+        if is_stalled && !clresolve_core::mutant!("stalled-heads-open-the-gate") {
+            return Err(Refusal::HeadStalled);
+        }
+        Ok(())
+    }
+}
+
+/// By how much a report may be of the future: as far as the block of a head may be ahead of the clock.
+const MAX_CLOCK_STEP: SignedDuration = SignedDuration::from_secs(15);
+
+/// Identifies a head of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct HeadId(u64);
+
+/// A head, and when it was last reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SeenHead {
+    /// Its identifier. A later head has a higher one, even at the same height.
+    pub(crate) id: HeadId,
+    pub(crate) head: ChainHead,
+}
+
+/// Whether a later reading of the name at a head confirms `resolution`. What is with a CCIP-Read gateway is not compared.
+pub(crate) fn confirms(found: &AtHead, resolution: &Resolution) -> bool {
+    let Some(before) = resolution.at_newest() else { return false };
+    match found {
+        AtHead::OnChain(later) => before.is_confirmed_by(later),
+        AtHead::PaymentOffChain(later) => {
+            before.gateway() == Gateway::Payments && before.is_confirmed_but_for_payments_by(later)
+        }
+        AtHead::OffChain => before.gateway() == Gateway::Records,
+        AtHead::Failing(_) => false,
+    }
+}
+
+/// The heads so far, the newest last.
+#[derive(Default)]
+pub(crate) struct HeadLog {
+    heads: RwLock<VecDeque<SeenHead>>,
+    is_followed: AtomicBool,
+    /// Number of heads so far.
+    count: AtomicU64,
+    /// Notifies of each new head.
+    bell: Notify,
+}
+
+impl HeadLog {
+    /// Whether each head is noted. Otherwise nothing stays confirmed.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.is_followed.load(Ordering::Relaxed)
+    }
+
+    /// Declares that each head is noted from now on.
+    pub(crate) fn follow(&self) {
+        self.is_followed.store(true, Ordering::Relaxed);
+        self.heads.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Notes a report of the head.
+    pub(crate) fn note(&self, head: ChainHead) {
+        let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
+        let newest = heads.back_mut();
+        if newest.as_ref().is_some_and(|newest| is_late(&head, &newest.head)) {
+            return;
+        }
+        if let Some(newest) = newest.filter(|newest| newest.head.block == head.block) {
+            newest.head.reported_at = head.reported_at;
+            return;
+        }
+        if heads.len() == MAX_HEADS {
+            heads.pop_front();
+        }
+        let id = HeadId(self.count.fetch_add(1, Ordering::Relaxed));
+        heads.push_back(SeenHead { id, head });
+        telemetry::head(head.block.timestamp);
+        self.bell.notify_one();
+    }
+
+    /// Waits for a new head. Returns at once if one arrived since the last wait.
+    pub(crate) async fn changed(&self) {
+        self.bell.notified().await;
+    }
+
+    /// The newest head.
+    pub(crate) fn newest(&self) -> Option<SeenHead> {
+        self.heads().back().copied()
+    }
+
+    /// Whether a verdict that was last confirmed at this head counts as confirmed at `now`.
+    ///
+    /// # Errors
+    /// [`Refusal::HeadStalled`] or [`Refusal::Unconfirmed`].
+    pub(crate) fn standing(
+        &self,
+        at: Option<HeadId>,
+        limits: ConfirmationLimits,
+        now: Timestamp,
+    ) -> Result<(), Refusal> {
+        let heads = self.heads();
+        let newest = heads.back().ok_or(Refusal::Unconfirmed)?;
+        limits.check_age(&newest.head.block, now)?;
+        // The newest first, since most verdicts are confirmed there.
+        let seen = heads.iter().rev().find(|seen| Some(seen.id) == at).ok_or(Refusal::Unconfirmed)?;
+        limits.check_report(&seen.head, now)
+    }
+
+    fn heads(&self) -> RwLockReadGuard<'_, VecDeque<SeenHead>> {
+        self.heads.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a report of a head comes late: endpoints are asked at the same time, so a report may overtake an older one. A
+/// report from before the clock was set back is none.
+fn is_late(head: &ChainHead, newest: &ChainHead) -> bool {
+    let before = newest.reported_at.duration_since(head.reported_at);
+    before > SignedDuration::ZERO && before <= MAX_CLOCK_STEP && head.block.number <= newest.block.number
+}
+
+/// Whether `moment` is more than `most` ago. A moment of the future is from before the clock was set back.
+fn is_older(moment: Timestamp, now: Timestamp, most: Duration) -> bool {
+    let age = now.duration_since(moment);
+    age < -MAX_CLOCK_STEP || SignedDuration::try_from(most).is_ok_and(|most| age > most)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clresolve_core::cause::ResolverFault;
+    use clresolve_core::payment::{AddressRecord, CoinType, PaymentRecords};
+    use clresolve_core::reading::{Answer, ChainError, Found, Latest};
+    use clresolve_core::records::{Key, Record};
+    use clresolve_verdict::build::{self, Reporter, Run};
+    use clresolve_verdict::check::Policy;
+    use clresolve_verdict::profile::{DEFAULT, Profiles};
+    use clresolve_verdict::sample;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn seconds(seconds: i64) -> SignedDuration {
+        SignedDuration::from_secs(seconds)
+    }
+
+    fn head(number: u64, fork: u8, reported: i64) -> ChainHead {
+        let timestamp = START + seconds(i64::try_from(number).unwrap() * 12);
+        ChainHead {
+            block: Block { number, hash: [fork; 32].into(), timestamp },
+            reported_at: START + seconds(reported),
+        }
+    }
+
+    const LIMITS: ConfirmationLimits =
+        ConfirmationLimits { max_unconfirmed: Duration::from_secs(15), max_head_age: Some(Duration::from_secs(60)) };
+
+    fn standing(log: &HeadLog, at: HeadId, now: i64) -> Result<(), Refusal> {
+        log.standing(Some(at), LIMITS, START + seconds(now))
+    }
+
+    #[test]
+    fn a_head_confirms_until_its_last_report_is_too_old() {
+        let log = HeadLog::default();
+        log.note(head(1, 1, 12));
+        let first = log.newest().unwrap().id;
+        assert_eq!(standing(&log, first, 27), Ok(()));
+        assert_eq!(standing(&log, first, 28), Err(Refusal::Unconfirmed));
+        log.note(head(1, 1, 20));
+        assert_eq!(log.newest().map(|seen| seen.id), Some(first), "a missed slot: the same head again");
+        assert_eq!(standing(&log, first, 35), Ok(()));
+        log.note(head(2, 2, 24));
+        assert_eq!(standing(&log, first, 35), Ok(()), "it counts from the last report of its own head");
+        assert_eq!(standing(&log, first, 36), Err(Refusal::Unconfirmed));
+    }
+
+    #[test]
+    fn another_block_at_the_same_height_is_another_head() {
+        let log = HeadLog::default();
+        log.note(head(1, 1, 12));
+        let first = log.newest();
+        log.note(head(1, 2, 13));
+        assert_ne!(log.newest().map(|seen| seen.id), first.map(|seen| seen.id));
+    }
+
+    #[test]
+    fn nothing_is_confirmed_at_a_head_that_does_not_advance() {
+        let log = HeadLog::default();
+        log.note(head(1, 1, 12));
+        let id = log.newest().unwrap().id;
+        log.note(head(1, 1, 72));
+        assert_eq!(standing(&log, id, 72), Ok(()));
+        log.note(head(1, 1, 73));
+        assert_eq!(standing(&log, id, 73), Err(Refusal::HeadStalled));
+        let unlimited = ConfirmationLimits { max_head_age: None, ..LIMITS };
+        assert_eq!(log.standing(Some(id), unlimited, START + seconds(73)), Ok(()));
+    }
+
+    #[test]
+    fn before_the_first_head_and_beyond_the_log_nothing_is_confirmed() {
+        let log = HeadLog::default();
+        assert_eq!(log.standing(None, LIMITS, START), Err(Refusal::Unconfirmed));
+        log.note(head(1, 1, 12));
+        let first = log.newest().unwrap().id;
+        for fork in 2..=u8::try_from(MAX_HEADS).unwrap() + 1 {
+            log.note(head(1, fork, 12));
+        }
+        assert_eq!(log.heads().len(), MAX_HEADS);
+        assert_eq!(standing(&log, first, 12), Err(Refusal::Unconfirmed));
+    }
+
+    /// Records with this owner and this payee.
+    fn latest(owner: &str, payee: u8) -> Latest {
+        let found = Found {
+            resolver: [1; 20].into(),
+            wildcard: None,
+            offchain: false,
+            records: [(Key::Owner, Record::Text(owner.to_owned()))].into_iter().collect(),
+            payment: PaymentRecords {
+                addresses: [(CoinType::ETHER, AddressRecord::Address([payee; 20].into()))].into(),
+                ..PaymentRecords::default()
+            },
+        };
+        Latest { answer: Answer::Records(found), holder: Some([3; 20].into()) }
+    }
+
+    /// The same records from a CCIP-Read gateway.
+    fn off_chain(mut latest: Latest) -> Latest {
+        if let Answer::Records(found) = &mut latest.answer {
+            found.offchain = true;
+        }
+        latest
+    }
+
+    fn sold(latest: Latest) -> Latest {
+        Latest { holder: Some([4; 20].into()), ..latest }
+    }
+
+    fn failure() -> ChainError {
+        ChainError::Resolver(ResolverFault::CallReverted)
+    }
+
+    /// Compares a resolution that read `before` at the newest block with a later reading.
+    fn compared(before: Result<Latest, ChainError>, found: &AtHead) -> bool {
+        let (agent, profiles, policy) = (sample::good(), Profiles::builtin(), Policy::default());
+        let mut evidence = sample::evidence(&agent, &agent.to_string().into(), START);
+        evidence.reading.as_mut().expect("it was read").latest = Some(before);
+        let profile = profiles.get(DEFAULT).expect("it is built in");
+        let reporter =
+            Reporter { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
+        let run = Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None };
+        confirms(found, &build::resolution(&reporter, &run, 0))
+    }
+
+    #[test]
+    fn reading_on_chain_confirms_what_it_equals() {
+        let before = latest("a.eth", 1);
+        for (later, expected) in [
+            (latest("a.eth", 1), true),
+            (latest("b.eth", 1), false),
+            (latest("a.eth", 2), false),
+            (sold(latest("a.eth", 1)), false),
+            (off_chain(latest("a.eth", 1)), false),
+            (Latest { answer: Answer::Unregistered, holder: None }, false),
+        ] {
+            let found = AtHead::OnChain(later);
+            assert_eq!(compared(Ok(before.clone()), &found), expected, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn payments_that_leave_the_chain_have_changed() {
+        let before = latest("a.eth", 1);
+        let with_gateway = |mut latest: Latest| {
+            if let Answer::Records(found) = &mut latest.answer {
+                found.payment.offchain = true;
+            }
+            latest
+        };
+        for (later, is_confirmed) in [
+            (latest("a.eth", 1), true),
+            (latest("a.eth", 2), true),
+            (latest("b.eth", 1), false),
+            (sold(latest("a.eth", 1)), false),
+        ] {
+            let found = AtHead::PaymentOffChain(later);
+            assert_eq!(compared(Ok(with_gateway(before.clone())), &found), is_confirmed, "{found:?}");
+            assert!(!compared(Ok(before.clone()), &found), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn records_that_leave_the_chain_have_changed() {
+        let before = latest("a.eth", 1);
+        assert!(compared(Ok(off_chain(before.clone())), &AtHead::OffChain));
+        assert!(!compared(Ok(before), &AtHead::OffChain));
+        let absent = Latest { answer: Answer::Unregistered, holder: None };
+        assert!(!compared(Ok(absent), &AtHead::OffChain));
+    }
+
+    #[test]
+    fn failing_resolver_confirms_nothing() {
+        for before in [latest("a.eth", 1), off_chain(latest("a.eth", 1))] {
+            assert!(!compared(Ok(before), &AtHead::Failing(failure())));
+        }
+    }
+
+    #[test]
+    fn resolution_that_did_not_read_the_newest_block_is_not_confirmed() {
+        let later = latest("a.eth", 1);
+        for found in [AtHead::OnChain(later.clone()), AtHead::PaymentOffChain(later), AtHead::OffChain] {
+            assert!(!compared(Err(failure()), &found), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! An entry of the cache: a finished verdict, how long it is served, and where it was last confirmed.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use clresolve_chain::AtHead;
+use clresolve_core::freshness::*;
+use clresolve_core::reading::Gateway;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state::State;
+use clresolve_verdict::published::Published;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::{Confirmed, Verdict};
+use jiff::{SignedDuration, Timestamp};
+
+use super::confirmed::{ConfirmationLimits, HeadId, HeadLog, OFF_CHAIN_CONFIRMED, OFF_CHAIN_INTERVAL, confirms};
+use super::evicted::{Mark, PermittedUpTo};
+use super::proven::ProvenContent;
+
+/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
+/// own.
+const MEMORY_PER_JSON_BYTE: usize = 3;
+/// What it takes for each value of its JSON at least, in bytes: the place of the value and its allocation. Lists of the
+/// shortest values take more by this than by their bytes.
+const MEMORY_PER_JSON_VALUE: usize = 96;
+/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's
+/// own.
+const ENTRY_BYTES: usize = 1024;
+
+/// A finished verdict, as it is served from the cache.
+pub(super) struct Entry {
+    confirmed: RwLock<ConfirmedResolution>,
+    pub(super) content: Option<Arc<ProvenContent>>,
+    /// The evictions before its run, and those after it that were of other names.
+    pub(super) permitted: PermittedUpTo,
+    /// From when on it may be refreshed.
+    refresh_from: Timestamp,
+    pub(super) fresh_until: Timestamp,
+    /// Until when it may be described as stale.
+    stale_until: Timestamp,
+    /// How often it was served.
+    asked: AtomicU32,
+    /// How often its predecessors were, each of them half as much as the one after it.
+    pub(super) asked_before: u32,
+    /// Failures in a row, this one included; 0 for a verdict.
+    pub(super) failures: u32,
+    /// An estimate of what it takes in memory, in bytes.
+    pub(super) bytes: usize,
+}
+
+/// A resolution, and where it was last confirmed.
+struct ConfirmedResolution {
+    /// Its verdict contains the confirmation too.
+    resolution: Resolution,
+    /// The head that confirmed it, if one did.
+    at: Option<HeadId>,
+    /// What a CCIP-Read gateway holds of it. No head confirms that, but a run of this process does for a while.
+    gateway: Gateway,
+    /// Whether it is of a run of this process.
+    is_own: bool,
+}
+
+impl ConfirmedResolution {
+    fn standing(&self, heads: &HeadLog, limits: ConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
+        self.gateway_standing(now)?;
+        if self.gateway == Gateway::Records { Ok(()) } else { heads.standing(self.at, limits, now) }
+    }
+
+    fn gateway_standing(&self, now: Timestamp) -> Result<(), Refusal> {
+        let stands = self.gateway == Gateway::Nothing || self.is_own && self.age(now) <= OFF_CHAIN_CONFIRMED;
+        if stands { Ok(()) } else { Err(Refusal::Unconfirmed) }
+    }
+
+    fn age(&self, now: Timestamp) -> SignedDuration {
+        now.duration_since(self.resolution.verdict().freshness.checked_at)
+    }
+}
+
+/// What a hot name waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// A reading at the newest head.
+    Reading,
+    /// Another run, because a CCIP-Read gateway holds what the name publishes.
+    Run,
+}
+
+/// How an entry is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serving {
+    /// As an answer, which may open a gate.
+    Answer,
+    /// As a description of what was true a moment ago.
+    Stale,
+}
+
+impl Entry {
+    /// Creates an entry for the result of a run with the start `began`, confirmed at the head `at`. `failures_before`
+    /// counts the failures in a row before that run.
+    pub(super) fn new(found: &Finished, failures_before: u32, began: Began, at: Option<HeadId>) -> Self {
+        let verdict = found.resolution.verdict();
+        let state = verdict.state;
+        let fresh_until = verdict.freshness.fresh_until;
+        let fresh = fresh_for(state, failures_before);
+        let card = found.resolution.card();
+        let content = found.content.as_ref().map_or(0, |content| content.bytes(card));
+        let confirmed = ConfirmedResolution {
+            resolution: found.resolution.from_cache(),
+            at,
+            gateway: found.resolution.at_newest().map_or(Gateway::Nothing, |latest| latest.gateway()),
+            is_own: found.reads_chain,
+        };
+        Self {
+            confirmed: RwLock::new(confirmed),
+            content: found.content.clone(),
+            permitted: began.evictions.into(),
+            refresh_from: before(fresh_until, fresh.saturating_sub(refresh_after(fresh))),
+            fresh_until,
+            stale_until: after(fresh_until, STALE_FOR),
+            asked: AtomicU32::new(0),
+            asked_before: 0,
+            failures: if state == State::Indeterminate { failures_before.saturating_add(1) } else { 0 },
+            bytes: weight(&found.resolution) + content,
+        }
+    }
+
+    pub(super) fn resolution(&self) -> Resolution {
+        self.confirmed.read().unwrap_or_else(PoisonError::into_inner).resolution.clone()
+    }
+
+    pub(super) fn verdict(&self) -> Arc<Verdict> {
+        Arc::clone(self.confirmed.read().unwrap_or_else(PoisonError::into_inner).resolution.verdict())
+    }
+
+    /// The resolution, with its standing at `now`.
+    pub(super) fn served(&self, heads: &HeadLog, limits: ConfirmationLimits, now: Timestamp) -> Resolution {
+        let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
+        confirmed.resolution.clone().with_standing(confirmed.standing(heads, limits, now))
+    }
+
+    /// Compares it with a reading. An equal reading confirms it at the head `at`, if one is given. A reading that is
+    /// older than the last one does not count. Returns whether the reading contradicts it.
+    pub(super) fn is_contradicted(&self, found: &AtHead, at: Option<HeadId>, block: u64) -> bool {
+        let mut confirmed = self.confirmed.write().unwrap_or_else(PoisonError::into_inner);
+        if at.is_some() && confirmed.at > at {
+            return false;
+        }
+        let is_same = confirms(found, &confirmed.resolution);
+        if is_same && confirmed.gateway == Gateway::Nothing {
+            confirmed.resolution = confirmed.resolution.confirmed(Confirmed::Head(block));
+        }
+        if is_same {
+            confirmed.at = at;
+        }
+        !is_same
+    }
+
+    /// The head that last confirmed it, if its run read what `later` read.
+    pub(super) fn confirmed_for(&self, later: &Resolution) -> Option<HeadId> {
+        let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
+        let (before, later) = (confirmed.resolution.at_newest()?, later.at_newest()?);
+        confirmed.at.filter(|_| before == later)
+    }
+
+    /// Whether only another run can confirm it at `now`.
+    pub(super) fn needs_run(&self, now: Timestamp) -> bool {
+        self.confirmed.read().unwrap_or_else(PoisonError::into_inner).gateway_standing(now).is_err()
+    }
+
+    /// What it waits for: its run is a minute old and asked a CCIP-Read gateway, or another head than `newest` was the
+    /// last to confirm it.
+    pub(super) fn awaits(&self, newest: HeadId, now: Timestamp) -> Option<Awaited> {
+        let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
+        let is_due = !confirmed.is_own || confirmed.age(now) >= OFF_CHAIN_INTERVAL;
+        match confirmed.gateway {
+            Gateway::Records | Gateway::Payments if is_due => Some(Awaited::Run),
+            Gateway::Nothing | Gateway::Payments if confirmed.at != Some(newest) => Some(Awaited::Reading),
+            _ => None,
+        }
+    }
+
+    /// Whether it is young enough to be served in this way at `now`.
+    pub(super) fn is_young(&self, now: Timestamp, how: Serving) -> bool {
+        match how {
+            Serving::Answer => {
+                now < self.fresh_until || (clresolve_core::mutant!("stale-opens-the-gate") && now < self.stale_until)
+            }
+            Serving::Stale => now < self.stale_until,
+        }
+    }
+
+    /// Whether it is to be refreshed at `now`, as long as it may be served.
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        self.asked.load(Ordering::Relaxed) > 0 && now >= self.refresh_from
+    }
+
+    /// Counts an answer. Two at once may count as one: an exact count would cost each answer more than it is worth.
+    pub(super) fn was_asked(&self) {
+        self.asked.store(self.asked.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// How much its key is asked for.
+    pub(super) fn demand(&self) -> u32 {
+        self.asked.load(Ordering::Relaxed).saturating_add(self.asked_before)
+    }
+}
+
+fn after(moment: Timestamp, time: Duration) -> Timestamp {
+    SignedDuration::try_from(time).ok().and_then(|time| moment.checked_add(time).ok()).unwrap_or(moment)
+}
+
+fn before(moment: Timestamp, time: Duration) -> Timestamp {
+    SignedDuration::try_from(time).ok().and_then(|time| moment.checked_sub(time).ok()).unwrap_or(moment)
+}
+
+/// What a run ended with.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Its answer.
+    pub resolution: Resolution,
+    /// What it proved of the content, where a refresh may use that again.
+    pub content: Option<Arc<ProvenContent>>,
+    /// Whether the name was evicted while it was under way, of which a run that begins now would know.
+    pub is_overtaken: bool,
+    /// Whether this process read the chain for it. Then the head at which the run began confirms it.
+    pub reads_chain: bool,
+}
+
+impl From<Resolution> for Finished {
+    fn from(resolution: Resolution) -> Self {
+        Self { resolution, content: None, is_overtaken: false, reads_chain: false }
+    }
+}
+
+/// When a run began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Began {
+    /// The evictions before it.
+    pub(super) evictions: Mark,
+    /// The head at that time, if there was one.
+    pub(super) head: Option<HeadId>,
+    /// Unique to the run.
+    pub(super) run: u64,
+}
+
+/// What an entry takes in memory, in bytes.
+pub(super) fn weight(resolution: &Resolution) -> usize {
+    let json = serde_json::to_vec(resolution.verdict().as_ref()).unwrap_or_default();
+    let values = json.iter().filter(|byte| **byte == b',').count();
+    let verdict = (json.len() * MEMORY_PER_JSON_BYTE).max(json.len() + values * MEMORY_PER_JSON_VALUE);
+    let payment = resolution.payment().map_or(0, Published::bytes);
+    let read = resolution.at_newest().map(|latest| serde_json::to_vec(&latest.answer).unwrap_or_default().len());
+    let read = read.unwrap_or_default() * MEMORY_PER_JSON_BYTE;
+    ENTRY_BYTES + verdict + resolution.card().map_or(0, Bytes::len) + payment + read
+}

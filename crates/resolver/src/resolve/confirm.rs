@@ -1,0 +1,191 @@
+//! Confirms verdicts at the newest block: rereads what a verdict rests on at the head of the chain, and evicts verdicts
+//! that the chain contradicts.
+//!
+//! All callers that wait for one name at one head share a reading, and it belongs to none of them. Concurrent readings
+//! share calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clresolve_chain::{AtHead, HeadReader};
+use clresolve_core::name::EnsName;
+use clresolve_core::reading::Block;
+use clresolve_core::reason::Refusal;
+use clresolve_core::state::State;
+use clresolve_verdict::trust::Resolution;
+use futures_util::future::FutureExt as _;
+use tokio::time::Instant;
+
+use super::cached::CachedWalker;
+use super::question::RuleSet;
+use super::readings::{HeadAnswer, LastAsked, Reading, UnderWay};
+use crate::cache::{CacheKey, HeadId, confirms};
+use crate::telemetry::{self, Confirmation, Eviction, Pool};
+
+/// Maximum number of confirmations or replacements for one question: a change leads to one more resolution.
+const ROUNDS: usize = 2;
+
+/// Minimum time between two requests for the head outside the polls. It bounds the load of questions on the endpoints
+/// while too few of them answer.
+const HEAD_PAUSE: Duration = Duration::from_secs(1);
+
+impl CachedWalker {
+    /// Returns `resolution`, or that of a later run, with its standing at the newest block. Reads the chain if the
+    /// resolution is trusted but unconfirmed there.
+    pub(super) async fn confirmed(&self, resolution: Resolution, rules: &RuleSet) -> Resolution {
+        let mut resolution = resolution;
+        for _ in 0..ROUNDS {
+            let began = self.cache.begin();
+            let Some(key) = self.unconfirmed(&resolution, rules) else { return resolution };
+            if self.is_evicted(&key.name, &resolution) {
+                resolution = self.answer(key.name.as_str(), rules).await;
+                continue;
+            }
+            // Without endpoints of its own, or for off-chain records, only another run can confirm it.
+            if self.walker.heads.is_none() || self.cache.needs_run(&key, self.walker.now()).await {
+                if self.cache.is_backed_off(&key, self.walker.now()).await {
+                    return resolution;
+                }
+                resolution = self.read_again(&key.name, rules).await;
+                continue;
+            }
+            match self.is_confirmed_at_head(&key, rules, &resolution).await {
+                Ok(true) if self.cache.is_standing(&key.name, began) => return resolution.with_standing(Ok(())),
+                Ok(_) => resolution = self.answer(key.name.as_str(), rules).await,
+                Err(refusal) => return resolution.with_standing(Err(refusal)),
+            }
+        }
+        resolution
+    }
+
+    /// `resolution`, which somebody has held for a while, with the standing that it has now.
+    pub(super) async fn held(&self, resolution: Resolution, rules: &RuleSet) -> Resolution {
+        let name = resolution.verdict().name.normalized.as_deref().and_then(|name| EnsName::parse(name).ok());
+        let is_trusted = resolution.verdict().state == State::Trusted;
+        match name.filter(|_| is_trusted && self.cache.heads.is_followed()) {
+            Some(name) => {
+                let (key, now) = (self.key(name, rules), self.walker.now());
+                self.cache.standing_again(&key, resolution, self.limits(), now).await
+            }
+            None => resolution,
+        }
+    }
+
+    /// Whether the name was evicted after the run of `resolution` began.
+    fn is_evicted(&self, name: &EnsName, resolution: &Resolution) -> bool {
+        let checked_at = resolution.verdict().freshness.checked_at;
+        self.cache.evicted_at(name).is_some_and(|at| at > checked_at)
+    }
+
+    /// The key of a trusted resolution that a reading may confirm.
+    fn unconfirmed(&self, resolution: &Resolution, rules: &RuleSet) -> Option<CacheKey> {
+        let verdict = resolution.verdict();
+        let is_of_now = self.walker.config.chain.block.number().is_none();
+        let is_open = verdict.state == State::Trusted && resolution.standing().is_err() && is_of_now;
+        let name = verdict.name.normalized.as_deref().filter(|_| is_open)?;
+        Some(self.key(EnsName::parse(name).ok()?, rules))
+    }
+
+    /// Whether the head confirms `resolution`.
+    ///
+    /// # Errors
+    /// [`Refusal::Unconfirmed`] if the head cannot be read, [`Refusal::HeadStalled`] if it is too old.
+    async fn is_confirmed_at_head(
+        &self,
+        key: &CacheKey,
+        rules: &RuleSet,
+        resolution: &Resolution,
+    ) -> Result<bool, Refusal> {
+        let reader = self.walker.heads.as_ref().ok_or(Refusal::Unconfirmed)?;
+        let at = self.head(reader).await?;
+        let found = self.reading(reader, key, rules, at).await.ok_or(Refusal::Unconfirmed)?;
+        Ok(confirms(&found, resolution))
+    }
+
+    /// The head at which a name may be read now: the one that is followed, or else the one that endpoints report on
+    /// request.
+    async fn head(&self, reader: &Arc<HeadReader>) -> Result<ReadAt, Refusal> {
+        let (heads, limits) = (&self.cache.heads, self.limits());
+        let followed = || {
+            let seen = heads.newest().ok_or(Refusal::Unconfirmed)?;
+            heads.standing(Some(seen.id), limits, self.walker.now())?;
+            Ok(ReadAt { block: seen.head.block, id: Some(seen.id) })
+        };
+        if let Ok(at) = followed() {
+            return Ok(at);
+        }
+        let head = self.asked(reader).await.ok_or(Refusal::Unconfirmed)?;
+        if heads.is_followed() {
+            heads.note(head);
+            return followed();
+        }
+        limits.check(&head, self.walker.now())?;
+        Ok(ReadAt { block: head.block, id: None })
+    }
+
+    /// The head that endpoints report. Concurrent callers share the answer. While heads are followed, the last answer
+    /// is reused for [`HEAD_PAUSE`].
+    fn asked(&self, reader: &Arc<HeadReader>) -> HeadAnswer {
+        let mut last = self.readings.head();
+        let pause = if self.cache.heads.is_followed() { HEAD_PAUSE } else { Duration::ZERO };
+        let is_recent = |last: &&LastAsked| !last.task.is_finished() || last.at.elapsed() < pause;
+        if let Some(last) = last.as_ref().filter(is_recent) {
+            return last.answer.clone();
+        }
+        let reader = Arc::clone(reader);
+        let asking = tokio::spawn(async move { reader.ask_all().await.ok() });
+        let task = asking.abort_handle();
+        let answer = asking.map(|ended| ended.ok().flatten()).boxed().shared();
+        *last = Some(LastAsked { at: Instant::now(), task, answer: answer.clone() });
+        answer
+    }
+
+    /// Reads a name at a head, or joins the reading in flight. A name in the cache that the head contradicts is evicted
+    /// and resolved again.
+    pub(super) fn reading(&self, reader: &Arc<HeadReader>, key: &CacheKey, rules: &RuleSet, at: ReadAt) -> Reading {
+        let place = (key.name.clone(), at.block.hash);
+        let mut readings = self.readings.lock();
+        if let Some(reading) = readings.get(&place) {
+            return reading.clone();
+        }
+        let (this, reader, key, rules) = (self.clone(), Arc::clone(reader), key.clone(), rules.clone());
+        let under_way = place.clone();
+        let task = tokio::spawn(async move {
+            let _under_way = UnderWay { readings: this.readings.clone(), place: under_way };
+            let found = reader.read(&key.name, &at.block).await.map(Arc::new).ok();
+            match &found {
+                Some(found) => this.settle_at(&key, &rules, at, found).await,
+                None => telemetry::confirmation(Confirmation::Failed),
+            }
+            found
+        });
+        let reading = task.map(|ended| ended.ok().flatten()).boxed().shared();
+        readings.insert(place, reading.clone());
+        reading
+    }
+
+    async fn settle_at(&self, key: &CacheKey, rules: &RuleSet, at: ReadAt, found: &AtHead) {
+        let contradicted = self.cache.contradicted_at(key, found, at.id, at.block.number).await;
+        if contradicted == 0 {
+            return telemetry::confirmation(Confirmation::Same);
+        }
+        telemetry::confirmation(Confirmation::Changed);
+        telemetry::eviction_delay(self.walker.now().duration_since(at.block.timestamp));
+        // First, so that evictions are counted before they become visible.
+        (0..contradicted).for_each(|_| telemetry::cache_evicted(Pool::Trusted, Eviction::Changed));
+        self.evict([&key.name]);
+        let (this, name, rules) = (self.clone(), key.name.clone(), rules.clone());
+        tokio::spawn(async move {
+            let _place = this.readings.replacement().await;
+            this.answer(name.as_str(), &rules).await;
+        });
+    }
+}
+
+/// The block at which a name is read.
+#[derive(Clone, Copy)]
+pub(super) struct ReadAt {
+    pub(super) block: Block,
+    /// Its identifier as a head, if heads are followed.
+    pub(super) id: Option<HeadId>,
+}

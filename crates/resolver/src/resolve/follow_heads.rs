@@ -1,0 +1,162 @@
+//! Keeps verdicts up to date: asks endpoints for the head of the chain, and rereads hot names at each new head.
+//!
+//! Each endpoint has its own task, so that a stalled one delays no other. Another task reads the hot names at each new
+//! head, and the unconfirmed ones at each poll.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use clresolve_chain::HeadReader;
+use clresolve_core::name::EnsName;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::Resolver;
+use super::confirm::ReadAt;
+use crate::cache::Awaited;
+use crate::telemetry;
+
+/// Maximum number of names that are read concurrently: five calls to each endpoint.
+const MAX_AT_ONCE: usize = 100;
+
+/// Maximum number of names that are reread for event streams, besides those of the gate and decisions.
+const MAX_STREAMED: usize = 1_000;
+
+/// Maximum number of resolutions of off-chain names at the same time, so that stalling gateways cost few of them.
+const MAX_RUNS: usize = 4;
+
+/// The tasks that follow the heads of the chain. They end when this is dropped.
+pub struct HeadFollower(Vec<AbortHandle>);
+
+impl HeadFollower {
+    /// Ends the tasks.
+    pub fn stop(&self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for HeadFollower {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Resolver {
+    /// Follows the head of the chain. Names that [`Resolver::gate`] or [`Resolver::decide`] received in the last five
+    /// minutes are reread at each new head, and a change evicts their verdicts. Without a follower, each of these calls
+    /// reads the head itself.
+    pub fn follow_heads(&self) -> HeadFollower {
+        let Some(reader) = &self.0.walker.heads else { return HeadFollower(Vec::new()) };
+        self.0.cached.cache.heads.follow();
+        let polls =
+            (0..reader.labels().len()).map(|endpoint| tokio::spawn(poll(self.clone(), Arc::clone(reader), endpoint)));
+        let mut tasks: Vec<_> = polls.map(|task| task.abort_handle()).collect();
+        tasks.push(tokio::spawn(read_hot_names(self.clone(), Arc::clone(reader))).abort_handle());
+        tasks.push(tokio::spawn(resolve_off_chain_names(self.clone())).abort_handle());
+        HeadFollower(tasks)
+    }
+
+    /// Reads the hot names that the newest head has not confirmed.
+    async fn confirm_hot_names(&self, reader: &Arc<HeadReader>) {
+        let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
+        let Some(seen) = cached.cache.heads.newest() else { return };
+        let (mut confirmed, mut unconfirmed) = (0, Vec::new());
+        for name in self.followed_names() {
+            let key = cached.key(name, rules);
+            match cached.cache.awaits(&key, now).await {
+                Some(Some(Awaited::Reading)) => unconfirmed.push(key),
+                Some(_) => confirmed += 1,
+                None => {}
+            }
+        }
+        telemetry::hot_names(confirmed, unconfirmed.len());
+        let at = ReadAt { block: seen.head.block, id: Some(seen.id) };
+        let read = |key| async move { drop(cached.reading(reader, &key, rules, at).await) };
+        stream::iter(unconfirmed).for_each_concurrent(MAX_AT_ONCE, read).await;
+    }
+
+    /// Resolves the hot names again that rest on a CCIP-Read gateway and are due.
+    async fn resolve_off_chain_names(&self) {
+        let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
+        let resolve = |name| async move {
+            let key = cached.key(name, rules);
+            let is_due = cached.cache.awaits(&key, now).await == Some(Some(Awaited::Run));
+            if is_due && !cached.cache.is_backed_off(&key, now).await {
+                // A panic caused by one name must not end the readings of the others.
+                let _ = AssertUnwindSafe(cached.read_again(&key.name, rules)).catch_unwind().await;
+            }
+        };
+        stream::iter(self.followed_names()).for_each_concurrent(MAX_RUNS, resolve).await;
+    }
+
+    /// Whether there is no name to reread.
+    fn is_idle(&self) -> bool {
+        let cache = &self.0.cached.cache;
+        cache.hot_names.is_empty(self.now()) && !cache.feed.is_followed()
+    }
+
+    /// The names to reread: those of the gate and decisions before those of event streams.
+    fn followed_names(&self) -> Vec<EnsName> {
+        let cache = &self.0.cached.cache;
+        let mut names = cache.hot_names.names(self.now());
+        let hot: BTreeSet<EnsName> = names.iter().cloned().collect();
+        let streamed = cache.feed.followed().into_iter().filter(|name| !hot.contains(name));
+        names.extend(streamed.take(MAX_STREAMED));
+        names
+    }
+}
+
+/// Polls one endpoint for its newest block while there are names to reread. Never ends.
+async fn poll(resolver: Resolver, reader: Arc<HeadReader>, endpoint: usize) {
+    let label = reader.labels().nth(endpoint).unwrap_or_default().to_owned();
+    let heads = &resolver.0.cached.cache.heads;
+    let mut ticks = interval(resolver.0.walker.config.chain.head_poll);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut was_up = true;
+    loop {
+        ticks.tick().await;
+        if resolver.is_idle() {
+            continue;
+        }
+        let answer = reader.ask(endpoint).await;
+        match &answer {
+            Ok((block, head)) => {
+                telemetry::endpoint_head(&label, block.timestamp);
+                head.iter().for_each(|head| heads.note(*head));
+            }
+            Err(error) if was_up => {
+                tracing::warn!(endpoint = label, %error, "endpoint does not report its newest block")
+            }
+            Err(_) => {}
+        }
+        was_up = answer.is_ok();
+    }
+}
+
+/// Reads the hot names at each new head. Never ends.
+async fn read_hot_names(resolver: Resolver, reader: Arc<HeadReader>) {
+    let (heads, pause) = (&resolver.0.cached.cache.heads, resolver.0.walker.config.chain.head_poll);
+    loop {
+        tokio::select! {
+            () = resolver.confirm_hot_names(&reader) => {}
+            // Readings in flight continue, and their results count.
+            () = heads.changed() => continue,
+        }
+        tokio::select! {
+            () = heads.changed() => {}
+            () = sleep(pause) => {}
+        }
+    }
+}
+
+/// Resolves hot names that rest on CCIP-Read gateways again and again. Never ends.
+async fn resolve_off_chain_names(resolver: Resolver) {
+    loop {
+        sleep(resolver.0.walker.config.chain.head_poll).await;
+        resolver.resolve_off_chain_names().await;
+    }
+}

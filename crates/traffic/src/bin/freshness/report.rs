@@ -1,0 +1,274 @@
+//! What the gate answered about the hot names, and how soon it closed after each change.
+
+use std::collections::BTreeMap;
+use std::mem::replace;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use clresolve_core::records::Key;
+use tokio::time::Instant;
+
+use crate::chain::{HotRecord, NAMES};
+use crate::scale::FACTOR;
+
+/// How many blocks after its change a record is restored.
+const RESTORED_AFTER: u32 = 3;
+
+/// The least share of changes that must close the gate before the next block, in percent.
+const LEAST_PERCENT: usize = 99;
+
+/// Codes of refusals that may end without another block: the gate had no time to decide.
+const TRANSIENT: [&str; 3] = ["deadline-passed", "overloaded", "unconfirmed"];
+
+/// Maximum number of wrong answers that are printed.
+const SHOWN: usize = 20;
+
+/// Maximum length of a printed answer, in characters.
+const SHOWN_CHARS: usize = 300;
+
+/// An answer of the gate.
+enum GateAnswer {
+    Allowed,
+    /// With this code.
+    Denied(String),
+}
+
+impl GateAnswer {
+    /// `None` unless the status is 200 or 403.
+    fn of(answer: &str) -> Option<Self> {
+        match answer.get(9..12)? {
+            "200" => Some(Self::Allowed),
+            "403" => {
+                let code = answer.lines().find_map(|line| line.strip_prefix("clresolve-code: "));
+                Some(Self::Denied(code.unwrap_or("no code").trim().to_owned()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What the gate last showed of a hot name.
+enum NameState {
+    /// The records are the original ones, and the gate allows the name.
+    Open,
+    /// The records are the original ones, but the gate refuses the name.
+    Refused,
+    /// A record is changed.
+    Changed(Change),
+    /// The record was restored at this moment. The gate has not allowed the name since.
+    Restored(Instant),
+}
+
+/// A record that is changed.
+struct Change {
+    key: Key,
+    /// When its block was sealed.
+    sealed: Instant,
+    /// When the next block was sealed.
+    next_block: Option<Instant>,
+    /// Number of blocks since.
+    blocks: u32,
+    /// The first refusal that no allowing answer followed: its time and code.
+    closed: Option<(Instant, String)>,
+    /// The time of the first refusal that is not transient. The gate must not allow the name after it.
+    lasting_refusal: Option<Instant>,
+}
+
+impl Change {
+    fn new(key: Key, sealed: Instant) -> Self {
+        Self { key, sealed, next_block: None, blocks: 0, closed: None, lasting_refusal: None }
+    }
+
+    /// Notes an answer to a question of `asked`. Returns whether the answer is right.
+    fn note(&mut self, asked: Instant, answer: GateAnswer) -> bool {
+        if asked < self.sealed {
+            return true;
+        }
+        match answer {
+            GateAnswer::Denied(code) => {
+                let now = Instant::now();
+                if !TRANSIENT.contains(&code.as_str()) {
+                    self.lasting_refusal.get_or_insert(now);
+                }
+                self.closed.get_or_insert((now, code));
+                true
+            }
+            GateAnswer::Allowed => {
+                if self.closed.as_ref().is_some_and(|(at, _)| asked >= *at) {
+                    self.closed = None;
+                }
+                self.lasting_refusal.is_none_or(|since| asked < since)
+            }
+        }
+    }
+}
+
+/// The writes of one block.
+pub(crate) struct BlockPlan {
+    pub(crate) changed: Option<HotRecord>,
+    pub(crate) restored: Vec<HotRecord>,
+}
+
+/// What the clients have seen.
+pub(crate) struct Report(Mutex<Observations>);
+
+struct Observations {
+    names: Vec<NameState>,
+    /// The index of the next name to change.
+    next: usize,
+    /// Number of changes so far.
+    changes: usize,
+    /// Time from the change to the refusal, of each record that was restored.
+    delays: Vec<Duration>,
+    /// How many of them were refused before the next block.
+    in_time: usize,
+    /// The codes of those refusals.
+    closed_with: BTreeMap<String, u64>,
+    allowed: u64,
+    /// Refusals of names with their original records, by code.
+    refused: BTreeMap<String, u64>,
+    wrong: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Observations {
+            names: (0..NAMES).map(|_| NameState::Refused).collect(),
+            next: 0,
+            changes: 0,
+            delays: Vec::new(),
+            in_time: 0,
+            closed_with: BTreeMap::new(),
+            allowed: 0,
+            refused: BTreeMap::new(),
+            wrong: Vec::new(),
+        }))
+    }
+
+    fn observations(&self) -> MutexGuard<'_, Observations> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the gate's answer about the hot name with this index.
+    pub(crate) fn answered(&self, name: usize, asked: Instant, answer: &str) {
+        let mut observations = self.observations();
+        let Observations { names, allowed, refused, wrong, .. } = &mut *observations;
+        let Some(gate) = GateAnswer::of(answer) else {
+            return wrong.push(format!("hot name {name}: {answer}"));
+        };
+        *allowed += u64::from(matches!(gate, GateAnswer::Allowed));
+        match (&mut names[name], gate) {
+            (NameState::Changed(change), gate) => {
+                if !change.note(asked, gate) {
+                    let since = change.sealed.elapsed();
+                    wrong.push(format!("hot name {name} is allowed again {since:?} after its change: {answer}"));
+                }
+            }
+            (NameState::Restored(since), GateAnswer::Allowed) if asked < *since => {}
+            (state, GateAnswer::Allowed) => *state = NameState::Open,
+            (NameState::Restored(_), GateAnswer::Denied(_)) => {}
+            (state, GateAnswer::Denied(code)) => {
+                *refused.entry(code).or_default() += 1;
+                *state = NameState::Refused;
+            }
+        }
+    }
+
+    /// Notes a question that got no answer.
+    pub(crate) fn unanswered(&self, name: usize, why: &str) {
+        self.observations().wrong.push(format!("hot name {name}: no answer: {why}"));
+    }
+
+    /// The writes of the next block. With `may_change`, the next name that the gate allows is changed.
+    pub(crate) fn plan(&self, may_change: bool) -> BlockPlan {
+        let observations = self.observations();
+        let names = &observations.names;
+        let due = |(name, state): (usize, &NameState)| match state {
+            NameState::Changed(change) if change.blocks + 1 >= RESTORED_AFTER => {
+                Some(HotRecord { name, key: change.key })
+            }
+            _ => None,
+        };
+        let restored = names.iter().enumerate().filter_map(due).collect();
+        let mut in_turn = (0..NAMES).map(|offset| (observations.next + offset) % NAMES);
+        let open = in_turn.find(|name| matches!(names[*name], NameState::Open));
+        let key = Key::CARD[observations.changes % Key::CARD.len()];
+        BlockPlan { changed: open.filter(|_| may_change).map(|name| HotRecord { name, key }), restored }
+    }
+
+    /// Notes that a block with these writes is sealed.
+    pub(crate) fn sealed(&self, plan: &BlockPlan) {
+        let now = Instant::now();
+        let mut observations = self.observations();
+        for state in &mut observations.names {
+            if let NameState::Changed(change) = state {
+                change.next_block.get_or_insert(now);
+                change.blocks += 1;
+            }
+        }
+        for record in &plan.restored {
+            let before = replace(&mut observations.names[record.name], NameState::Restored(now));
+            if let NameState::Changed(change) = before {
+                observations.record(change, now);
+            }
+        }
+        if let Some(HotRecord { name, key }) = plan.changed {
+            observations.names[name] = NameState::Changed(Change::new(key, now));
+            observations.changes += 1;
+            observations.next = name + 1;
+        }
+    }
+
+    /// Number of records that were changed and restored.
+    pub(crate) fn finished(&self) -> usize {
+        self.observations().delays.len()
+    }
+
+    /// Number of changes so far.
+    pub(crate) fn changes(&self) -> usize {
+        self.observations().changes
+    }
+
+    /// Prints what the gate did.
+    ///
+    /// # Errors
+    /// If it closed too late too often, or gave a wrong answer.
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
+        let mut observations = self.observations();
+        observations.delays.sort_unstable();
+        let Observations { delays, in_time, closed_with, allowed, refused, wrong, .. } = &*observations;
+        let (middle, slowest) = (delays.get(delays.len() / 2), delays.last());
+        let (middle, slowest) = (middle.context("nothing was changed")?, slowest.context("nothing was changed")?);
+        let percent = *in_time as f64 * 100.0 / delays.len() as f64;
+        println!("changes                {}", delays.len());
+        println!("closed in time         {percent:.1} %, before the next block (at least {LEAST_PERCENT} %)");
+        for (what, delay) in [("median", middle), ("slowest", slowest)] {
+            println!("{what:<22} {delay:.0?} after the block, {:.1?} of mainnet", *delay * FACTOR);
+        }
+        for (code, count) in closed_with {
+            println!("  closed               {count} with {code}");
+        }
+        println!("allowed                {allowed} answers");
+        for (code, count) in refused {
+            println!("unchanged, refused     {count} answers with {code}");
+        }
+        println!("wrong                  {}", wrong.len());
+        for what in wrong.iter().take(SHOWN) {
+            eprintln!("wrong: {}", what.chars().take(SHOWN_CHARS).collect::<String>());
+        }
+        ensure!(wrong.is_empty(), "some answers were wrong");
+        ensure!(*in_time * 100 >= LEAST_PERCENT * delays.len(), "the gate closed too late too often");
+        Ok(())
+    }
+}
+
+impl Observations {
+    /// Counts a change whose record is restored at `now`. A gate that never closed counts as late.
+    fn record(&mut self, change: Change, now: Instant) {
+        let (closed_at, code) = change.closed.unwrap_or_else(|| (now, "no refusal".to_owned()));
+        self.delays.push(closed_at - change.sealed);
+        self.in_time += usize::from(change.next_block.is_some_and(|next| closed_at < next));
+        *self.closed_with.entry(code).or_default() += 1;
+    }
+}

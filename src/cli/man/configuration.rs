@@ -1,0 +1,98 @@
+//! The manual page on the configuration file, and the environment in the program's page.
+
+use std::fmt::Write as _;
+
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+
+use super::keys::{Documented, documented_in};
+
+/// The file that documents every key.
+const FILE: &str = include_str!("../../../deploy/config.prod.toml");
+
+const DESCRIPTION: [&str; 3] = [
+    "clresolve reads one configuration file in TOML: the file that --config or CLRESOLVE_CONFIG names, or else your own \
+     file. `clresolve help world` lists the commands that never read your own file.",
+    "Precedence: defaults, file, environment, flags; the last one wins. A list from a stronger source replaces that of a \
+     weaker one; only connect-to, allow-host and ca add up. Unknown keys are errors.",
+    "`clresolve config init` writes a file to start from, `clresolve config check` checks one, and `clresolve config show` \
+     prints each value and its source.",
+];
+
+/// Variables that set no key.
+const VARIABLES: [(&str, &str); 3] = [
+    ("CLRESOLVE_CONFIG", "the configuration file, like --config"),
+    ("NO_COLOR", "no colours, unless --color asks for them"),
+    ("RUST_LOG", "filter of the log, instead of --verbose"),
+];
+
+/// Renders clresolve.toml(5). `source` and `manual` are part of its title.
+pub(super) fn page(source: &str, manual: &str) -> String {
+    let keys = documented_in(FILE);
+    let mut page = Roff::new();
+    page.control("TH", ["clresolve.toml", "5", "\"\"", source, manual]);
+    page.control("SH", ["NAME"]);
+    page.text([roman("clresolve.toml - configuration of clresolve")]);
+    page.control("SH", ["DESCRIPTION"]);
+    for paragraph in DESCRIPTION {
+        page.control("PP", []);
+        page.text([roman(paragraph)]);
+    }
+    page.control("SH", ["KEYS"]);
+    let mut tables: Vec<&str> = Vec::new();
+    for key in &keys {
+        if !tables.contains(&key.table.as_str()) {
+            tables.push(&key.table);
+        }
+    }
+    for table in tables {
+        let of_table: Vec<&Documented> = keys.iter().filter(|key| key.table == table).collect();
+        add_table(&mut page, table, &of_table);
+    }
+    page.control("SH", ["FILES"]);
+    page.text([roman("$XDG_CONFIG_HOME/clresolve/config.toml, ~/.config/clresolve/config.toml")]);
+    page.control("SH", ["SEE ALSO"]);
+    page.text([bold("clresolve"), roman("(1)")]);
+    page.render()
+}
+
+fn add_table(page: &mut Roff, table: &str, keys: &[&Documented]) {
+    page.control("SS", [if table.is_empty() { "Top level" } else { table }]);
+    // The key of a list describes its tables.
+    let about = keys.first().filter(|key| !key.is_of_a_list()).map_or("", |key| key.about_table.as_str());
+    if !about.is_empty() {
+        page.text([roman(about)]);
+    }
+    for key in keys.iter().filter(|key| !key.meaning.is_empty()) {
+        page.control("TP", []);
+        page.text([bold(key.key.as_str())]);
+        page.text(explained(key));
+    }
+}
+
+/// Meaning, default and other names of a key.
+fn explained(key: &Documented) -> Vec<Inline> {
+    let (label, value) = if key.is_of_a_list() || key.note.none {
+        (" Example: ", key.value.as_str())
+    } else {
+        (" Default: ", key.default())
+    };
+    let mut text = vec![roman(key.meaning.as_str()), roman(label), italic(value), roman(".")];
+    for (label, name) in [(" Flag: ", &key.note.flag), (" Environment: ", &key.note.variable)] {
+        if let Some(name) = name {
+            text.extend([roman(label), bold(name.as_str()), roman(".")]);
+        }
+    }
+    text
+}
+
+/// The environment, as a section of a help text.
+pub(super) fn environment() -> String {
+    let keys = documented_in(FILE);
+    let of_key = |key: &Documented| Some((key.note.variable.clone()?, format!("the key `{}`", key.path())));
+    let variables = VARIABLES.map(|(name, meaning)| (name.to_owned(), meaning.to_owned()));
+    let mut text = "Environment:\n".to_owned();
+    for (name, meaning) in keys.iter().filter_map(of_key).chain(variables) {
+        let _ = writeln!(text, "  {name:<30}{meaning}");
+    }
+    text
+}
