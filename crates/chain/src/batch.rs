@@ -56,8 +56,8 @@ const MAX_APART: usize = 1024;
 pub(crate) struct Batches {
     multicall3: Address,
     patience: Duration,
-    /// The queries that spoiled a combined call.
-    apart: Arc<Mutex<Apart>>,
+    /// The queries that spoiled a combined call, if they are asked again and again.
+    apart: Option<Arc<Mutex<Apart>>>,
     /// Keyed by endpoint and block.
     readings: Collector<(String, BlockSelector), Arc<Query>, Observed>,
     /// Keyed by endpoints and block.
@@ -69,10 +69,15 @@ impl Batches {
         Self {
             multicall3: config.contracts.multicall3,
             patience: config.timeout / PATIENCE,
-            apart: Arc::default(),
+            apart: None,
             readings: Collector::new(WAIT),
             findings: Collector::new(WAIT),
         }
+    }
+
+    /// The same for queries that are asked again and again: one that spoiled a combined call is asked apart from then on.
+    pub(crate) fn repeated(config: &ChainConfig) -> Self {
+        Self { apart: Some(Arc::default()), ..Self::new(config) }
     }
 
     /// Like [`RpcEndpoint::observe`], combined with queries about other names.
@@ -100,7 +105,7 @@ impl Batches {
     }
 
     /// Like [`Query::ask`], combined with queries about other names. `endpoints` are the labels of the endpoints behind
-    /// `client`. A query that made a combined call fail is sent alone from then on.
+    /// `client`.
     ///
     /// # Errors
     /// [`Failure`].
@@ -111,10 +116,11 @@ impl Batches {
         query: &Arc<Query>,
         block: &Block,
     ) -> Result<Findings, Failure> {
-        if lock(&self.apart).contains(&(endpoints.to_vec(), query.resolve.clone())) {
+        let place = || (endpoints.to_vec(), query.resolve.clone());
+        if self.apart.as_ref().is_some_and(|apart| lock(apart).contains(&place())) {
             return query.ask(client, block).await;
         }
-        let (multicall3, patience, apart) = (self.multicall3, self.patience, Arc::clone(&self.apart));
+        let (multicall3, patience, apart) = (self.multicall3, self.patience, self.apart.clone());
         let labels = endpoints.to_vec();
         let key = (labels.clone(), block.hash);
         let (client, block) = (client.clone(), *block);
@@ -135,7 +141,7 @@ impl Batches {
             })
             .await;
             // Where no combined call succeeds, the endpoint is to blame.
-            if is_combined.into_inner() {
+            if let Some(apart) = apart.filter(|_| is_combined.into_inner()) {
                 let isolated = isolated.into_inner().unwrap_or_else(PoisonError::into_inner);
                 blame(&apart, isolated.into_iter().map(|resolve| (labels.clone(), resolve)));
             }

@@ -60,7 +60,7 @@ impl HeadReader {
             config.endpoints.retain(|endpoint| endpoint.own);
         }
         let (contracts, coins) = (config.contracts, config.coins.clone());
-        let batches = Arc::new(Batches::new(&config));
+        let batches = Arc::new(Batches::repeated(&config));
         let pool = EndpointPool::new(config, http);
         let endpoints = pool.endpoints().to_vec();
         let operators = endpoints.iter().map(|endpoint| endpoint.operator.clone());
