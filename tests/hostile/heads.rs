@@ -51,7 +51,7 @@ const CALLS_PER_HEAD: usize = 3;
 /// Newest block of an endpoint that runs backwards. The sandbox's chain begins with as many.
 const BACKWARDS_FROM: usize = 5;
 
-/// What one endpoint of three does wrong. `None`: each block that it reports is older than the one before.
+/// The faults of one endpoint of three. `None`: it reports ever older blocks.
 const FAULTS: [(&str, Option<RpcFault>); 6] = [
     ("stalled", Some(RpcFault::Stall)),
     ("silent", Some(RpcFault::Status(500))),

@@ -32,11 +32,11 @@ pub(crate) struct HeadCounter {
     agree: usize,
     endpoints: Vec<Lineage>,
     head: Option<ChainHead>,
-    /// Hashes of the blocks from which the head descends, as far as the endpoints' reports linked them.
+    /// Hashes of the known ancestors of the head.
     ancestors: Vec<B256>,
 }
 
-/// The blocks for which an endpoint vouches, the newest first. Each is the parent of the one before it.
+/// The blocks for which one endpoint vouches: the block it reported last, its parent, and so on.
 struct Lineage {
     operator: String,
     vouched: Vec<Vouched>,

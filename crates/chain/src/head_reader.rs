@@ -44,7 +44,6 @@ pub enum AtHead {
 /// Reads names at the head of a chain.
 pub struct HeadReader {
     pool: EndpointPool,
-    endpoints: Vec<Arc<RpcEndpoint>>,
     contracts: Contracts,
     coins: Coins,
     batches: Arc<Batches>,
@@ -62,10 +61,9 @@ impl HeadReader {
         let (contracts, coins) = (config.contracts, config.coins.clone());
         let batches = Arc::new(Batches::repeated(&config));
         let pool = EndpointPool::new(config, http);
-        let endpoints = pool.endpoints().to_vec();
-        let operators = endpoints.iter().map(|endpoint| endpoint.operator.clone());
+        let operators = pool.endpoints().iter().map(|endpoint| endpoint.operator.clone());
         let counter = Mutex::new(HeadCounter::new(pool.agree(), operators));
-        Self { pool, endpoints, contracts, coins, batches, counter }
+        Self { contracts, coins, batches, counter, pool }
     }
 
     /// The same with another clock.
@@ -76,7 +74,7 @@ impl HeadReader {
 
     /// The labels of the endpoints. [`HeadReader::ask`] takes an index into this list.
     pub fn labels(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.endpoints.iter().map(|endpoint| endpoint.label.as_str())
+        self.pool.endpoints().iter().map(|endpoint| endpoint.label.as_str())
     }
 
     /// Asks one endpoint for its newest block. Returns that block and the resulting head.
@@ -84,13 +82,13 @@ impl HeadReader {
     /// # Errors
     /// [`ChainError`] if the endpoint does not serve this chain, does not answer, or reports a block from the future.
     pub async fn ask(&self, endpoint: usize) -> Result<(Block, Option<ChainHead>), ChainError> {
-        let label = &self.endpoints[endpoint].label;
+        let label = &self.pool.endpoints()[endpoint].label;
         let asked = self.reported(endpoint).await;
         asked.map_err(|failure| failure.into_error(label, "latest", self.pool.chain_id))
     }
 
     async fn reported(&self, endpoint: usize) -> Result<(Block, Option<ChainHead>), Failure> {
-        let asked = &self.endpoints[endpoint];
+        let asked = &self.pool.endpoints()[endpoint];
         let reported = self.newest_of(asked).await;
         let now = (self.pool.clock)();
         // Success is not noted: that an endpoint reports a block does not show that it answers calls.
@@ -110,14 +108,14 @@ impl HeadReader {
     pub async fn ask_all(self: &Arc<Self>) -> Result<ChainHead, ChainError> {
         let began = (self.pool.clock)();
         let mut answers = FuturesUnordered::new();
-        for endpoint in 0..self.endpoints.len() {
+        for endpoint in 0..self.pool.endpoints().len() {
             let reader = Arc::clone(self);
             answers.push(tokio::spawn(async move { (endpoint, reader.reported(endpoint).await) }));
         }
         let (mut answered, mut failed) = (Vec::new(), Vec::new());
         while let Some(answer) = answers.next().await {
             let Ok((endpoint, reported)) = answer else { continue };
-            let label = self.endpoints[endpoint].label.clone();
+            let label = self.pool.endpoints()[endpoint].label.clone();
             match reported {
                 Ok((_, Some(head))) if head.reported_at >= began => return Ok(head),
                 Ok(_) => answered.push(label),
@@ -185,9 +183,7 @@ impl Votable for NameAtHead {
         Ok(Observation { block: self.block, pinned, latest: None, genesis: None })
     }
 
-    /// Never called: every endpoint is asked about the same block.
-    async fn attest(&self, endpoint: &RpcEndpoint, _: &Block) -> Result<Attestation<Findings>, Failure> {
-        let findings = self.query.ask(&endpoint.rpc, &self.block).await?;
-        Ok(Attestation::Same(findings))
+    async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
+        endpoint.attest(&self.query, block).await
     }
 }

@@ -653,6 +653,20 @@ mod tests {
         assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
     }
 
+    /// The content of a held verdict may be known to be wrong, although the chain has not changed.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_held_verdict_whose_name_was_evicted_is_made_again() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
+        resolver.resolve("summarizeagent.eth").await;
+        let held = resolver.resolve("summarizeagent.eth").await;
+        let checked_at = |resolution: &Resolution| resolution.verdict().freshness.checked_at;
+        assert_eq!(checked_at(&resolver.confirmed(held.clone()).await), checked_at(&held));
+        resolver.evict(&EnsName::parse("summarizeagent.eth").expect("a name"));
+        let again = resolver.confirmed(held.clone()).await;
+        assert!(checked_at(&again) > checked_at(&held) && again.standing().is_ok());
+    }
+
     /// An eviction while a resolution is judged applies to its callers.
     #[tokio::test(flavor = "multi_thread")]
     async fn an_answer_that_a_change_overtook_is_not_given() {

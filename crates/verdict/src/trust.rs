@@ -87,12 +87,11 @@ impl Resolution {
         let at_newest = reading.at_newest().map(Arc::new);
         let is_off_chain = at_newest.as_ref().is_some_and(|latest| latest.gateway() != Gateway::Nothing);
         let read = Self { at_newest, ..self.read_to(reading.newest) };
-        if is_off_chain { read.confirmed(Confirmed::OffChain) } else { read }
+        if is_off_chain { read.with_confirmation(Confirmed::OffChain) } else { read }
     }
 
     pub(crate) fn read_to(self, newest: Option<u64>) -> Self {
-        let confirmed = newest.map(Confirmed::Head);
-        Self { newest, verdict: Arc::new(with_confirmation(&self.verdict, confirmed)), ..self }
+        Self { newest, verdict: Arc::new(confirmed(&self.verdict, newest.map(Confirmed::Head))), ..self }
     }
 
     /// The verdict.
@@ -123,7 +122,7 @@ impl Resolution {
     }
 
     /// Whether the newest block confirms the verdict. A resolution that has just ended read that block itself; one from
-    /// the cache must be [confirmed](Self::confirmed) first.
+    /// the cache must be confirmed there first.
     ///
     /// # Errors
     /// [`Refusal::Unconfirmed`] or [`Refusal::HeadStalled`].
@@ -139,8 +138,8 @@ impl Resolution {
 
     /// The same resolution with this confirmation in its verdict.
     #[must_use]
-    pub fn confirmed(&self, confirmed: Confirmed) -> Self {
-        Self { verdict: Arc::new(with_confirmation(&self.verdict, Some(confirmed))), ..self.clone() }
+    pub fn with_confirmation(&self, at: Confirmed) -> Self {
+        Self { verdict: Arc::new(confirmed(&self.verdict, Some(at))), ..self.clone() }
     }
 
     /// The agent, if the verdict is trusted.
@@ -189,7 +188,7 @@ fn served(verdict: &Verdict, how: Served) -> Verdict {
     verdict
 }
 
-fn with_confirmation(verdict: &Verdict, confirmed: Option<Confirmed>) -> Verdict {
+fn confirmed(verdict: &Verdict, confirmed: Option<Confirmed>) -> Verdict {
     let mut verdict = verdict.clone();
     verdict.freshness.confirmed = confirmed;
     verdict

@@ -77,6 +77,19 @@ mod tests {
         assert!(requests.len() <= 1 + 2 * 5, "{requests:?}");
     }
 
+    /// Else an endpoint that lacks a block would be asked for it once for each query.
+    #[test]
+    fn a_failure_that_no_query_causes_is_one_of_all() {
+        let requests = Mutex::new(0);
+        let ask = |_: &[usize]| {
+            *requests.lock().unwrap() += 1;
+            std::future::ready(Err(Failure::NoBlock("unknown block".to_owned())))
+        };
+        let answers: Vec<Result<usize, Failure>> = halving(&[1, 2, 3], &ask).now_or_never().unwrap();
+        assert_eq!(answers, vec![Err(Failure::NoBlock("unknown block".to_owned())); 3]);
+        assert_eq!(requests.into_inner().unwrap(), 1);
+    }
+
     #[test]
     fn nothing_is_asked_of_no_question_and_one_that_fails_alone_is_not_asked_again() {
         assert_eq!(asked(1, &[0]), (vec![Err(failure("culprit"))], vec![1]));

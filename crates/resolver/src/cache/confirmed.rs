@@ -62,7 +62,7 @@ impl ConfirmationLimits {
     }
 }
 
-/// By how much a report may be of the future: as far as the block of a head may be ahead of the clock.
+/// The furthest that a report or a block may lie in the future. Beyond it, the clock was set back.
 const MAX_CLOCK_STEP: SignedDuration = SignedDuration::from_secs(15);
 
 /// Identifies a head of the log.
@@ -143,6 +143,14 @@ impl HeadLog {
         self.heads().back().copied()
     }
 
+    /// Checks that the newest head, if there is one, is recent.
+    ///
+    /// # Errors
+    /// [`Refusal::HeadStalled`]
+    pub(crate) fn check_age(&self, limits: ConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
+        self.newest().map_or(Ok(()), |newest| limits.check_age(&newest.head.block, now))
+    }
+
     /// Whether a verdict that was last confirmed at this head counts as confirmed at `now`.
     ///
     /// # Errors
@@ -166,14 +174,13 @@ impl HeadLog {
     }
 }
 
-/// Whether a report of a head comes late: endpoints are asked at the same time, so a report may overtake an older one. A
-/// report from before the clock was set back is none.
+/// Whether `head` is an older report that a newer one overtook: endpoints answer concurrently.
 fn is_late(head: &ChainHead, newest: &ChainHead) -> bool {
     let before = newest.reported_at.duration_since(head.reported_at);
     before > SignedDuration::ZERO && before <= MAX_CLOCK_STEP && head.block.number <= newest.block.number
 }
 
-/// Whether `moment` is more than `most` ago. A moment of the future is from before the clock was set back.
+/// Whether `moment` is more than `most` ago, or so far in the future that the clock was set back.
 fn is_older(moment: Timestamp, now: Timestamp, most: Duration) -> bool {
     let age = now.duration_since(moment);
     age < -MAX_CLOCK_STEP || SignedDuration::try_from(most).is_ok_and(|most| age > most)
@@ -263,6 +270,26 @@ mod tests {
         }
         assert_eq!(log.heads().len(), MAX_HEADS);
         assert_eq!(standing(&log, first, 12), Err(Refusal::Unconfirmed));
+    }
+
+    #[test]
+    fn nothing_is_confirmed_by_a_report_from_before_the_clock_was_set_back() {
+        let log = HeadLog::default();
+        log.note(head(1, 1, 1000));
+        let id = log.newest().unwrap().id;
+
+        assert_eq!(standing(&log, id, 30), Err(Refusal::Unconfirmed));
+        log.note(head(1, 1, 30));
+        assert_eq!(standing(&log, id, 30), Ok(()));
+    }
+
+    #[test]
+    fn an_older_report_that_comes_late_is_ignored() {
+        let log = HeadLog::default();
+        log.note(head(2, 2, 24));
+        let newest = log.newest();
+        log.note(head(1, 1, 23));
+        assert_eq!(log.newest(), newest);
     }
 
     /// Records with this owner and this payee.

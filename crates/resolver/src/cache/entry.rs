@@ -65,7 +65,10 @@ struct ConfirmedResolution {
 impl ConfirmedResolution {
     fn standing(&self, heads: &HeadLog, limits: ConfirmationLimits, now: Timestamp) -> Result<(), Refusal> {
         self.gateway_standing(now)?;
-        if self.gateway == Gateway::Records { Ok(()) } else { heads.standing(self.at, limits, now) }
+        match self.gateway {
+            Gateway::Records => heads.check_age(limits, now),
+            Gateway::Nothing | Gateway::Payments => heads.standing(self.at, limits, now),
+        }
     }
 
     fn gateway_standing(&self, now: Timestamp) -> Result<(), Refusal> {
@@ -149,7 +152,7 @@ impl Entry {
         }
         let is_same = confirms(found, &confirmed.resolution);
         if is_same && confirmed.gateway == Gateway::Nothing {
-            confirmed.resolution = confirmed.resolution.confirmed(Confirmed::Head(block));
+            confirmed.resolution = confirmed.resolution.with_confirmation(Confirmed::Head(block));
         }
         if is_same {
             confirmed.at = at;

@@ -142,9 +142,9 @@ impl Feed {
         !self.followers().is_empty()
     }
 
-    /// The names that have a follower.
-    pub(crate) fn followed(&self) -> Vec<EnsName> {
-        self.followers().keys().cloned().collect()
+    /// The names that somebody follows, at most `most` of them.
+    pub(crate) fn followed(&self, most: usize) -> Vec<EnsName> {
+        self.followers().keys().take(most).cloned().collect()
     }
 
     fn followers(&self) -> MutexGuard<'_, BTreeMap<EnsName, usize>> {
@@ -300,11 +300,11 @@ mod tests {
     fn a_name_is_followed_until_the_last_follower_leaves() {
         let feed = Arc::new(Feed::default());
         let (first, second) = (feed.follow(names(&["a.eth"])), feed.follow(names(&["a.eth", "b.eth"])));
-        assert_eq!(feed.followed().len(), 2);
+        assert_eq!(feed.followed(2).len(), 2);
         drop(second);
-        assert_eq!(feed.followed(), [EnsName::parse("a.eth").expect("a name")]);
+        assert_eq!(feed.followed(2), [EnsName::parse("a.eth").expect("a name")]);
         drop(first);
-        assert_eq!(feed.followed(), []);
+        assert_eq!(feed.followed(2), []);
     }
 
     #[test]

@@ -133,7 +133,8 @@ impl CachedWalker {
             return last.answer.clone();
         }
         let reader = Arc::clone(reader);
-        let asking = tokio::spawn(async move { reader.ask_all().await.ok() });
+        let report = |error: &_| tracing::debug!(%error, "there is no head");
+        let asking = tokio::spawn(async move { reader.ask_all().await.inspect_err(report).ok() });
         let task = asking.abort_handle();
         let answer = asking.map(|ended| ended.ok().flatten()).boxed().shared();
         *last = Some(LastAsked { at: Instant::now(), task, answer: answer.clone() });
@@ -152,12 +153,17 @@ impl CachedWalker {
         let under_way = place.clone();
         let task = tokio::spawn(async move {
             let _under_way = UnderWay { readings: this.readings.clone(), place: under_way };
-            let found = reader.read(&key.name, &at.block).await.map(Arc::new).ok();
-            match &found {
-                Some(found) => this.settle_at(&key, &rules, at, found).await,
-                None => telemetry::confirmation(Confirmation::Failed),
+            match reader.read(&key.name, &at.block).await.map(Arc::new) {
+                Ok(found) => {
+                    this.settle_at(&key, &rules, at, &found).await;
+                    Some(found)
+                }
+                Err(error) => {
+                    tracing::debug!(name = key.name.as_str(), %error, "name is not read at the head");
+                    telemetry::confirmation(Confirmation::Failed);
+                    None
+                }
             }
-            found
         });
         let reading = task.map(|ended| ended.ok().flatten()).boxed().shared();
         readings.insert(place, reading.clone());

@@ -104,8 +104,7 @@ impl Resolver {
         let cache = &self.0.cached.cache;
         let mut names = cache.hot_names.names(self.now());
         let hot: BTreeSet<EnsName> = names.iter().cloned().collect();
-        let streamed = cache.feed.followed().into_iter().filter(|name| !hot.contains(name));
-        names.extend(streamed.take(MAX_STREAMED));
+        names.extend(cache.feed.followed(MAX_STREAMED).into_iter().filter(|name| !hot.contains(name)));
         names
     }
 }

@@ -61,9 +61,10 @@ impl Tool for VerifyAgent {
         let is_of_gate = question == of_gate;
         let asked = asker.ask(question).await;
         let AgentAnswer { resolver, resolution } = asked.map_err(|refusal| unanswered(refusal, profile))?;
+        let resolution = if is_of_gate { resolver.confirmed(resolution).await } else { resolution };
         let verdict = resolution.verdict().clone();
         let denied = match verdict.state {
-            State::Trusted if is_of_gate => resolver.denied(&resolver.confirmed(resolution).await, None),
+            State::Trusted if is_of_gate => resolver.denied(&resolution, None),
             // The gate accepts no rules from a client.
             State::Trusted => match asker.ask(of_gate).await {
                 Ok(judged) => judged.resolver.denied(&judged.resolver.confirmed(judged.resolution).await, None),

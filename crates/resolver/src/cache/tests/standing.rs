@@ -1,0 +1,186 @@
+//! Which head confirms a cached verdict, and for how long.
+
+use super::*;
+
+/// A trusted resolution that ended at `at` and read the chain up to the height `newest`.
+fn read_up_to(newest: u64, at: Timestamp) -> Resolution {
+    of_reading(at, |reading| reading.newest = Some(newest))
+}
+
+/// A trusted resolution that ended at the start. Its records are with a CCIP-Read gateway.
+fn off_chain() -> Resolution {
+    of_reading(START, |reading| {
+        reading.newest = Some(7);
+        let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+        found.offchain = true;
+        reading.latest = Some(Ok(Latest { answer: reading.answer.clone(), holder: reading.holder }));
+    })
+}
+
+fn of_reading(at: Timestamp, change: impl FnOnce(&mut Reading)) -> Resolution {
+    let (agent, profiles, policy) = (sample::good(), Profiles::builtin(), Policy::default());
+    let mut evidence = sample::evidence(&agent, &agent.to_string().into(), at);
+    change(evidence.reading.as_mut().expect("it was read"));
+    let profile = profiles.get(DEFAULT).expect("it is built in");
+    let reporter = Reporter { world: "mainnet", chain_id: 1, profiles: &profiles, profile: &profile, policy: &policy };
+    build::resolution(&reporter, &Run { evidence, milliseconds: BTreeMap::new(), content_fetched_at: None }, 0)
+}
+
+/// The block at this height, which endpoints reported as their newest then.
+fn head(number: u64, reported_at: Timestamp) -> ChainHead {
+    let block = Block { number, hash: [u8::try_from(number).expect("a small number"); 32].into(), timestamp: START };
+    ChainHead { block, reported_at }
+}
+
+/// A cache with block 7 as the head, and the result of a run of this process that read up to there.
+async fn followed() -> (Arc<VerdictCache>, Resolution) {
+    let cache = cache();
+    cache.heads.follow();
+    cache.heads.note(head(7, START));
+    let run = |_| async { Finished { reads_chain: true, ..read_up_to(7, START).into() } };
+    let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+    assert_eq!(found.verdict().state, State::Trusted);
+    (cache, found)
+}
+
+/// What the cache serves after this number of seconds.
+async fn served(cache: &VerdictCache, seconds: i64) -> Resolution {
+    cache.fresh(&key("a.eth"), START + seconds.seconds(), LIMITS).await.expect("it is fresh")
+}
+
+#[tokio::test]
+async fn a_run_stands_until_its_head_was_reported_too_long_ago() {
+    let (cache, found) = followed().await;
+    assert_eq!(found.standing(), Ok(()));
+    assert_eq!(served(&cache, 15).await.standing(), Ok(()));
+    let late = served(&cache, 16).await;
+    assert_eq!(late.standing(), Err(Refusal::Unconfirmed));
+    assert_eq!(GatePolicy::default().objection(&late, Some("summarize"), None), Some("unconfirmed"));
+    cache.heads.note(head(7, START + 16.seconds()));
+    let confirmed = served(&cache, 31).await;
+    assert_eq!(confirmed.standing(), Ok(()), "endpoints reported the same head again");
+    assert_eq!(GatePolicy::default().objection(&confirmed, Some("summarize"), None), None);
+}
+
+#[tokio::test]
+async fn only_a_run_of_this_process_that_read_the_head_stands_there() {
+    for (newest, reads_chain, is_overtaken, expected) in [
+        (7, true, false, Ok(())),
+        (8, true, false, Ok(())),
+        (6, true, false, Err(Refusal::Unconfirmed)),
+        // Evidence of another daemon.
+        (7, false, false, Err(Refusal::Unconfirmed)),
+        // Another head was reported while it ran.
+        (7, true, true, Err(Refusal::Unconfirmed)),
+    ] {
+        let cache = cache();
+        cache.heads.follow();
+        cache.heads.note(head(7, START));
+        let noting = Arc::clone(&cache);
+        let run = move |_| async move {
+            if is_overtaken {
+                noting.heads.note(head(8, START));
+            }
+            Finished { reads_chain, ..read_up_to(newest, START).into() }
+        };
+        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!(found.standing(), expected, "{newest} {reads_chain} {is_overtaken}");
+        assert_eq!(served(&cache, 0).await.standing(), expected, "{newest} {reads_chain} {is_overtaken}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_stands_once_where_no_head_is_followed() {
+    for (reads_chain, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
+        let cache = cache();
+        let run = move |_| async move { Finished { reads_chain, ..read_up_to(7, START).into() } };
+        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!(found.standing(), expected);
+        assert_eq!(served(&cache, 0).await.standing(), Err(Refusal::Unconfirmed));
+    }
+}
+
+#[tokio::test]
+async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
+    let (cache, found) = followed().await;
+    let latest = found.at_newest().expect("it read the newest block").as_ref().clone();
+    let sold = AtHead::OnChain(Latest { holder: None, ..latest.clone() });
+    let (same, key) = (AtHead::OnChain(latest), key("a.eth"));
+    let first = cache.heads.newest().map(|seen| seen.id);
+    cache.heads.note(head(8, START + 12.seconds()));
+    let second = cache.heads.newest().map(|seen| seen.id);
+    assert_eq!(cache.awaits(&key, START).await, Some(Some(Awaited::Reading)));
+
+    assert_eq!(cache.contradicted_at(&key, &same, second, 8).await, 0);
+    assert_eq!(cache.awaits(&key, START).await, Some(None));
+    let confirmed = served(&cache, 27).await;
+    assert_eq!(confirmed.standing(), Ok(()));
+    assert_eq!(confirmed.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
+    assert_eq!(confirmed.verdict().id, found.verdict().id, "the verdict is the same");
+
+    assert_eq!(cache.contradicted_at(&key, &sold, first, 7).await, 0, "an older reading says nothing");
+    assert_eq!(cache.contradicted_at(&key, &same, first, 7).await, 0);
+    assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
+    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, 1);
+    cache.evict(&key.name, START + 13.seconds());
+    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, 0, "an evicted verdict is not contradicted again");
+    assert_eq!(cache.awaits(&key, START).await, None);
+}
+
+/// The chain does not show whether a CCIP-Read gateway would return the same.
+#[tokio::test]
+async fn an_off_chain_verdict_of_an_own_run_stands_for_75_seconds() {
+    let evidence = |reads_chain| async move {
+        let cache = cache();
+        cache.heads.follow();
+        cache.heads.note(head(7, START));
+        let found = Finished { reads_chain, ..off_chain().into() };
+        cache.insert(key("a.eth"), &found, 0, cache.begin()).await.expect("it is kept");
+        cache
+    };
+    let limits = ConfirmationLimits { max_head_age: None, ..LIMITS };
+    let served = async |cache: &VerdictCache, seconds: i64| {
+        cache.fresh(&super::key("a.eth"), START + seconds.seconds(), limits).await.expect("it is fresh")
+    };
+    let (own, shared, key) = (evidence(true).await, evidence(false).await, key("a.eth"));
+    let awaits = async |seconds: i64| own.awaits(&key, START + seconds.seconds()).await;
+    assert_eq!((awaits(59).await, awaits(60).await), (Some(None), Some(Some(Awaited::Run))));
+    assert_eq!(served(&own, 75).await.standing(), Ok(()));
+    assert_eq!(served(&own, 76).await.standing(), Err(Refusal::Unconfirmed));
+    assert_eq!(served(&shared, 0).await.standing(), Err(Refusal::Unconfirmed));
+    assert_eq!(shared.awaits(&key, START).await, Some(Some(Awaited::Run)));
+    assert!(shared.needs_run(&key, START).await && !own.needs_run(&key, START).await);
+}
+
+/// Otherwise each refresh by endpoints that are behind would close the gate until the next reading.
+#[tokio::test]
+async fn a_later_run_that_read_the_same_below_the_head_stands_there() {
+    let (cache, _) = followed().await;
+    let run_anew = async |found: Resolution| {
+        let run = move |_| async move { Finished { reads_chain: true, ..found.into() } };
+        cache.run_anew(key("a.eth"), LIMITS, run).await.standing()
+    };
+    assert_eq!(run_anew(read_up_to(6, START)).await, Ok(()));
+    let sold = of_reading(START, |reading| {
+        reading.newest = Some(6);
+        let latest = reading.latest.as_mut().expect("it is compared").as_mut().expect("it was read");
+        let Answer::Records(found) = &mut latest.answer else { panic!("it has records") };
+        found.payment.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Text("other".to_owned())));
+    });
+    assert_eq!(run_anew(sold).await, Err(Refusal::Unconfirmed));
+}
+
+#[tokio::test]
+async fn a_stalled_head_denies_off_chain_names_too() {
+    let cache = cache();
+    cache.heads.follow();
+    cache.heads.note(head(7, START));
+    let found = Finished { reads_chain: true, ..off_chain().into() };
+    cache.insert(key("a.eth"), &found, 0, cache.begin()).await.expect("it is kept");
+    let limits = ConfirmationLimits { max_head_age: Some(Duration::from_secs(60)), ..LIMITS };
+    let standing = async |seconds: i64| {
+        let fresh = cache.fresh(&key("a.eth"), START + seconds.seconds(), limits).await;
+        fresh.expect("it is fresh").standing()
+    };
+    assert_eq!((standing(60).await, standing(61).await), (Ok(()), Err(Refusal::HeadStalled)));
+}
