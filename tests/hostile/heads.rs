@@ -568,6 +568,21 @@ async fn off_chain_name_is_resolved_on_demand_after_75_seconds() {
     }
 }
 
+/// Otherwise each question would start a resolution for as long as a gateway or the chain fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn off_chain_name_that_cannot_be_resolved_is_not_tried_by_each_question() {
+    let stage = Stage::new(&off_chain(), &[], |config| config.chain.head_poll = NO_POLLS).await;
+    stage.allows(OFF_CHAIN).await;
+    stage.taps[0].set(Manner::Down);
+    stage.clock.advance(76);
+    assert_eq!(stage.gate(OFF_CHAIN).await.0, 403);
+    let asked = stage.taps[0].count(|_| true);
+    for _ in 0..5 {
+        assert_eq!(stage.gate(OFF_CHAIN).await, (403, "unconfirmed".to_owned()));
+    }
+    assert_eq!(stage.taps[0].count(|_| true), asked);
+}
+
 /// The gate is not asked: decisions make names hot too.
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_about_a_changed_name_aborts() {
