@@ -8,7 +8,7 @@
 //! run after it failed, it may be described, marked as stale.
 //!
 //! A name is evicted by the operator, or if a reading shows that it has changed on chain. After that, no earlier answer
-//! is served in any way, and no caller joins a run that began earlier. The [`HeadLog`] knows which heads confirm a
+//! is served in any way, and no caller joins a run that began earlier. The head log knows which heads confirm a
 //! verdict.
 
 mod confirmed;

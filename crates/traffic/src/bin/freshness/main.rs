@@ -5,7 +5,7 @@
 //! just freshness 60      60 changes
 //! ```
 //!
-//! Slots and latencies are mainnet's, head polls and limits are the defaults, all divided by [`FACTOR`](scale::FACTOR).
+//! Slots and latencies are mainnet's, head polls and limits are the defaults, all divided by [`scale::FACTOR`].
 //! The gate's deadline and the pauses after failures are not divided. Every fiftieth slot is missed. The chain and the
 //! web hosts run in this process, the daemon (the `clresolve` beside this program) in its own.
 //!
