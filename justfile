@@ -123,7 +123,7 @@ rolling seconds="60":
     cargo build --release -p clresolve -p clresolve-traffic
     target/release/rolling {{seconds}}
 
-# every state, disguise and failure before nginx, Caddy and Envoy: `all`, or `write` for docs/proxies.md
+# every state, disguise and failure before nginx, Caddy and Envoy: `all`, or `write` for tests/proxy/matrix.txt
 proxies mode="all":
     PATH="$(tests/proxy/install.sh target/proxies):$PATH" PROXIES={{mode}} cargo test --test proxy -- --nocapture
 

@@ -1,6 +1,6 @@
 //! Runs the shipped nginx, Caddy and Envoy configurations with the real programs. Requests that the gate refuses never
-//! reach the runtime, whatever is requested and however the daemon fails. docs/proxies.md contains the resulting
-//! matrix.
+//! reach the runtime, whatever is requested and however the daemon fails. `tests/proxy/matrix.txt` contains the resulting
+//! statuses.
 //!
 //! Reports proxies that are skipped because they are not installed. `PROXIES=all` requires all of them, and
 //! `PROXIES=write` also writes the matrix.
@@ -10,7 +10,6 @@ mod programs;
 #[path = "support/serve.rs"]
 mod serve;
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use clresolve_resolver::config::Config;
@@ -20,8 +19,7 @@ use programs::{
     Impostor, JUDGED, OpenGate, PATIENCE, Proxy, Runtime, Then, Waits, daemon, headers, status_of, status_with,
 };
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/proxies.md");
-const MARK: &str = "<!-- the matrix, by `just proxies write` -->";
+const MATRIX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proxy/matrix.txt");
 
 /// An agent that the gate allows.
 const GOOD: &str = "/summarizeagent.eth/summarize";
@@ -85,15 +83,6 @@ const DISGUISES: [&[u8]; 43] = [
     b"/summarizeagent.eth/summarize/\xc3\xa9",
 ];
 
-/// Separates the responses for the trusted agent and for an untrusted one.
-const BETWEEN: &str = " / ";
-
-/// The cell of a request that was answered like the first one in each failure.
-const AS_TRUSTED: &str = "as trusted";
-
-/// The indices of the trusted agent and of an untrusted one in [`STATES`].
-const TRUSTED_AND_UNTRUSTED: [usize; 2] = [0, 2];
-
 /// Prefixes that turn such a path into an absolute URL, as sent to a forward proxy.
 const WHOLE: [(&str, &[u8]); 9] = [
     ("http://h", b"/summarizeagent.eth/summarize/v1"),
@@ -129,21 +118,21 @@ const GARBAGE: [(&str, &[u8], Then); 15] = [
 /// The request or event, and the resulting status.
 type Rows = Vec<(String, String)>;
 
-/// The rows of each table of the document.
-type Tables = [Rows; 3];
+/// The headings of the tables: each request, and the trusted agent's in each failure.
+const HEADS: [&str; 2] = ["asked", "in trouble"];
 
-/// The headings of the tables.
-const HEADS: [&str; 3] = ["asked", "in trouble", "asked in trouble"];
+/// The rows of each table.
+type Tables = [Rows; 2];
 
 /// One proxy between the client and the runtime.
 struct Stage<'a> {
     proxy: Proxy,
     folder: &'a std::path::Path,
     runtime: &'a Runtime,
-    /// The statuses without any failure.
+    /// The status of each request without any failure.
     rows: Rows,
-    /// The statuses in each failure, for each of [`requests`].
-    failures: Vec<(String, Vec<String>)>,
+    /// The status of the trusted agent's request in each failure.
+    failures: Rows,
 }
 
 /// A request and its row.
@@ -195,49 +184,14 @@ impl Stage<'_> {
             assert!(status != "200" || proxy == Proxy::OpenEnvoy, "{proxy:?}, {failure}: {row}: {status}");
             statuses.push(status);
         }
-        let passed = statuses.iter().any(|status| status == "200");
-        self.failures.push((failure.to_owned(), statuses));
-        passed
+        self.failures.push((failure.to_owned(), statuses[0].clone()));
+        statuses.iter().any(|status| status == "200")
     }
-
-    fn tables(self) -> Tables {
-        let failures = ('a'..).zip(&self.failures);
-        let of_failures = failures.map(|(letter, (failure, statuses))| {
-            let cell = TRUSTED_AND_UNTRUSTED.map(|state| statuses[state].as_str()).join(BETWEEN);
-            (format!("{letter} {failure}"), cell)
-        });
-        let of_requests = requests(self.proxy.prefix()).enumerate().map(|(number, request)| {
-            let of =
-                |number: usize| -> Vec<&str> { self.failures.iter().map(|(_, all)| all[number].as_str()).collect() };
-            let is_as_trusted = number > 0 && of(number) == of(0);
-            (request.row, if is_as_trusted { AS_TRUSTED.to_owned() } else { in_letters(&of(number)) })
-        });
-        let (of_failures, of_requests) = (of_failures.collect(), of_requests.collect());
-        [self.rows, of_failures, of_requests]
-    }
-}
-
-/// The distinct statuses of all failures, each followed by the letters of its failures. The most frequent one is last,
-/// without letters.
-fn in_letters(statuses: &[&str]) -> String {
-    let mut letters = BTreeMap::<&str, String>::new();
-    for (letter, status) in ('a'..).zip(statuses) {
-        letters.entry(status).or_default().push(letter);
-    }
-    let most = letters.iter().max_by_key(|(_, letters)| letters.len()).map_or("", |(status, _)| *status);
-    let others = letters.iter().filter(|(status, _)| **status != most);
-    let others: Vec<String> = others.map(|(status, letters)| format!("{letters} {status}")).collect();
-    if others.is_empty() { most.to_owned() } else { format!("{}, else {most}", others.join(", ")) }
 }
 
 /// Every path that two servers could read as different agents, each with every prefix of a URL.
 fn disguises() -> impl Iterator<Item = (&'static str, &'static [u8])> {
     DISGUISES.into_iter().map(|path| ("", path)).chain(WHOLE)
-}
-
-/// Whether a request of this cell reached the runtime.
-fn passes(cell: &str) -> bool {
-    cell.split([' ', ',']).any(|word| word == "200")
 }
 
 /// Whether the path is unambiguous and below the trusted agent's.
@@ -262,11 +216,11 @@ fn patient(sandbox: &Sandbox) -> Config {
 /// Computes the rows of the matrix for one proxy.
 async fn matrix(proxy: Proxy, sandbox: &Sandbox, runtime: &Runtime) -> Tables {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut stage = Stage { proxy, folder: folder.path(), runtime, rows: Rows::new(), failures: Vec::new() };
+    let mut stage = Stage { proxy, folder: folder.path(), runtime, rows: Rows::new(), failures: Rows::new() };
     with_a_daemon(&mut stage, sandbox).await;
     with_a_slow_chain(&mut stage, sandbox).await;
     with_an_impostor(&mut stage).await;
-    stage.tables()
+    [stage.rows, stage.failures]
 }
 
 async fn with_a_daemon(stage: &mut Stage<'_>, sandbox: &Sandbox) {
@@ -345,8 +299,8 @@ async fn with_an_impostor(stage: &mut Stage<'_>) {
     }
 }
 
-/// Renders the columns as Markdown.
-fn markdown(columns: &[(Proxy, Tables)]) -> String {
+/// Renders the columns as tables of Markdown.
+fn rendered(columns: &[(Proxy, Tables)]) -> String {
     let titles: Vec<&str> = columns.iter().map(|(proxy, _)| proxy.title()).collect();
     let table = |number: usize| {
         let mut table =
@@ -360,9 +314,8 @@ fn markdown(columns: &[(Proxy, Tables)]) -> String {
     (0..HEADS.len()).map(table).collect::<Vec<_>>().join("\n")
 }
 
-/// Parses the cells of one proxy from the document's tables.
-fn documented(document: &str, proxy: Proxy) -> Tables {
-    let (_, text) = document.split_once(MARK).expect("the mark");
+/// Parses the cells of one proxy from the tables.
+fn recorded(text: &str, proxy: Proxy) -> Tables {
     HEADS.map(|head| {
         let begin = format!("| {head} |");
         let lines = text.lines().skip_while(|line| !line.starts_with(&begin)).take_while(|line| line.starts_with('|'));
@@ -543,21 +496,20 @@ async fn behind_a_proxy_only_what_the_gate_lets_pass_reaches_the_runtime() {
     if columns.is_empty() {
         return;
     }
-    let tables = markdown(&columns);
+    let tables = rendered(&columns);
     println!("{tables}");
-    let document = std::fs::read_to_string(DOCUMENT).expect("the document is there");
     if mode == "write" {
-        let (before, _) = document.split_once(MARK).expect("the mark");
-        std::fs::write(DOCUMENT, format!("{before}{MARK}\n\n{tables}")).expect("it can be written");
+        std::fs::write(MATRIX, tables).expect("it can be written");
         return;
     }
+    let matrix = std::fs::read_to_string(MATRIX).expect("the matrix is there");
     for (proxy, tables) in columns {
-        let documented = documented(&document, proxy);
+        let recorded = recorded(&matrix, proxy);
         // Other versions of a proxy may use other statuses for refusals, but never let other requests pass.
         let what_passes = |tables: &Tables| {
-            tables.clone().map(|rows| rows.into_iter().filter(|(_, cell)| passes(cell)).collect::<Rows>())
+            tables.clone().map(|rows| rows.into_iter().filter(|(_, status)| status == "200").collect::<Rows>())
         };
-        assert_eq!(what_passes(&documented), what_passes(&tables), "{proxy:?}: run `just proxies write`");
-        assert!(mode.is_empty() || documented == tables, "{proxy:?} says {tables:?}: run `just proxies write`");
+        assert_eq!(what_passes(&recorded), what_passes(&tables), "{proxy:?}: run `just proxies write`");
+        assert!(mode.is_empty() || recorded == tables, "{proxy:?} says {tables:?}: run `just proxies write`");
     }
 }

@@ -289,7 +289,7 @@ fn the_unit_notifies_and_has_a_folder_for_sockets() {
     assert!(read(UNIT).contains(&format!("socket = \"{}\"", default.trim_end_matches(']'))), "{UNIT}");
 }
 
-/// Each of these lets a call pass whose gate is down, slow or wrong. docs/proxies.md shows the first one.
+/// Each of these lets a call pass whose gate is down, slow or wrong. `tests/proxy/matrix.txt` shows the first one.
 #[test]
 fn no_shipped_proxy_fails_open() {
     assert_eq!(starting_with("deploy/envoy.yaml", "failure_mode_allow: "), ["false"]);
