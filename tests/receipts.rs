@@ -129,9 +129,9 @@ async fn two_verifiers_come_to_the_same_conclusion() {
     assert_eq!(one.signer.expect("it is known").name, "runtime.sandbox.eth");
 }
 
-/// Whoever sends receipts about one agent over and over makes no request to the chain with them.
+/// The verdict is cached, and nothing tells whether its signer has changed meanwhile.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_signer_is_read_once_beside_a_verdict() {
+async fn the_signer_is_read_for_each_receipt() {
     let agents = ["agent.eth", "signer.eth"].map(|name| format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\n"));
     let spec = format!("{}records.\"cl.receipt.signer\" = \"signer.eth\"\n{}", agents[0], agents[1]);
     let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
@@ -142,7 +142,7 @@ async fn the_signer_is_read_once_beside_a_verdict() {
         world.counts().rpc - before
     };
     assert!(verify().await > 0);
-    assert_eq!(verify().await, 0);
+    assert!(verify().await > 0);
 }
 
 /// An agent whose receipts are those of the sandbox, signed by a name that can write its records.

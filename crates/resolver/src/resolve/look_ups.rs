@@ -1,9 +1,10 @@
-//! Payment lookups, which determine a payee. At most one runs for each question, and few run concurrently in total. A
-//! positive result serves the questions of the same moment, another one is cached as long as a verdict with its state
-//! would be, and each only for the verdict that it belongs to.
+//! Payment lookups, which determine a payee. At most one runs for each question, and few run concurrently in total.
+//! Questions that arrive during a lookup share its result. Later ones get it only if it is final or not positive, as
+//! long as a verdict with its state would be cached, and only for the verdict that it belongs to.
 
 use std::hash::Hash;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use clresolve_core::freshness::fresh_for;
 use clresolve_core::name::EnsName;
@@ -26,6 +27,10 @@ const KEPT: u64 = 4096;
 
 /// The result type of a lookup.
 pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
+    /// Whether a positive result cannot change, so that later questions need no other lookup. No head is read for
+    /// records that can.
+    const IS_FINAL: bool;
+
     /// The state of a verdict with the same lifetime.
     fn state(&self) -> State;
 
@@ -55,24 +60,26 @@ pub(super) struct LookUps<A, V>(Arc<Inner<A, V>>);
 struct Inner<A, V> {
     kept: Cache<(Beside, A), Arc<LookedUp<V>>>,
     places: Semaphore,
+    /// Number of lookups that have ended.
+    ended: AtomicU64,
 }
-
-/// How long a result serves further questions. Nothing rereads these records at each head, so each decision reads them
-/// itself, except those that arrive at nearly the same time.
-const SHARED: SignedDuration = SignedDuration::from_secs(5);
 
 /// A cached result and its expiry.
 struct LookedUp<V> {
     found: V,
+    /// When it expires for questions that arrive after its lookup.
     until: Timestamp,
+    /// Number of lookups that had ended with this one.
+    ended: u64,
     /// Number of consecutive lookups without a decision, including this one. Each makes the pause longer, so that there
     /// are few.
     failures: u32,
 }
 
 impl<V> LookedUp<V> {
-    fn is_given(&self, now: Timestamp) -> bool {
-        now < self.until || clresolve_core::mutant!("claims-never-end")
+    /// Whether it answers a question that arrived when `arrived` lookups had ended.
+    fn answers(&self, arrived: u64, now: Timestamp) -> bool {
+        arrived < self.ended || now < self.until || clresolve_core::mutant!("claims-never-end")
     }
 }
 
@@ -88,7 +95,8 @@ where
     V: LookUpResult,
 {
     fn default() -> Self {
-        Self(Arc::new(Inner { kept: Cache::new(KEPT), places: Semaphore::new(MAX_LOOK_UPS) }))
+        let (kept, places) = (Cache::new(KEPT), Semaphore::new(MAX_LOOK_UPS));
+        Self(Arc::new(Inner { kept, places, ended: AtomicU64::new(0) }))
     }
 }
 
@@ -97,8 +105,8 @@ where
     A: Clone + Eq + Hash + Send + Sync + 'static,
     V: LookUpResult,
 {
-    /// Returns the cached result, or that of `look_up`. Only one lookup runs for each subject. It continues if its
-    /// caller gives up.
+    /// Returns the cached result, that of a lookup that is under way, or that of `look_up`. Only one lookup runs for each
+    /// subject. It continues if its caller gives up.
     pub(super) async fn answer(
         &self,
         beside: Beside,
@@ -106,14 +114,14 @@ where
         clock: &Arc<dyn Clock>,
         look_up: impl Future<Output = V> + Send + 'static,
     ) -> V {
-        let key = (beside, about);
-        if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| kept.is_given(clock.now())) {
+        let (key, arrived) = ((beside, about), self.0.ended.load(Ordering::SeqCst));
+        if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| kept.answers(arrived, clock.now())) {
             return kept.found.clone();
         }
         let (this, clock) = (Arc::clone(&self.0), Arc::clone(clock));
         let task = cpu_share::spawn(async move {
             let kept_or_found = async |known: Option<Entry<_, Arc<LookedUp<V>>>>| {
-                this.kept_or_found(known.map(Entry::into_value), &*clock, look_up).await
+                this.kept_or_found(known.map(Entry::into_value), arrived, &*clock, look_up).await
             };
             this.kept.entry(key).and_upsert_with(kept_or_found).await.into_value()
         });
@@ -125,27 +133,30 @@ impl<A, V: LookUpResult> Inner<A, V> {
     async fn kept_or_found(
         &self,
         known: Option<Arc<LookedUp<V>>>,
+        arrived: u64,
         clock: &dyn Clock,
         look_up: impl Future<Output = V>,
     ) -> Arc<LookedUp<V>> {
         let now = clock.now();
         let failures = match known {
-            Some(kept) if kept.is_given(now) => return kept,
+            Some(kept) if kept.answers(arrived, now) => return kept,
             Some(kept) => kept.failures,
             None => 0,
         };
         let place = self.places.try_acquire();
         if place.is_err() && !clresolve_core::mutant!("look-ups-without-places") {
-            return Arc::new(LookedUp { found: V::undecided("too many look-ups are under way"), until: now, failures });
+            let found = V::undecided("too many look-ups are under way");
+            return Arc::new(LookedUp { found, until: now, ended: arrived, failures });
         }
         let found = look_up.await;
-        // A result's age counts from the start of its lookup, a pause from the end.
+        let ended = self.ended.fetch_add(1, Ordering::SeqCst) + 1;
         let (until, failures) = match found.state() {
-            State::Trusted => (now.checked_add(SHARED).unwrap_or(now), 0),
+            State::Trusted if V::IS_FINAL => (after(now, State::Trusted, 0), 0),
+            State::Trusted => (now, 0),
             State::Untrusted => (after(clock.now(), State::Untrusted, 0), 0),
             State::Indeterminate => (after(clock.now(), State::Indeterminate, failures), failures + 1),
         };
-        Arc::new(LookedUp { found, until, failures })
+        Arc::new(LookedUp { found, until, ended, failures })
     }
 }
 
@@ -160,15 +171,20 @@ pub(super) fn after(now: Timestamp, state: State, failures: u32) -> Timestamp {
 mod tests {
     use std::future::{pending, ready};
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
+
+    use futures_util::future::join_all;
+    use tokio::sync::Notify;
 
     use super::*;
 
     /// A result with the state that determines its lifetime.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    struct Answer(State, String);
+    struct Answer<const FINAL: bool>(State, String);
 
-    impl LookUpResult for Answer {
+    impl<const FINAL: bool> LookUpResult for Answer<FINAL> {
+        const IS_FINAL: bool = FINAL;
+
         fn state(&self) -> State {
             self.0
         }
@@ -198,9 +214,9 @@ mod tests {
     }
 
     /// A clock, and a question that returns how many lookups were made for it.
-    fn stage() -> (Arc<Stopped>, impl AsyncFn(&str, State) -> u32) {
+    fn stage<const FINAL: bool>() -> (Arc<Stopped>, impl AsyncFn(&str, State) -> u32) {
         let clock = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let (look_ups, made) = (LookUps::<(), Answer>::default(), Arc::new(AtomicU32::new(0)));
+        let (look_ups, made) = (LookUps::<(), Answer<FINAL>>::default(), Arc::new(AtomicU32::new(0)));
         let reads = Arc::clone(&clock);
         let ask = async move |verdict: &str, state: State| {
             let (clock, counts) = (Arc::clone(&reads) as Arc<dyn Clock>, Arc::clone(&made));
@@ -215,17 +231,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_found_is_kept_for_its_verdict_alone() {
-        let (_, ask) = stage();
+    async fn final_result_is_kept_for_its_verdict_alone() {
+        let (_, ask) = stage::<true>();
         assert_eq!((ask("1", State::Trusted).await, ask("1", State::Trusted).await), (1, 1));
         assert_eq!(ask("2", State::Trusted).await, 2);
     }
 
     #[tokio::test]
-    async fn a_result_is_kept_for_a_moment_and_an_absence_as_long_as_a_verdict() {
-        let absence = fresh_for(State::Untrusted, 0).as_secs() as i64;
-        for (state, seconds) in [(State::Trusted, SHARED.as_secs()), (State::Untrusted, absence)] {
-            let (clock, ask) = stage();
+    async fn positive_result_is_read_again_by_each_later_question() {
+        let (_, ask) = stage::<false>();
+        for count in 1..4 {
+            assert_eq!(ask("1", State::Trusted).await, count);
+        }
+    }
+
+    #[tokio::test]
+    async fn final_results_and_absences_are_kept_as_long_as_a_verdict() {
+        for state in [State::Trusted, State::Untrusted] {
+            let (clock, ask) = stage::<true>();
+            let seconds = i64::try_from(fresh_for(state, 0).as_secs()).expect("minutes");
             ask("1", state).await;
             clock.add(seconds - 1);
             assert_eq!(ask("1", state).await, 1, "{state}");
@@ -234,10 +258,30 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn questions_that_arrive_during_a_lookup_share_it() {
+        let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
+        let look_ups = LookUps::<(), Answer<false>>::default();
+        let (made, goes_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+        let ask = |_| {
+            let (made, goes_on) = (Arc::clone(&made), Arc::clone(&goes_on));
+            let found = async move {
+                if made.fetch_add(1, Ordering::Relaxed) == 0 {
+                    goes_on.notified().await;
+                }
+                Answer(State::Trusted, String::new())
+            };
+            look_ups.answer(beside("1"), (), &clock, found)
+        };
+        // All of them have arrived before it goes on.
+        tokio::join!(join_all((0..5).map(ask)), async { goes_on.notify_one() });
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+
     /// The pause grows with each failure.
     #[tokio::test]
     async fn failures_make_look_ups_rarer() {
-        let (clock, ask) = stage();
+        let (clock, ask) = stage::<false>();
         let mut last = 0;
         for _ in 0..120 {
             last = ask("1", State::Indeterminate).await;
@@ -250,7 +294,7 @@ mod tests {
     #[tokio::test]
     async fn look_ups_at_the_same_time_are_bounded() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
-        let look_ups = LookUps::<usize, Answer>::default();
+        let look_ups = LookUps::<usize, Answer<false>>::default();
         let begun = (0..MAX_LOOK_UPS).map(|place| look_ups.answer(beside("1"), place, &clock, pending()));
         let one_more = async {
             while look_ups.0.places.available_permits() > 0 {

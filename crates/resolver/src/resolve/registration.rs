@@ -41,7 +41,7 @@ const DOCUMENT_SHARE: f64 = 0.4;
 
 type ByChain = Arc<BTreeMap<u64, Arc<Registry>>>;
 
-/// The configured registries and their recent results. Clones share both.
+/// The configured registries and the lookups in them. Clones share both.
 #[derive(Clone)]
 pub(super) struct AgentRegistries {
     by_chain: ByChain,
@@ -109,7 +109,7 @@ impl AgentRegistries {
         self.by_chain.get(&network.chain_id()?).cloned()
     }
 
-    /// The claim about the payee in the registration of a name on a network, from the cache or from a lookup.
+    /// The claim about the payee in the registration of a name on a network. A registration is read for each decision.
     pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
         let Some(registry) = self.of(network) else { return Claim::None };
         if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {
@@ -122,6 +122,8 @@ impl AgentRegistries {
 }
 
 impl LookUpResult for Claim {
+    const IS_FINAL: bool = false;
+
     fn state(&self) -> State {
         match self {
             Self::Is(..) => State::Trusted,

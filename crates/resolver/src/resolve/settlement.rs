@@ -26,6 +26,9 @@ type Seen = Result<Sight, Box<Reason>>;
 pub(super) type Settlements = LookUps<Digest, Seen>;
 
 impl LookUpResult for Seen {
+    // The transaction is in a finalized block.
+    const IS_FINAL: bool = true;
+
     fn state(&self) -> State {
         match self {
             Ok(Sight { objection: None, .. }) => State::Trusted,

@@ -201,6 +201,8 @@ fn unread(cause: &str) -> Box<Reason> {
 }
 
 impl LookUpResult for OfferKey {
+    const IS_FINAL: bool = false;
+
     fn state(&self) -> State {
         match self {
             Self::Is(_) => State::Trusted,
@@ -214,11 +216,11 @@ impl LookUpResult for OfferKey {
     }
 }
 
-/// Recently read keys that sign offers.
+/// Keys of offers that are being read, and recent absences and failures.
 pub(super) type OfferKeys = LookUps<(), OfferKey>;
 
-/// The key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. It is read once per
-/// verdict.
+/// The key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. It is read for
+/// each decision.
 pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> OfferKey {
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
     let look_up = async move { read_offer_key(&asking, &name).await };

@@ -17,10 +17,12 @@ use crate::resolve::walk::Walker;
 /// The signer of an agent's receipts, or why it is unknown.
 type Known = Result<ReceiptSigner, Box<Reason>>;
 
-/// Recently read signers of receipts.
+/// Signers of receipts that are being read, and recent failures.
 pub(in crate::resolve) type ReceiptSigners = LookUps<(), Known>;
 
 impl LookUpResult for Known {
+    const IS_FINAL: bool = false;
+
     fn state(&self) -> State {
         if self.as_ref().is_ok_and(|signer| signer.key.is_ok()) { State::Trusted } else { State::Indeterminate }
     }
@@ -30,7 +32,7 @@ impl LookUpResult for Known {
     }
 }
 
-/// Returns who signs receipts for the agent of a verdict. It is read once per verdict.
+/// Returns who signs receipts for the agent of a verdict. It is read for each question.
 ///
 /// # Errors
 /// `receipt-key-unpublished` if the signer is unknown.
