@@ -233,6 +233,13 @@ fn trust_is_made_in_few_places() {
     // Where the signature was verified.
     let verifies = |name: &str, module: &[String]| name == "bundle" && module == ["signed"];
     assert_no_words(&elsewhere(verifies), &["Trusted :: signed"]);
+    // The cache and its confirmations know what the head says of a verdict. The gate opens for nothing else.
+    let confirms = |name: &str, module: &[String]| match module {
+        [first, ..] if first == "cache" => name == LIBRARY,
+        [first, second] => name == LIBRARY && first == "resolve" && second == "confirm",
+        _ => name == "verdict" && module == ["trust"],
+    };
+    assert_no_words(&elsewhere(confirms), &["with_standing"]);
 }
 
 /// Who signs for a name is decided by one rule: what grade of proof the records have, where they come from, and at
