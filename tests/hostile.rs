@@ -3,6 +3,10 @@
 //! Each case asks a real question through [`Resolver`](clresolve_resolver::resolve::Resolver) or the program, and states the
 //! exact verdict. Tests of the single parts are elsewhere (`tests/fetch`, `tests/chain.rs`, unit tests).
 
+#[path = "hostile/bad_input.rs"]
+mod bad_input;
+#[path = "hostile/base.rs"]
+mod base;
 #[path = "hostile/chain.rs"]
 mod chain;
 #[path = "hostile/content.rs"]
