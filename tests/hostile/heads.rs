@@ -76,11 +76,13 @@ impl Clock for Standing {
     }
 }
 
-/// How a tap passes requests on: unchanged, not at all (HTTP status 503), or with older and older blocks for `latest`.
+/// How a tap passes requests on: unchanged, not at all (HTTP status 503 or 429), or with older and older blocks for
+/// `latest`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Unchanged,
     Down,
+    Limited,
     Backwards,
 }
 
@@ -131,8 +133,10 @@ impl Tap {
     async fn pass(&self, http: &Client, body: &[u8]) -> (StatusCode, String) {
         let mut request: Value = serde_json::from_slice(body).unwrap();
         let (upstream, manner) = self.record(&mut request);
-        if manner == Manner::Down {
-            return (StatusCode::SERVICE_UNAVAILABLE, String::new());
+        match manner {
+            Manner::Down => return (StatusCode::SERVICE_UNAVAILABLE, String::new()),
+            Manner::Limited => return (StatusCode::TOO_MANY_REQUESTS, String::new()),
+            Manner::Unchanged | Manner::Backwards => {}
         }
         match http.post(upstream).body(request.to_string()).send().await {
             Ok(reply) => (reply.status(), reply.text().await.unwrap_or_default()),
@@ -196,8 +200,12 @@ impl Tap {
 
     /// Waits until a poll has ended that began after this call. The polls of an endpoint follow each other.
     async fn polled(&self) {
-        let before = self.polls();
-        until("a poll", async || self.polls() >= before + 2).await;
+        self.polled_at_least(self.polls() + 2).await;
+    }
+
+    /// Waits until as many polls have begun.
+    async fn polled_at_least(&self, count: usize) {
+        until("a poll", async || self.polls() >= count).await;
     }
 }
 
@@ -506,6 +514,30 @@ async fn outage_of_all_endpoints_denies_after_15_seconds() {
     }
     until("the gate allows again", async || stage.gate(GOOD).await.0 == 200).await;
     assert_eq!(stage.cost(), cost);
+}
+
+/// Otherwise each poll would prolong what the operator counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn limited_endpoint_is_not_polled_while_it_rests() {
+    let mut stage = Stage::new(&good(GOOD), &[RpcFault::None; 2], quorum).await;
+    stage.heat(&[GOOD]).await;
+    let [first, second, limited] = &stage.taps[..] else { panic!("three endpoints") };
+    let (first, second, limited) = (first.clone(), second.clone(), limited.clone());
+    let before = limited.polls();
+    limited.set(Manner::Limited);
+    stage.pass_blocks(BLOCKS, &[GOOD]).await;
+    for _ in 0..BLOCKS {
+        first.polled().await;
+    }
+    // One poll may have begun before the limit.
+    let asked = limited.polls();
+    assert!(asked <= before + 2, "{before}, {asked}");
+    stage.clock.advance(31);
+    limited.polled_at_least(asked + 1).await;
+    // Two operators must agree, so it is needed when another one fails.
+    second.set(Manner::Down);
+    limited.set(Manner::Unchanged);
+    stage.pass_blocks(1, &[GOOD]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,6 +13,7 @@ use clresolve_core::reading::{Block, BlockSelector};
 use clresolve_core::text::excerpt;
 use clresolve_state::HashedHeader;
 use jiff::Timestamp;
+use metrics::counter;
 use url::{Host, Url};
 
 use crate::failure::Failure;
@@ -24,6 +25,10 @@ use crate::transport::{EndpointTransport, HttpPost};
 
 /// How long an endpoint is asked last after a failure, in milliseconds.
 const REST_MS: i64 = 30_000;
+
+/// Metric name: answers about another chain or another block than the requested one, counted per endpoint and reason
+/// (`wrong-chain` or `other-block`).
+pub const ANSWERS_REFUSED: &str = "clresolve_rpc_answers_refused_total";
 
 /// The configuration of an RPC endpoint.
 #[derive(Clone, PartialEq, Eq)]
@@ -136,6 +141,9 @@ impl RpcEndpoint {
 
     /// Records the outcome of a request.
     pub(crate) fn note<T>(&self, response: &Result<T, Failure>, now: Timestamp) {
+        if let Some(why) = response.as_ref().err().and_then(Failure::refusal) {
+            counter!(ANSWERS_REFUSED, "endpoint" => self.label.clone(), "why" => why).increment(1);
+        }
         match response {
             Ok(_) => self.failed_at.store(i64::MIN, Ordering::Relaxed),
             Err(failure) if failure.is_endpoints_fault() => self.failed(now),

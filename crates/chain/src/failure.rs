@@ -31,6 +31,8 @@ pub(crate) enum Failure {
     WrongChain(u64),
     /// The endpoint's chain starts with this block.
     WrongGenesis(B256),
+    /// The endpoint answered for another block than the one that was requested.
+    OtherBlock(String),
     /// The endpoint does not have the block.
     NoBlock(String),
     /// The endpoint's newest block is too old: the endpoint has stopped following the chain.
@@ -147,6 +149,7 @@ impl Failure {
                 | Self::Unusable(_)
                 | Self::WrongChain(_)
                 | Self::WrongGenesis(_)
+                | Self::OtherBlock(_)
                 | Self::HeadOld { .. }
                 | Self::HeadAhead { .. }
                 | Self::HeadBelowFinalized { .. }
@@ -164,10 +167,19 @@ impl Failure {
         matches!(self, Self::WrongChain(_) | Self::WrongGenesis(_))
     }
 
+    /// Why the answer is refused although it is well-formed, as a metric label. `None` for other failures.
+    pub(crate) const fn refusal(&self) -> Option<&'static str> {
+        match self {
+            Self::WrongChain(_) | Self::WrongGenesis(_) => Some("wrong-chain"),
+            Self::OtherBlock(_) => Some("other-block"),
+            _ => None,
+        }
+    }
+
     /// Converts the failure of the endpoint `label` at `block` into an error. `expected` is the configured chain id.
     pub(crate) fn into_error(self, label: &str, block: &str, expected: u64) -> ChainError {
         match self {
-            Self::Unusable(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
+            Self::Unusable(cause) | Self::OtherBlock(cause) => ChainError::Unreachable(vec![(label.to_owned(), cause)]),
             Self::Unconnected(_) | Self::HeadOld { .. } | Self::HeadAhead { .. } | Self::HeadBelowFinalized { .. } => {
                 ChainError::Unreachable(vec![(label.to_owned(), self.to_string())])
             }
@@ -186,7 +198,8 @@ impl From<HeaderError> for Failure {
     fn from(error: HeaderError) -> Self {
         match error {
             HeaderError::Missing => Self::NoBlock(error.to_string()),
-            HeaderError::Hash | HeaderError::Number | HeaderError::Time => Self::Unusable(error.to_string()),
+            HeaderError::Number => Self::OtherBlock(error.to_string()),
+            HeaderError::Hash | HeaderError::Time => Self::Unusable(error.to_string()),
         }
     }
 }
@@ -195,7 +208,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unconnected(why) => why.fmt(f),
-            Self::Unusable(cause) => f.write_str(cause),
+            Self::Unusable(cause) | Self::OtherBlock(cause) => f.write_str(cause),
             Self::WrongChain(id) => write!(f, "it serves chain {id}"),
             Self::WrongGenesis(hash) => write!(f, "its chain begins with block {hash}"),
             Self::HeadOld { seconds, most } => {

@@ -17,6 +17,10 @@ use jiff::Timestamp;
 /// Most blocks for which one endpoint vouches: honest endpoints are seldom further apart.
 const MAX_LINEAGE: usize = 8;
 
+/// How far the newest block of an endpoint may lie below its previous one, in blocks. One address may serve several
+/// nodes, which are a block or two apart.
+pub const MAX_STEP_BACK: u64 = 2;
+
 /// The newest block that enough operators report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainHead {
@@ -56,6 +60,12 @@ impl HeadCounter {
     pub(crate) fn new(agree: usize, operators: impl Iterator<Item = String>) -> Self {
         let endpoints = operators.map(|operator| Lineage { operator, vouched: Vec::new() }).collect();
         Self { agree, endpoints, head: None, ancestors: Vec::new() }
+    }
+
+    /// Whether the endpoint with this index reported a much higher block last.
+    pub(crate) fn is_backwards(&self, endpoint: usize, block: &Block) -> bool {
+        let last = self.endpoints[endpoint].vouched.first().and_then(|vouched| vouched.block);
+        last.is_some_and(|last| last.number > block.number.saturating_add(MAX_STEP_BACK))
     }
 
     /// Counts the newest block of the endpoint with this index. Returns the head.

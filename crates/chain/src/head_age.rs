@@ -15,7 +15,8 @@ use crate::quorum::Vote;
 /// How far a block may be ahead of the local clock: more than the clocks of honest machines differ.
 pub const MAX_AHEAD: Duration = Duration::from_secs(15);
 
-/// Metric name: newest blocks that were refused, counted per endpoint and reason (`old` or `ahead`).
+/// Metric name: newest blocks that were refused (`old` or `ahead`) and those far below the previous one of the endpoint
+/// (`backwards`), counted per endpoint and reason.
 pub const HEADS_REFUSED: &str = "clresolve_rpc_heads_refused_total";
 
 /// The maximum age of the newest block. `None`: unlimited, because the chain's slot time is unknown.
@@ -66,8 +67,17 @@ pub(crate) fn count_refused(label: &str, failure: &Failure) -> bool {
         Failure::HeadAhead { .. } => "ahead",
         _ => return false,
     };
-    counter!(HEADS_REFUSED, "endpoint" => label.to_owned(), "why" => why).increment(1);
+    count(label, why);
     true
+}
+
+/// Counts a newest block of `label` that lies far below its previous one.
+pub(crate) fn count_backwards(label: &str) {
+    count(label, "backwards");
+}
+
+fn count(label: &str, why: &'static str) {
+    counter!(HEADS_REFUSED, "endpoint" => label.to_owned(), "why" => why).increment(1);
 }
 
 fn signed(duration: Duration) -> SignedDuration {

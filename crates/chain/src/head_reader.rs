@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -23,6 +24,7 @@ use crate::endpoint::RpcEndpoint;
 use crate::exchange::{Attestation, ChainIdentity, Observation};
 use crate::failure::Failure;
 use crate::head::{ChainHead, HeadCounter};
+use crate::head_age;
 use crate::poll::{Votable, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::query::Query;
@@ -77,6 +79,15 @@ impl HeadReader {
         self.pool.endpoints().iter().map(|endpoint| endpoint.label.as_str())
     }
 
+    /// Whether to ask this endpoint for its newest block now. Not while it rests after a failure, unless too few other
+    /// operators are left for a head.
+    pub fn is_due(&self, endpoint: usize) -> bool {
+        let (endpoints, now) = (self.pool.endpoints(), (self.pool.clock)());
+        let ready = endpoints.iter().filter(|endpoint| !endpoint.rests(now));
+        let operators: BTreeSet<&str> = ready.map(|endpoint| endpoint.operator.as_str()).collect();
+        !endpoints[endpoint].rests(now) || operators.len() < self.pool.agree()
+    }
+
     /// Asks one endpoint for its newest block. Returns that block and the resulting head.
     ///
     /// # Errors
@@ -98,6 +109,9 @@ impl HeadReader {
         }
         let (header, block) = reported?;
         let mut counter = self.counter.lock().unwrap_or_else(PoisonError::into_inner);
+        if counter.is_backwards(endpoint, &block) {
+            head_age::count_backwards(&asked.label);
+        }
         Ok((block, counter.report(endpoint, &header, block, now)))
     }
 

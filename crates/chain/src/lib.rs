@@ -66,8 +66,8 @@ use metrics::counter;
 
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
 pub use self::capabilities::Capabilities;
-pub use self::endpoint::{Endpoint, has_public_name};
-pub use self::head::ChainHead;
+pub use self::endpoint::{ANSWERS_REFUSED, Endpoint, has_public_name};
+pub use self::head::{ChainHead, MAX_STEP_BACK};
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
 pub use self::head_reader::{AtHead, HeadReader};
 #[cfg(feature = "state-proof")]

@@ -120,11 +120,11 @@ impl Query {
     /// Decodes the result of a call at a block that was selected by hash.
     ///
     /// # Errors
-    /// [`Failure::Unusable`], also if the result reports another block.
+    /// [`Failure::Unusable`], or [`Failure::OtherBlock`] if the result reports another block.
     pub(crate) fn decode_at(&self, block: &Block, data: &[u8]) -> Result<Findings, Failure> {
         let findings = self.decode(data)?;
         if findings.block != block.number {
-            return Err(Failure::Unusable("a call by block hash ran in another block".to_owned()));
+            return Err(Failure::OtherBlock("a call by block hash ran in another block".to_owned()));
         }
         Ok(findings)
     }

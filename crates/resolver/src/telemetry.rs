@@ -15,7 +15,7 @@ mod shared;
 use jiff::{SignedDuration, Timestamp};
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
-use clresolve_chain::{HEADS_REFUSED, RPC_LIES};
+use clresolve_chain::{ANSWERS_REFUSED, HEADS_REFUSED, RPC_LIES};
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::Foreign;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
@@ -96,7 +96,7 @@ const MAX_FDS: &str = "process_max_fds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 40] = [
+pub const FAMILIES: [Family; 41] = [
     Family {
         name: BUILD_INFO,
         kind: Kind::Gauge,
@@ -314,7 +314,13 @@ pub const FAMILIES: [Family; 40] = [
         name: HEADS_REFUSED,
         kind: Kind::Counter,
         labels: &["endpoint", "why"],
-        help: "Newest blocks rejected because they were too old or ahead of the clock.",
+        help: "Newest blocks rejected because they were too old or ahead of the clock, and those far below the endpoint's previous one (backwards).",
+    },
+    Family {
+        name: ANSWERS_REFUSED,
+        kind: Kind::Counter,
+        labels: &["endpoint", "why"],
+        help: "Answers rejected because they were about another chain or another block than the requested one (wrong-chain or other-block).",
     },
     Family {
         name: RPC_LIES,

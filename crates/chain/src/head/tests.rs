@@ -283,3 +283,14 @@ proptest! {
         }
     }
 }
+
+/// Nodes behind one address may be a block or two apart.
+#[test]
+fn only_a_far_lower_block_runs_backwards() {
+    let chain = chain(6);
+    let mut counter = Counter::new(1, &["a", "b"]);
+    counter.report(0, &chain[5], 1);
+    let is_backwards = |endpoint, height: usize| counter.0.is_backwards(endpoint, &chain[height].block().unwrap());
+    assert_eq!([6, 5, 3, 2].map(|height| is_backwards(0, height)), [false, false, false, true]);
+    assert!(!is_backwards(1, 0), "it reported none before");
+}

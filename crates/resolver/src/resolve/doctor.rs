@@ -3,13 +3,13 @@
 //! Nothing here is evidence for a verdict. It goes through the same doors as the questions do, and knows each endpoint
 //! and gateway by its label alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_chain::transport::PostError;
-use clresolve_chain::{Capabilities, MAX_AHEAD};
+use clresolve_chain::{Capabilities, MAX_AHEAD, MAX_STEP_BACK};
 use clresolve_core::cause::Unconnected;
 use clresolve_core::reading::max_header_age;
 use clresolve_ipfs::{Budget, ContentId, ContentPath};
@@ -94,6 +94,8 @@ pub struct EndpointHealth {
     pub chain: Option<u64>,
     /// The newest block.
     pub latest: Option<BlockSeen>,
+    /// The newest block when it was asked again, if that lies far below `latest`.
+    pub fell_back_to: Option<BlockSeen>,
     /// The newest finalized block.
     pub finalized: Option<BlockSeen>,
     /// Seconds by which its HTTP `Date` is ahead of this machine's clock.
@@ -290,7 +292,23 @@ impl ChainRules {
 
     fn advice(&self, healths: &[EndpointHealth]) -> Vec<String> {
         let of_endpoints = healths.iter().filter_map(|health| self.of_endpoint(health));
-        of_endpoints.chain(self.of_demand(healths)).chain(self.of_slots()).collect()
+        of_endpoints.chain(self.of_operators()).chain(self.of_demand(healths)).chain(self.of_slots()).collect()
+    }
+
+    /// The endpoints that a quorum counts apart, although they are reached at one public host.
+    fn of_operators(&self) -> Vec<String> {
+        let mut by_host: BTreeMap<Option<&str>, BTreeMap<&str, &str>> = BTreeMap::new();
+        for Endpoint { url, operator, label, .. } in &self.endpoints {
+            if clresolve_chain::has_public_name(url) {
+                by_host.entry(url.host_str()).or_default().insert(operator, label);
+            }
+        }
+        let twice = by_host.into_values().filter(|operators| operators.len() > 1);
+        let advice = |operators: BTreeMap<&str, &str>| {
+            let labels = operators.into_values().collect::<Vec<_>>().join(" and ");
+            format!("{labels} are reached at one host, but count as different operators: name one operator for both")
+        };
+        twice.map(advice).collect()
     }
 
     /// Whether a quorum has a bound on the age of a newest block.
@@ -334,6 +352,10 @@ impl ChainRules {
             let behind = format!("{label} is behind, its finalized block is {minutes} minutes old");
             return Some(format!("{behind}: let it finish its synchronisation"));
         }
+        if let (Some(latest), Some(later)) = (&health.latest, &health.fell_back_to) {
+            let (from, to) = (latest.number, later.number);
+            return Some(format!("{label} runs backwards, its newest block was {from} and then {to}: take it out"));
+        }
         self.of_head(health)
     }
 
@@ -362,11 +384,16 @@ impl ChainRules {
         let usable = usable.filter(|(_, health)| {
             health.chain == Some(self.id) && health.finalized.is_some() && self.of_head(health).is_none()
         });
-        let operators: BTreeSet<&str> = usable.map(|(endpoint, _)| endpoint.operator.as_str()).collect();
+        let mut operators: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (endpoint, _) in usable {
+            operators.entry(&endpoint.operator).or_default().push(&endpoint.label);
+        }
         (operators.len() < needed).then(|| {
             let (has, plural) = (operators.len(), if needed == 1 { "" } else { "s" });
+            let once = operators.values().filter(|labels| labels.len() > 1).map(|labels| labels.join(" and "));
+            let once: String = once.map(|labels| format!(" ({labels} count once)")).collect();
             let with = if self.is_registry { format!("in [chains.{}]", self.id) } else { "with --rpc".to_owned() };
-            format!("endpoints of {needed} operator{plural} are needed, and {has} can be used: name more {with}")
+            format!("endpoints of {needed} operator{plural} are needed, and {has} can be used{once}: name more {with}")
         })
     }
 }
@@ -419,7 +446,14 @@ impl<'e> Probe<'e> {
             Err(fault) => health.error = Some(fault.text),
         }
         self.read(&mut health).await;
+        health.fell_back_to = self.fallen_below(health.latest.as_ref()).await;
         health
+    }
+
+    /// The newest block now, if it lies far below the one that it was.
+    async fn fallen_below(&self, before: Option<&BlockSeen>) -> Option<BlockSeen> {
+        let (now, _) = self.block("latest").await.ok()?;
+        (now.number.saturating_add(MAX_STEP_BACK) < before?.number).then_some(now)
     }
 
     /// Asks for what a resolution asks, unless only a registry is read here.
@@ -704,6 +738,8 @@ mod tests {
         let behind = EndpointHealth { finalized: block(1561), ..healthy("b") };
         let still = EndpointHealth { latest: block(300), ..healthy("b") };
         let ahead = EndpointHealth { latest: block(-20), ..healthy("b") };
+        let earlier = BlockSeen { number: 4, hash: String::new(), age_s: 40 };
+        let backwards = EndpointHealth { fell_back_to: Some(earlier), ..healthy("b") };
         for (health, part) in [
             (down, "b.example cannot be reached (no name): correct its URL, or take it out"),
             (refusing, "b.example does not answer (HTTP status 429): correct its URL, use a key, or take it out"),
@@ -713,6 +749,7 @@ mod tests {
             (behind, "its finalized block is 26 minutes old"),
             (still, "b.example stands still, its newest block 7 is 300 s old (max-head-age: 60 s)"),
             (ahead, "b.example runs ahead, its newest block 7 lies 20 s in the future"),
+            (backwards, "b.example runs backwards, its newest block was 7 and then 4: take it out"),
         ] {
             let advice = advice(&config(&["a", "b"]), &found(vec![healthy("a"), health]));
             assert!(advice[0].contains(part), "{advice:?}");
@@ -784,6 +821,28 @@ mod tests {
         assert_eq!(advice[1..], [needed]);
         let still = EndpointHealth { latest: block(300), ..healthy("b") };
         assert_eq!(super::advice(&config(&["a", "b"]), &found(vec![healthy("a"), still]))[1..], [needed]);
+    }
+
+    #[test]
+    fn operator_under_two_names_is_noticed() {
+        let mut config = config(&["a", "b"]);
+        config.chain.endpoints[1].url = "https://a.example/other".parse().expect("a URL");
+        let well = || found(vec![healthy("a"), healthy("b")]);
+        let noticed = "a.example and b.example are reached at one host, but count as different operators: name one operator for both";
+        assert_eq!(advice(&config, &well()), [noticed]);
+        config.chain.endpoints[1].url = "http://127.0.0.1:8546".parse().expect("a URL");
+        config.chain.endpoints[0].url = "http://127.0.0.1:8545".parse().expect("a URL");
+        assert_eq!(advice(&config, &well()), Vec::<String>::new(), "tunnels end on this machine");
+    }
+
+    #[test]
+    fn endpoints_of_one_operator_count_once() {
+        let mut config = config(&["a", "b", "c"]);
+        config.chain.endpoints[1].operator = config.chain.endpoints[0].operator.clone();
+        let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("c") };
+        let advice = advice(&config, &found(vec![healthy("a"), healthy("b"), down]));
+        let once = "endpoints of 2 operators are needed, and 1 can be used (a.example and b.example count once): name more with --rpc";
+        assert_eq!(advice[1..], [once]);
     }
 
     #[test]

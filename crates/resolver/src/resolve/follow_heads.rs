@@ -109,7 +109,8 @@ impl Resolver {
     }
 }
 
-/// Polls one endpoint for its newest block while there are names to reread. Never ends.
+/// Polls one endpoint for its newest block while there are names to reread. An endpoint that failed, for example by
+/// limiting its rate, is left alone for a while. Never ends.
 async fn poll(resolver: Resolver, reader: Arc<HeadReader>, endpoint: usize) {
     let label = reader.labels().nth(endpoint).unwrap_or_default().to_owned();
     let heads = &resolver.0.cached.cache.heads;
@@ -118,7 +119,7 @@ async fn poll(resolver: Resolver, reader: Arc<HeadReader>, endpoint: usize) {
     let mut was_up = true;
     loop {
         ticks.tick().await;
-        if resolver.is_idle() {
+        if resolver.is_idle() || !reader.is_due(endpoint) {
             continue;
         }
         let answer = reader.ask(endpoint).await;
