@@ -31,7 +31,7 @@ pub(super) use cards::{
     AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs, ProjectArgs,
     Projection, WeightArgs,
 };
-pub(super) use ctl::{AdminArgs, CtlArgs, CtlCommand, FlushArgs};
+pub(super) use ctl::{AdminArgs, AdminCommand, CtlArgs, CtlCommand, FlushArgs, ReadyArgs};
 pub(super) use mcp::McpArgs;
 pub(super) use output::{CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, VerdictFormat};
 pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs};

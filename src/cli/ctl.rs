@@ -1,4 +1,4 @@
-//! `ctl`: what the operator of a running daemon asks it, through its admin socket.
+//! `ctl`: what the operator of a running daemon asks it, through its admin socket or its listener.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use axum::body::{Body, to_bytes};
 use clresolve_core::text::Foreign;
+use clresolve_resolver::readiness::readiness;
 use hyper::client::conn::http1;
 use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::{Method, Request};
@@ -15,7 +16,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::args::{AdminArgs, CtlArgs, CtlCommand, FlushArgs, Format};
+use super::args::{AdminArgs, AdminCommand, CtlArgs, CtlCommand, FlushArgs, Format, ReadyArgs};
 use super::exit::Exit;
 use super::output::{Output, Results};
 
@@ -26,7 +27,30 @@ const PATIENCE: Duration = Duration::from_secs(65);
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
-    let (admin, order) = ordered(args.command);
+    match args.command {
+        CtlCommand::Admin(command) => operate(command),
+        CtlCommand::Ready(args) => ready(args),
+    }
+}
+
+/// Whether the daemon accepts requests, by its exit code.
+fn ready(args: ReadyArgs) -> anyhow::Result<Exit> {
+    super::runtime::run_async(async move {
+        let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
+        let (exit, lines) = match readiness(args.listen).await {
+            Ok(answer) => (Exit::Trusted, answer),
+            Err(error) => (Exit::Untrusted, format!("not ready: {error}")),
+        };
+        let lines: Vec<String> = lines.lines().map(|line| Foreign::new(line).to_string()).collect();
+        let value = json!({ "ready": exit == Exit::Trusted, "lines": lines });
+        results.push(&value, |_| lines.iter().map(|line| format!("{line}\n")).collect())?;
+        results.finish()?;
+        Ok(exit)
+    })
+}
+
+fn operate(command: AdminCommand) -> anyhow::Result<Exit> {
+    let (admin, order) = ordered(command);
     super::runtime::run_async(async move {
         // What could not be said is not done.
         let results = Results::one(Output::new(&admin.output.out)?, admin.output.form());
@@ -44,22 +68,22 @@ struct OperatorRequest {
     text: fn(&Value) -> String,
 }
 
-fn ordered(command: CtlCommand) -> (AdminArgs, OperatorRequest) {
+fn ordered(command: AdminCommand) -> (AdminArgs, OperatorRequest) {
     let order = |method, path: &str, body, text| OperatorRequest { method, path: path.to_owned(), body, text };
     match command {
-        CtlCommand::Flush(args) => {
+        AdminCommand::Flush(args) => {
             let order = order(Method::POST, "/admin/cache/flush", Some(selection(&args)), flushed);
             (args.admin, order)
         }
-        CtlCommand::Show(args) => match &args.name {
+        AdminCommand::Show(args) => match &args.name {
             Some(name) => {
                 let path = format!("/admin/cache/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
                 (args.admin, order(Method::GET, &path, None, held))
             }
             None => (args.admin, order(Method::GET, "/admin/state", None, state)),
         },
-        CtlCommand::Reload(args) => (args.admin, order(Method::POST, "/admin/reload", None, reloaded)),
-        CtlCommand::LogLevel(args) => {
+        AdminCommand::Reload(args) => (args.admin, order(Method::POST, "/admin/reload", None, reloaded)),
+        AdminCommand::LogLevel(args) => {
             let filter = json!({ "filter": args.filter });
             (args.admin, order(Method::PUT, "/admin/log-level", Some(filter), filtered))
         }

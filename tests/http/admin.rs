@@ -280,3 +280,24 @@ async fn where_no_daemon_answers_the_operator_hears_it() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("no daemon answers there"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ready_ends_with_0_only_while_the_daemon_accepts_requests() {
+    let mut daemon = Daemon::start().await;
+    let ask = |address: &str| {
+        let output = program(&["ctl", "ready", "--json", "--listen", address]).output().expect("the program runs");
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(output.status.success(), answer["ready"] == true, "{answer}");
+        (output.status.code(), answer["lines"][0].as_str().unwrap_or_default().to_owned())
+    };
+    let start = std::time::Instant::now();
+    while ask(&daemon.address).0 != Some(0) {
+        assert!(start.elapsed() < START, "the daemon does not get ready");
+    }
+    assert_eq!(ask(&daemon.address), (Some(0), "ready".to_owned()));
+    daemon.child.kill().expect("a process of ours");
+    daemon.child.wait().expect("a process of ours");
+    let (code, line) = ask(&daemon.address);
+    assert_eq!(code, Some(1));
+    assert!(line.starts_with("not ready: "), "{line}");
+}

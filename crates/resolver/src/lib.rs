@@ -37,6 +37,8 @@ pub mod fetch;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
+pub mod readiness;
+#[doc(hidden)]
 pub mod resolve;
 #[cfg(feature = "redis")]
 #[doc(hidden)]

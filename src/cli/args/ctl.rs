@@ -1,5 +1,6 @@
 //! `ctl`: the operator of a running daemon.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -17,7 +18,8 @@ The daemon has an admin socket where its configuration names one:
   [admin]
   socket = \"/run/clresolve/admin.sock\"
 
-Only the daemon's own user, and root, may connect to it.
+Only the daemon's own user, and root, may connect to it. `ready` needs no admin
+socket: it asks the daemon's listener.
 Exit codes: 0 done, 2 refused, or no daemon answers.
 
 Examples:
@@ -31,6 +33,15 @@ pub(in crate::cli) struct CtlArgs {
 /// What the operator asks.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CtlCommand {
+    #[command(flatten)]
+    Admin(AdminCommand),
+    /// Ask the daemon's listener whether it accepts requests, as a container's health check does
+    Ready(ReadyArgs),
+}
+
+/// What the operator asks through the admin socket.
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum AdminCommand {
     /// Drop answers from the caches, so that the next ones take a run
     Flush(FlushArgs),
     /// Show the daemon's state and the settings in force, or what it holds about a name
@@ -39,6 +50,21 @@ pub(in crate::cli) enum CtlCommand {
     Reload(ReloadArgs),
     /// Replace the filter of the log, until the daemon ends
     LogLevel(LogLevelArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Sends GET /readyz. Exit codes: 0 ready, 1 not ready, or no daemon answers.
+
+Examples:
+  clresolve ctl ready
+  clresolve ctl ready --listen 127.0.0.1:8403")]
+pub(in crate::cli) struct ReadyArgs {
+    /// The address that the daemon listens on
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8402")]
+    pub(in crate::cli) listen: SocketAddr,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
 }
 
 /// Which daemon is asked, and the form of its answer.
