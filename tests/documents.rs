@@ -33,7 +33,7 @@ mod serve;
 use self::serve::serve;
 
 /// The documents outside `docs/`.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "SECURITY.md",
@@ -47,6 +47,7 @@ const ELSEWHERE: [&str; 15] = [
     "clients/typescript/README.md",
     "deploy/README.md",
     "manifests/README.md",
+    "skills/clresolve/SKILL.md",
     "tests/e2e/README.md",
     "tests/purchases/README.md",
 ];
@@ -69,6 +70,12 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "takes a month of the real world",
     ),
     ("docs/run.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
+    ("docs/release.md", "git push origin v0.1.0", "it publishes"),
+    (
+        "docs/release.md",
+        "release/archive target/release/clresolve x86_64-unknown-linux-gnu dist",
+        "it needs a release build; a step of .ci/run",
+    ),
     (
         "docs/embed.md",
         "clresolve verify summarizeagent.eth -o jws --sign-key sign.pem --sign-issuer https://clresolve.example",
