@@ -14,6 +14,7 @@ mod cat;
 mod color;
 mod completions;
 mod config;
+mod config_file;
 mod convert;
 mod ctl;
 mod decide;
@@ -57,7 +58,6 @@ mod sandbox;
 mod serve;
 #[cfg(unix)]
 mod service_manager;
-mod user_config;
 /// Where there is no systemd, nobody is told.
 #[cfg(not(unix))]
 mod service_manager {

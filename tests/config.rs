@@ -411,18 +411,16 @@ fn a_list_of_denials_says_what_of_the_default_it_replaces() {
     }
 }
 
-/// Whether a command reads your own configuration file.
+/// Whether a command reads the default configuration file.
 #[cfg(unix)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OwnFile {
     Read,
-    /// The command takes a configuration, and only the one that is named.
-    NotRead,
     /// The command takes no configuration.
     NoConfiguration,
 }
 
-/// Every command, its arguments, and whether it reads your own configuration file. `{}` is a folder, and `NOBODY` an
+/// Every command, its arguments, and whether it reads the default configuration file. `{}` is a folder, and `NOBODY` an
 /// endpoint that does not answer.
 #[cfg(unix)]
 const READERS: [(&str, &str, OwnFile); 53] = [
@@ -430,14 +428,14 @@ const READERS: [(&str, &str, OwnFile); 53] = [
     ("trace", "a.eth NOBODY", OwnFile::Read),
     ("records", "a.eth NOBODY", OwnFile::Read),
     ("card", "a.eth NOBODY", OwnFile::Read),
-    ("gate", "a.eth NOBODY", OwnFile::NotRead),
-    ("decide", "a.eth summarize --url https://a.example --terms {}/object NOBODY", OwnFile::NotRead),
+    ("gate", "a.eth NOBODY", OwnFile::Read),
+    ("decide", "a.eth summarize --url https://a.example --terms {}/object NOBODY", OwnFile::Read),
     ("route", "a.eth NOBODY", OwnFile::Read),
     ("probe", "a.eth summarize NOBODY", OwnFile::Read),
     ("request check", "a.eth summarize {}/object NOBODY", OwnFile::Read),
     ("request template", "a.eth summarize NOBODY", OwnFile::Read),
     ("receipt verify", "{}/object --name a.eth NOBODY", OwnFile::Read),
-    ("receipt check", "{}/object --receipt {}/object --jwks {}/object --name a.eth", OwnFile::NotRead),
+    ("receipt check", "{}/object --receipt {}/object --jwks {}/object --name a.eth", OwnFile::Read),
     ("explain", "CL-45", OwnFile::NoConfiguration),
     ("name", "a.eth", OwnFile::NoConfiguration),
     ("lint", "{}/object", OwnFile::Read),
@@ -449,7 +447,7 @@ const READERS: [(&str, &str, OwnFile); 53] = [
     ("discover", "https://a.example NOBODY", OwnFile::Read),
     ("cat", "bafkqaaa --gateway http://127.0.0.1:1", OwnFile::Read),
     ("bundle export", "a.eth NOBODY", OwnFile::Read),
-    ("bundle verify", "{}/object", OwnFile::NotRead),
+    ("bundle verify", "{}/object", OwnFile::Read),
     ("audit", "--names {}/names NOBODY", OwnFile::Read),
     ("audit list", "--below a.eth NOBODY", OwnFile::Read),
     ("audit schemas", "NOBODY", OwnFile::Read),
@@ -459,14 +457,14 @@ const READERS: [(&str, &str, OwnFile); 53] = [
     ("audit verify", "{}/object", OwnFile::NoConfiguration),
     ("memory show", "a.eth", OwnFile::Read),
     ("memory forget", "a.eth", OwnFile::Read),
-    ("serve", "--check-config", OwnFile::NotRead),
+    ("serve", "--check-config", OwnFile::Read),
     ("ctl flush", "a.eth --socket {}/socket", OwnFile::NoConfiguration),
     ("ctl show", "--socket {}/socket", OwnFile::NoConfiguration),
     ("ctl reload", "--socket {}/socket", OwnFile::NoConfiguration),
     ("ctl log-level", "debug --socket {}/socket", OwnFile::NoConfiguration),
-    ("mcp", "NOBODY", OwnFile::NotRead),
+    ("mcp", "NOBODY", OwnFile::Read),
     ("sandbox", "--list", OwnFile::NoConfiguration),
-    ("verdict verify", "{}/object --jwks {}/object --name a.eth", OwnFile::NotRead),
+    ("verdict verify", "{}/object --jwks {}/object --name a.eth", OwnFile::Read),
     ("signature sign", "{}/object --key {}/object", OwnFile::NoConfiguration),
     ("signature verify", "{}/object --ens a.eth NOBODY", OwnFile::Read),
     ("signature key new", "{}/object", OwnFile::NoConfiguration),
@@ -483,7 +481,7 @@ const READERS: [(&str, &str, OwnFile); 53] = [
 
 #[cfg(unix)]
 #[test]
-fn your_own_file_is_read_by_the_commands_that_people_run_alone() {
+fn all_commands_read_the_same_file() {
     let (home, file) = own_configuration("timeout = \"soon\"\n");
     let own = ("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"));
     let named = ("CLRESOLVE_CONFIG", file.to_str().expect("UTF-8"));
@@ -501,8 +499,9 @@ fn your_own_file_is_read_by_the_commands_that_people_run_alone() {
             assert!(!error.contains("Usage:"), "{command}: {error}");
             error.contains("config.toml, line 1, key `timeout`: expected a duration")
         };
-        assert_eq!(is_read(own), expected == OwnFile::Read, "{command}");
-        assert_eq!(is_read(named), expected != OwnFile::NoConfiguration, "{command}");
+        for environment in [own, named] {
+            assert_eq!(is_read(environment), expected == OwnFile::Read, "{command}: {environment:?}");
+        }
     }
     assert_eq!(run(&["summarizeagent.eth", "--sandbox"], &[own]).status.code(), Some(0));
     assert_eq!(run(&["explain", "CL-45", "--no-config"], &[own]).status.code(), Some(2));
@@ -523,28 +522,6 @@ fn the_list_of_readers_has_every_command() {
     let is_group = |page: &str| pages.iter().any(|other| other.starts_with(&format!("{page}-")));
     let missing: Vec<&String> = pages.difference(&listed).filter(|page| !is_group(page)).collect();
     assert!(pages.len() > 50 && missing.is_empty(), "{missing:?}");
-}
-
-#[cfg(unix)]
-#[test]
-fn help_and_documents_name_the_commands_that_do_not_read_your_own_file() {
-    let help = |arguments: &[&str]| String::from_utf8(run(arguments, &[]).stdout).expect("UTF-8");
-    let is_not_read = |(.., expected): &&(&str, &str, OwnFile)| *expected == OwnFile::NotRead;
-    let expected: BTreeSet<&str> = READERS.iter().filter(is_not_read).map(|(command, ..)| *command).collect();
-    let world = help(&["help", "world"]);
-    let after = world.split("and by these commands:\n").nth(1).expect("the list");
-    let listed = after.split(".\n").next().unwrap_or_default().split(',').map(str::trim);
-    assert_eq!(listed.collect::<BTreeSet<_>>(), expected);
-    for (command, ..) in READERS {
-        let said = help(&[&["help"][..], &command.split(' ').collect::<Vec<_>>()].concat());
-        let says = said.contains("Your own configuration file is not read.");
-        assert_eq!(says, expected.contains(command), "{command}: {said}");
-    }
-    let text = std::fs::read_to_string(shipped("../docs/run.md")).expect("the document is readable");
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let after = text.split("These commands never read it: ").nth(1).expect("the list");
-    let listed = after.split('.').next().unwrap_or_default().split('`').skip(1).step_by(2);
-    assert_eq!(listed.collect::<BTreeSet<_>>(), expected);
 }
 
 #[cfg(unix)]
@@ -620,6 +597,11 @@ fn what_decides_on_payments_refuses_a_file_of_payees_or_limits_that_others_may_w
     }
     let other = run(&["config", "show", "--config", file.to_str().expect("UTF-8")], &[]);
     assert_eq!(other.status.code(), Some(0), "another command");
+    with_mode(&file, 0o600);
+    with_mode(home.path(), 0o777);
+    let output = run(&["serve", "--check-config"], &[("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && error.contains("say who may be paid"), "a default file: {error}");
 }
 
 #[cfg(unix)]
@@ -650,7 +632,14 @@ fn init_writes_a_file_once_and_check_finds_it_good() {
     let home = [("XDG_CONFIG_HOME", home.path().to_str().expect("UTF-8"))];
     assert_eq!(run(&["config", "init"], &home).status.code(), Some(0));
     let written = std::fs::read_to_string(&file).expect("the file is there");
-    assert_eq!(run(&["config", "check"], &home).status.code(), Some(0));
+    for checked in [&["config", "check"][..], &["serve", "--check-config"]] {
+        let checked = run(checked, &home);
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+        assert_eq!(checked.status.code(), Some(0), "{said}");
+        for part in ["the configuration is good\n", "clresolve: no [limits]: every payment will be refused\n"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
     let again = run(&["config", "init"], &home);
     let error = format!("clresolve: {}: the file exists, and is left as it is\n", file.display());
     assert_eq!((again.status.code(), String::from_utf8_lossy(&again.stderr).into_owned()), (Some(2), error));
@@ -659,6 +648,10 @@ fn init_writes_a_file_once_and_check_finds_it_good() {
     let bad = run(&["config", "check"], &home);
     let error = format!("clresolve: {}, key `profile`: no profile is called agent-cards/9.9.9\n", file.display());
     assert_eq!((bad.status.code(), String::from_utf8_lossy(&bad.stderr).into_owned()), (Some(2), error));
+    let place = file.with_file_name("named.toml");
+    let in_environment = [home[0], ("CLRESOLVE_CONFIG", place.to_str().expect("UTF-8"))];
+    assert_eq!(run(&["config", "init"], &in_environment).status.code(), Some(0));
+    assert_eq!(run(&["config", "check"], &in_environment).status.code(), Some(0), "the file that was written is read");
     let named = run(&["config", "check", &shipped("config.prod.toml").display().to_string()], &home);
     assert_eq!(named.status.code(), Some(0), "{}", String::from_utf8_lossy(&named.stderr));
 }

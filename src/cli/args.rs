@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clresolve_core::text;
 
-use super::{hint, user_config};
+use super::hint;
 
 mod ask;
 mod cards;
@@ -45,7 +45,7 @@ pub(super) use signing::{
     KeyArgs, KeyCommand, SignArgs, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs, VerdictArgs,
     VerdictCommand, VerdictVerifyArgs,
 };
-pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, WorldArgs};
+pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, RulesArgs, WorldArgs};
 
 /// The exit codes of a verdict.
 macro_rules! exit_codes {
@@ -106,8 +106,9 @@ Examples:
                                            ask your own node and gateway
 
 Files:
-  $XDG_CONFIG_HOME/clresolve/config.toml, ~/.config/clresolve/config.toml
-      Your own configuration file: see clresolve.toml(5).
+  $XDG_CONFIG_HOME/clresolve/config.toml, ~/.config/clresolve/config.toml,
+  /etc/clresolve/config.toml
+      The first that exists is the configuration file: see clresolve.toml(5).
 
 ",
     exit_codes!()
@@ -317,14 +318,14 @@ pub(super) fn manual() -> clap::Command {
 }
 
 fn ungrouped() -> clap::Command {
-    without_world(with_readers(Cli::command()))
+    without_world(Cli::command())
 }
 
 /// The page on the options of the world.
 pub(super) fn world_page() -> clap::Command {
     WorldArgs::augment_args(clap::Command::new("clresolve help world"))
         .about("Options that say which chain, gateways and rules to use, and how long to wait.")
-        .after_help(WORLD_AFTER_HELP.replace("{commands}", &user_config::NOT_READ_BY.join(", ")))
+        .after_help(WORLD_AFTER_HELP)
         .override_usage("clresolve [COMMAND] [OPTIONS OF THE WORLD] ...")
         .disable_help_flag(true)
 }
@@ -335,10 +336,10 @@ before or after its name. Each is also a key of the configuration file,
 without the dashes.
 
 Configuration: defaults < file < environment < options. The file is the one
-that --config or CLRESOLVE_CONFIG names; otherwise your own, which is
-$XDG_CONFIG_HOME/clresolve/config.toml or ~/.config/clresolve/config.toml.
-Your own file is not read with --no-config and --sandbox, and by these commands:
-{commands}.
+that --config or CLRESOLVE_CONFIG names, otherwise the first that exists of
+$XDG_CONFIG_HOME/clresolve/config.toml (~/.config/clresolve/config.toml) and
+/etc/clresolve/config.toml. All commands and the daemon read the same file.
+--no-config skips the last two, and --sandbox reads no file.
 `clresolve config show` names the source of each value.
 The environment has CLRESOLVE_CONFIG, _RPC, _GATEWAY, _BLOCK, _PROFILE,
 _DEPTH, _TIMEOUT, _CHAIN_ID and _UNIVERSAL_RESOLVER.
@@ -349,26 +350,12 @@ Examples:
 
 const WORLD_FOOTER: &str = "Which chain, gateways and rules are used: `clresolve help world`.";
 
-const OWN_FILE_FOOTER: &str = "Your own configuration file is not read.";
-
 /// The command and those below it with the options of the world hidden, and with a word on where they are.
 fn without_world(command: clap::Command) -> clap::Command {
     let has_world = command.get_arguments().any(is_of_world);
     let command =
         command.mut_args(|arg| if is_of_world(&arg) { arg.hide(true) } else { arg }).mut_subcommands(without_world);
     if has_world && command.get_name() != "clresolve" { with_footer(command, WORLD_FOOTER) } else { command }
-}
-
-/// The command, with a word on your own configuration file at those that do not read it.
-fn with_readers(command: clap::Command) -> clap::Command {
-    user_config::NOT_READ_BY.iter().fold(command, |command, path| match path.split_once(' ') {
-        Some((group, name)) => command.mut_subcommand(group, |group| group.mut_subcommand(name, without_own_file)),
-        None => command.mut_subcommand(path, without_own_file),
-    })
-}
-
-fn without_own_file(command: clap::Command) -> clap::Command {
-    with_footer(command, OWN_FILE_FOOTER)
 }
 
 fn with_footer(command: clap::Command, footer: &str) -> clap::Command {

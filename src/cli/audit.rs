@@ -114,7 +114,7 @@ struct Prepared {
 impl Prepared {
     /// Whatever can be seen to be wrong is an error here: an audit of many names must not fail at its end.
     async fn of(args: &AuditArgs, history: &History) -> anyhow::Result<Self> {
-        let world = World::open_for_list(&args.world, Reader::People, Depth::Schemas, args.concurrency).await?;
+        let world = World::open_for_list(&args.world, Reader::Others, Depth::Schemas, args.concurrency).await?;
         let registry = Registry::of(args, &world.resolver).await?;
         let scope = Scope {
             registry: registry.as_ref().and_then(|registry| registry.about.clone()),
@@ -135,7 +135,7 @@ fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
         ("--registry", args.registry.as_deref().map(Path::new)),
         ("--resume", args.resume.as_deref()),
     ];
-    let world = WorldFiles::of(&args.world, Reader::People);
+    let world = WorldFiles::of(&args.world);
     Output::apart_from(&args.output.out, files.into_iter().chain(args.earlier.files()).chain(world.iter()))
 }
 

@@ -77,7 +77,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let bytes = read(&args.document, MAX_BYTES)?;
     let mut results = Results::one(output, args.output.form());
-    let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
+    let config = configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
     let demands = Demands { name, max_age: args.max_age, block: args.block, signer };
     let profiles = local_profiles(&config)?;
     let (verified, signature, purchase) = match opened(&bytes, &profiles, &demands, Timestamp::now()) {
@@ -142,7 +142,7 @@ fn unsigned_purchase() -> RefusedBundle {
 /// Whose word it must be and about what, where keys are given.
 fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, ExpectedVerdict)>> {
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
-    let config = configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
+    let config = configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
     let expected = expected(name, None, args.issuer.clone(), &config)?;
     Ok(Some((read_trusted_keys(jwks)?, expected)))
 }

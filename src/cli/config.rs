@@ -11,11 +11,11 @@ use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::args::{CheckArgs, ConfigCommand, Format, InitArgs, ShowConfigArgs};
+use super::args::{CheckArgs, ConfigCommand, Format, InitArgs, RulesArgs, ShowConfigArgs};
+use super::config_file::{self, ConfigFile};
 use super::exit::Exit;
 use super::notice;
 use super::output::{Output, Results, Unwritable};
-use super::user_config;
 use super::world::{self, Reader, Source};
 
 /// What `config init` writes.
@@ -57,7 +57,7 @@ fn show(args: &ShowConfigArgs) -> anyhow::Result<Exit> {
             "--sandbox: the sandbox has a configuration of its own; `clresolve sandbox --write-config FILE` writes it"
         );
     }
-    let sources = world::sources(&args.world, Reader::People)?;
+    let sources = world::sources(&args.world, Reader::Others)?;
     let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
     for setting in settings(&sources)? {
         results.push(&setting, |format| line(&setting, format))?;
@@ -184,24 +184,46 @@ fn short(value: &Value) -> String {
 fn check(args: CheckArgs) -> anyhow::Result<Exit> {
     let path = match args.file {
         Some(file) => file,
-        None => existing(own_path()?)?,
+        None => read_by_default()?,
     };
     let config = Config::default().with([Layer::from_file(&path)?])?;
     config.check_gate()?;
     if local_profiles(&config)?.get(&config.rules.profile).is_none() {
         bail!("{}, key `profile`: no profile is called {}", path.display(), Foreign::new(&config.rules.profile));
     }
-    notice::note(format_args!("clresolve: {}: the configuration is good", path.display()));
+    note_good(&config, &format!("{}: the configuration is good", path.display()));
     Ok(Exit::Trusted)
+}
+
+/// Reports a configuration without errors, and what it lacks.
+pub(super) fn note_good(config: &Config, message: &str) {
+    notice::note(format_args!("clresolve: {message}"));
+    if let Some(gap) = gap(config) {
+        notice::note(format_args!("clresolve: {gap}"));
+    }
+}
+
+/// What a payer would miss in this configuration.
+pub(super) fn gap(config: &Config) -> Option<&'static str> {
+    let limits = config.limits.limits();
+    match (limits.set, limits.assets.is_empty()) {
+        (false, _) => Some("no [limits]: every payment will be refused"),
+        (true, true) => Some("[limits] names no asset: every payment will be refused"),
+        (true, false) => None,
+    }
 }
 
 fn init(args: InitArgs) -> anyhow::Result<Exit> {
     let path = match args.file {
         Some(file) => file,
-        None => own_path()?,
+        None => place_to_begin()?,
     };
     write_new(&path)?;
-    notice::note(format_args!("clresolve: wrote {}; `clresolve config show` names what is in force", path.display()));
+    notice::note(format_args!(
+        "clresolve: wrote {}, for all commands and `serve`. Set [limits] in it before you pay; `clresolve config show` \
+         prints the values in force",
+        path.display()
+    ));
     Ok(Exit::Trusted)
 }
 
@@ -232,15 +254,17 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-fn existing(path: PathBuf) -> anyhow::Result<PathBuf> {
-    if !path.exists() {
-        bail!("{}: there is no such file; `clresolve config init` writes one to start from", path.display());
+/// The file that commands without options read.
+fn read_by_default() -> anyhow::Result<PathBuf> {
+    if let Some(file) = ConfigFile::find(&RulesArgs::default()) {
+        return Ok(file.path);
     }
-    Ok(path)
+    let path = place_to_begin()?;
+    bail!("{}: there is no such file; `clresolve config init` writes one to start from", path.display())
 }
 
-fn own_path() -> anyhow::Result<PathBuf> {
-    user_config::path().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
+fn place_to_begin() -> anyhow::Result<PathBuf> {
+    config_file::place_to_begin().context("neither XDG_CONFIG_HOME nor HOME names a folder; name a file")
 }
 
 #[cfg(test)]
@@ -295,12 +319,17 @@ mod tests {
     fn the_starter_file_is_good_as_it_is_and_with_every_example() {
         assert_eq!(layer(STARTER), Layer::default());
         let is_key =
-            |rest: &str| rest.starts_with("[[") || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+            |rest: &str| rest.starts_with('[') || rest.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
         let opened = |line: &str| match line.strip_prefix("# ") {
             Some(rest) if is_key(rest) => format!("{rest}\n"),
             _ => format!("{line}\n"),
         };
         let opened = layer(&STARTER.lines().map(opened).collect::<String>());
-        assert_eq!((opened.quorum, opened.rpc.map(|rpc| rpc[0].own)), (Some(2), Some(true)));
+        assert_eq!((opened.quorum, opened.rpc.as_ref().map(|rpc| rpc[0].own)), (Some(2), Some(true)));
+        let gap = |layer: Layer| gap(&Config::default().with([layer]).expect("a configuration"));
+        assert_eq!(gap(Layer { limits: opened.limits, ..Layer::default() }), None);
+        assert_eq!(gap(layer(STARTER)), Some("no [limits]: every payment will be refused"));
+        let no_asset = layer("[limits]\nmax-timeout = \"1m\"\n");
+        assert_eq!(gap(no_asset), Some("[limits] names no asset: every payment will be refused"));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn run(args: DoctorArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(async move {
         let output = Output::new(&args.output.out)?;
         let palette = output.palette();
-        let (config, _sandbox) = world::settings(&args.world, Reader::People, Depth::default()).await?;
+        let (config, _sandbox) = world::settings(&args.world, Reader::Others, Depth::default()).await?;
         let progress = Progress::start("asking endpoints and gateways".to_owned());
         let found = examine(&config, &SystemClock).await?;
         drop(progress);

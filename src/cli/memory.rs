@@ -66,7 +66,7 @@ async fn forget(args: ForgetArgs) -> anyhow::Result<Exit> {
 }
 
 async fn open(args: &WorldArgs) -> anyhow::Result<(Config, Store)> {
-    let (config, _sandbox) = world::settings(args, Reader::People, Depth::default()).await?;
+    let (config, _sandbox) = world::settings(args, Reader::Others, Depth::default()).await?;
     if args.sandbox {
         bail!("--sandbox: the sandbox remembers nothing");
     }

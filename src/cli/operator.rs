@@ -12,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::sleep;
 
 use super::args::ServeArgs;
+use super::config_file::ConfigFile;
 use super::input;
 use super::service_manager;
 use super::stop::ReloadAsks;
@@ -132,6 +133,9 @@ pub(super) fn log_settings(config: &Config, message: &str) {
         shared = config.redis.url.is_some(),
         "{message}"
     );
+    if let Some(gap) = super::config::gap(config) {
+        tracing::warn!("{gap}");
+    }
 }
 
 /// A configuration from a file that is whole.
@@ -165,8 +169,9 @@ async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
     Ok(Settled { config, digest: Digest::of(&before), file: path })
 }
 
-fn file(args: &ServeArgs) -> Option<PathBuf> {
-    if args.world.sandbox { None } else { world::named_file(&args.world) }
+/// The configuration file that the daemon reads, if there is one.
+pub(super) fn file(args: &ServeArgs) -> Option<PathBuf> {
+    if args.world.sandbox { None } else { ConfigFile::find(&args.world.rules).map(|file| file.path) }
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ fn check(args: &ReceiptCheckArgs) -> anyhow::Result<Exit> {
         Ok(Digest::of(&bytes))
     };
     let about = WorldArgs { proof: args.proof, ..WorldArgs::default() };
-    let config = world::configuration(&about, Reader::Programs, Layer::default())?;
+    let config = world::configuration(&about, Reader::Others, Layer::default())?;
     let ExpectedVerdict { name, chain, world, proof, issuer, .. } =
         expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let receipt = digest(&args.receipt)?;

@@ -1,5 +1,6 @@
 //! `serve`: the daemon.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -15,7 +16,7 @@ use super::exit::Exit;
 use super::operator::{self, Program, log_settings};
 use super::stop::{ReloadAsks, StopAsks};
 use super::world::{self, Reader};
-use super::{log_queue, notice, service_manager};
+use super::{config, log_queue, service_manager};
 
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
@@ -28,13 +29,13 @@ pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
 async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     // Before all else: without a handler the signal would end the process.
     let reloads = ReloadAsks::listen();
-    let digest = operator::digest(&args);
+    let (file, digest) = (operator::file(&args), operator::digest(&args));
     let (mut config, sandbox) = world::settings(&args.world, Reader::Payers, Depth::default()).await?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     if args.check_config {
         http::check(&config)?;
         Resolver::new(&config).await?;
-        notice::note(format_args!("clresolve: the configuration is good"));
+        config::note_good(&config, "the configuration is good");
         return Ok(Exit::Trusted);
     }
     // Else the first name beyond ASCII would hold up a thread that answers.
@@ -50,6 +51,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(path) = server.administer(Arc::clone(&program) as Arc<dyn clresolve_server::http::Operator>).await? {
         log_queue::say(Level::INFO, &format!("the admin socket is {path}"));
     }
+    log_queue::say(Level::INFO, &read_from(file));
     log_settings(&config, "started");
     service_manager::is_ready();
     service_manager::start_watchdog();
@@ -76,6 +78,14 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
             log_queue::say(Level::WARN, "asked twice to stop; requests in progress are cut");
             Ok(Exit::Interrupted)
         }
+    }
+}
+
+/// Where the configuration comes from.
+fn read_from(file: Option<PathBuf>) -> String {
+    match file {
+        Some(path) => format!("the configuration file is {}", path.display()),
+        None => "no configuration file is read".to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ const LINE_END: usize = 2;
 
 pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
     let VerdictCommand::Verify(args) = args.command;
-    let config = world::configuration(&WorldArgs::from(&args.about), Reader::Programs, Layer::default())?;
+    let config = world::configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
     let keys = read_trusted_keys(&args.jwks)?;
     let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;
     let jws = String::from_utf8_lossy(&read(&args.jws, MAX_JWS_BYTES + LINE_END)?).into_owned();

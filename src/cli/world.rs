@@ -15,13 +15,11 @@ use clresolve_verdict::profile::{Profile, Profiles};
 use clresolve_verdict::verdict::Depth;
 
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
-use super::{notice, user_config};
+use super::config_file::ConfigFile;
+use super::notice;
 
 /// What the names of all variables begin with.
 const VARIABLE_PREFIX: &str = "CLRESOLVE_";
-
-/// The variable that names the configuration file.
-const CONFIG_VARIABLE: &str = "CLRESOLVE_CONFIG";
 
 /// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
 /// hold the whole card.
@@ -44,7 +42,7 @@ impl World {
         Self::open_with(args, Layer::default()).await
     }
 
-    /// As [`World::open`], for a command that serves programs: your own configuration file is not read.
+    /// As [`World::open`], for a command that says whether to pay.
     pub(super) async fn open_for_payers(args: &WorldArgs) -> anyhow::Result<Self> {
         let (config, sandbox) = settings(args, Reader::Payers, Depth::default()).await?;
         Self::of(config, sandbox).await
@@ -52,7 +50,7 @@ impl World {
 
     /// As [`World::open`], with what further flags say.
     pub(super) async fn open_with(args: &WorldArgs, further: Layer) -> anyhow::Result<Self> {
-        let (config, sandbox) = settings(args, Reader::People, Depth::default()).await?;
+        let (config, sandbox) = settings(args, Reader::Others, Depth::default()).await?;
         Self::of(config.with([further])?, sandbox).await
     }
 
@@ -105,7 +103,7 @@ impl LocalRules {
         let (config, profiles) = if args.sandbox {
             (Config::default().with([layer(&world)])?, Sandbox::profiles())
         } else {
-            let config = configuration(&world, Reader::People, Layer::default())?;
+            let config = configuration(&world, Reader::Others, Layer::default())?;
             let profiles = local_profiles(&config)?;
             (config, profiles)
         };
@@ -123,17 +121,14 @@ impl LocalRules {
     }
 }
 
-/// Whom a command's configuration serves.
+/// Which command reads the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// Somebody at a terminal, whose own configuration file is read.
-    People,
-    /// A program, or somebody who must get the same answer as everybody else: only the file that is named is read.
-    /// [`user_config::NOT_READ_BY`] lists the commands.
-    Programs,
-    /// The daemon, and commands that say whether to pay. As programs, but a file that says who is paid must be one that
-    /// others cannot write.
+    /// The daemon, and commands that say whether to pay. If the file sets who is paid, others must not be able to write
+    /// it.
     Payers,
+    /// All other commands.
+    Others,
 }
 
 /// The configuration, and the embedded world that it is about, if it is.
@@ -171,19 +166,17 @@ pub(super) enum Source {
 }
 
 /// What each source says, the strongest last.
+#[cfg_attr(not(unix), allow(unused_variables, reason = "only Unix tells who may write a file"))]
 pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(Source, Layer)>> {
     let variable = |key: &str| std::env::var(key).ok();
     let mut sources = Vec::new();
-    if let Some(path) = named_file(args) {
-        // Looked at before it is read: what others cannot write from then on is what is read.
+    if let Some(file) = ConfigFile::find(&args.rules) {
+        let path = &file.path;
+        // Checked before it is read, so that the text that is read can no longer be replaced by others.
         #[cfg(unix)]
         let exposed =
-            if reader == Reader::Payers { clresolve_server::exposed_path::written_by_others(&path) } else { Ok(None) };
-        let is_of_variable = args.rules.config.is_none();
-        let layer = Layer::from_file(&path).map_err(|error| match is_of_variable {
-            true => anyhow::Error::new(error).context(CONFIG_VARIABLE),
-            false => error.into(),
-        })?;
+            if reader == Reader::Payers { clresolve_server::exposed_path::written_by_others(path) } else { Ok(None) };
+        let layer = file.read()?;
         #[cfg(unix)]
         if layer.says_who_is_paid()
             && let Some(place) = exposed.with_context(|| path.display().to_string())?
@@ -194,9 +187,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
                  Give it to root or to the daemon's user, then `chmod go-w {place}`"
             );
         }
-        sources.push((Source::File(path), layer));
-    } else if reader == Reader::People && !args.rules.no_config {
-        sources.extend(user_config::layer()?.map(|(path, layer)| (Source::File(path), layer)));
+        sources.push((Source::File(file.path), layer));
     }
     warn_of_misspelt_variables();
     sources.push((Source::Environment, Layer::from_environment(variable)?));
@@ -218,29 +209,21 @@ fn warn_of_misspelt_variables() {
     }
 }
 
-/// The files that the command line, the environment and your own configuration name for a world, and what names each: no
-/// result is written over one of them.
+/// The files that a world is read from, and what names each: no result is written over one of them.
 pub(super) struct WorldFiles<'a> {
-    config: Option<PathBuf>,
+    config: Option<ConfigFile>,
     ca: &'a [PathBuf],
 }
 
 impl<'a> WorldFiles<'a> {
-    pub(super) fn of(args: &'a WorldArgs, reader: Reader) -> Self {
-        let own = || user_config::path().filter(|_| reader == Reader::People && !args.rules.no_config);
-        Self { config: named_file(args).or_else(own), ca: &args.ca }
+    pub(super) fn of(args: &'a WorldArgs) -> Self {
+        Self { config: ConfigFile::find(&args.rules), ca: &args.ca }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
         let ca = self.ca.iter().map(|file| ("--ca", Some(&**file)));
-        ca.chain([("--config", self.config.as_deref())])
+        ca.chain([("--config", self.config.as_ref().map(|file| &*file.path))])
     }
-}
-
-/// The configuration file that a flag or the environment names.
-pub(super) fn named_file(args: &WorldArgs) -> Option<PathBuf> {
-    let from_environment = || std::env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    args.rules.config.clone().or_else(from_environment)
 }
 
 /// What the flags say.

@@ -158,8 +158,10 @@ fn of_command(command: &[&str], help: &str, is_leaf: bool, world: &[(String, Str
 fn configuration() -> String {
     let mut page = "# Configuration keys\n\n\
         Precedence: defaults, file, environment, flags; the last one wins. A list from a stronger source replaces that of a\n\
-        weaker one; only `connect-to`, `allow-host` and `ca` add up. Unknown keys are errors. `--config` or \
-        `CLRESOLVE_CONFIG`\nnames the file, `clresolve config show` prints each value and its source.\n"
+        weaker one; only `connect-to`, `allow-host` and `ca` add up. Unknown keys are errors. All commands \
+        and the\ndaemon read one file: the one that `--config` or `CLRESOLVE_CONFIG` names, otherwise the first that exists \
+        of\n`$XDG_CONFIG_HOME/clresolve/config.toml` (`~/.config/clresolve/config.toml`) and \
+        `/etc/clresolve/config.toml`.\n`clresolve config show` prints each value and its source.\n"
         .to_owned();
     let keys = documented();
     let mut tables: Vec<&str> = Vec::new();

@@ -91,6 +91,8 @@ async fn a_log_in_json_is_an_object_a_line_and_begins_with_what_holds() {
     };
     let listening = fields_of("listening on http://")["message"].to_string();
     let address = listening.trim_matches('"').trim_start_matches("listening on http://");
+    let configured = fields_of("the configuration file is ")["message"].to_string();
+    assert!(configured.contains(&file.display().to_string()), "{configured}");
     let started = fields_of("started");
     assert_eq!(started["version"], env!("CARGO_PKG_VERSION"));
     for (member, value) in [

@@ -164,9 +164,11 @@ pub(in crate::cli) struct ManArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Your own configuration file is $XDG_CONFIG_HOME/clresolve/config.toml, or
-~/.config/clresolve/config.toml. `clresolve help world` says which commands
-read it. It is refused when others may write it or its folder.
+All commands and `serve` read one file: the one that --config or
+CLRESOLVE_CONFIG names, otherwise the first that exists of
+$XDG_CONFIG_HOME/clresolve/config.toml (~/.config/clresolve/config.toml) and
+/etc/clresolve/config.toml. A default file is refused when others may write it
+or its folder.
 
 Examples:
   clresolve config init
@@ -193,7 +195,7 @@ Examples:
   clresolve config init
   clresolve config init ./clresolve.toml")]
 pub(in crate::cli) struct InitArgs {
-    /// The file [default: your own configuration file]
+    /// The file [default: that of CLRESOLVE_CONFIG, or your own]
     #[arg(value_name = "FILE")]
     pub(in crate::cli) file: Option<PathBuf>,
 }
@@ -221,7 +223,7 @@ Examples:
   clresolve config check
   clresolve config check deploy/config.toml")]
 pub(in crate::cli) struct CheckArgs {
-    /// The file [default: your own configuration file]
+    /// The file [default: the one that commands read]
     #[arg(value_name = "FILE")]
     pub(in crate::cli) file: Option<PathBuf>,
 }

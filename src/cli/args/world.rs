@@ -93,10 +93,10 @@ pub(in crate::cli) struct RulesArgs {
     /// How deep to look: identity, or the bytes of the bound schemas too
     #[arg(long, value_enum)]
     pub(in crate::cli) depth: Option<DepthArg>,
-    /// Configuration file (TOML), instead of your own
+    /// Configuration file (TOML), instead of the default one
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) config: Option<PathBuf>,
-    /// Do not read your own configuration file
+    /// Do not read a default configuration file
     #[arg(long)]
     pub(in crate::cli) no_config: bool,
 }

@@ -15,14 +15,14 @@ use crate::cli::names::{self, Line};
 use crate::cli::notice;
 use crate::cli::output::{Output, Results};
 use crate::cli::progress::Progress;
-use crate::cli::world::{Reader, World, WorldFiles};
+use crate::cli::world::{World, WorldFiles};
 
 pub(super) fn run(args: AuditListArgs) -> anyhow::Result<Exit> {
     crate::cli::runtime::run_async(list(args))
 }
 
 async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
-    let world = WorldFiles::of(&args.world, Reader::People);
+    let world = WorldFiles::of(&args.world);
     let read = [("--known", args.known.as_deref())].into_iter().chain(world.iter());
     let output = Output::apart_from(&args.output.out, read)?;
     let known = args.known.as_deref().map(names::open).transpose().context("--known")?;

@@ -21,7 +21,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
 use crate::cli::progress::Progress;
 use crate::cli::render::Palette;
-use crate::cli::world::{Reader, World, WorldFiles};
+use crate::cli::world::{World, WorldFiles};
 
 /// Schemas that are fetched at the same time: all of a layer come from one host and a few gateways.
 const AT_ONCE: usize = 4;
@@ -31,7 +31,7 @@ pub(super) fn run(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
 }
 
 async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
-    let output = Output::apart_from(&args.output.out, WorldFiles::of(&args.world, Reader::People).iter())?;
+    let output = Output::apart_from(&args.output.out, WorldFiles::of(&args.world).iter())?;
     let palette = output.palette();
     let world = World::open(&args.world).await?;
     let profile = profile(&world)?;

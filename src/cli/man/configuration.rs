@@ -10,13 +10,17 @@ use super::keys::{Documented, documented_in};
 const FILE: &str = include_str!("../../../deploy/config.prod.toml");
 
 const DESCRIPTION: [&str; 3] = [
-    "clresolve reads one configuration file in TOML: the file that --config or CLRESOLVE_CONFIG names, or else your own \
-     file. `clresolve help world` lists the commands that never read your own file.",
+    "All commands and the daemon read one configuration file in TOML: the file that --config or CLRESOLVE_CONFIG names, \
+     otherwise the first that exists of those under FILES. `serve` logs which.",
     "Precedence: defaults, file, environment, flags; the last one wins. A list from a stronger source replaces that of a \
      weaker one; only connect-to, allow-host and ca add up. Unknown keys are errors.",
     "`clresolve config init` writes a file to start from, `clresolve config check` checks one, and `clresolve config show` \
      prints each value and its source.",
 ];
+
+/// The default places, in order.
+const FILES: &str = "$XDG_CONFIG_HOME/clresolve/config.toml (~/.config/clresolve/config.toml if the variable is unset), \
+                     /etc/clresolve/config.toml";
 
 /// Variables that set no key.
 const VARIABLES: [(&str, &str); 3] = [
@@ -49,7 +53,7 @@ pub(super) fn page(source: &str, manual: &str) -> String {
         add_table(&mut page, table, &of_table);
     }
     page.control("SH", ["FILES"]);
-    page.text([roman("$XDG_CONFIG_HOME/clresolve/config.toml, ~/.config/clresolve/config.toml")]);
+    page.text([roman(FILES)]);
     page.control("SH", ["SEE ALSO"]);
     page.text([bold("clresolve"), roman("(1)")]);
     page.render()

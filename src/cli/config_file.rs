@@ -1,0 +1,190 @@
+//! Which configuration file every command and the daemon read: the one that `--config` or `CLRESOLVE_CONFIG` names,
+//! otherwise the user's own, otherwise the system's.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clresolve_resolver::config::Layer;
+
+use super::args::RulesArgs;
+
+/// The variable that names the configuration file.
+const VARIABLE: &str = "CLRESOLVE_CONFIG";
+
+/// The system's configuration file, read if the user has none.
+const SYSTEM: &str = "/etc/clresolve/config.toml";
+
+/// A configuration file, and why it is the one that is read.
+#[derive(Debug)]
+pub(super) struct ConfigFile {
+    pub(super) path: PathBuf,
+    named_by: NamedBy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamedBy {
+    Option,
+    Variable,
+    /// Nothing: it is in a default place.
+    Default,
+}
+
+impl ConfigFile {
+    /// The file that a command with these options reads. `None` if nothing names one and no default place has one.
+    pub(super) fn find(args: &RulesArgs) -> Option<Self> {
+        let named = args.config.clone().map(|path| Self { path, named_by: NamedBy::Option }).or_else(in_environment);
+        named.or_else(|| if args.no_config { None } else { in_default_place() })
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not a configuration. A file in a default place, which nobody named, is also refused
+    /// if others may write it.
+    pub(super) fn read(&self) -> anyhow::Result<Layer> {
+        let path = &self.path;
+        match self.named_by {
+            NamedBy::Option => Ok(Layer::from_file(path)?),
+            NamedBy::Variable => Layer::from_file(path).context(VARIABLE),
+            NamedBy::Default => {
+                let file = open_checked(path).with_context(|| format!("{} (--no-config skips it)", path.display()))?;
+                Ok(Layer::from_open_file(file, path)?)
+            }
+        }
+    }
+}
+
+/// Where `config init` writes: the file that commands read by default from then on. `None` if the environment names
+/// neither a file nor a folder.
+pub(super) fn place_to_begin() -> Option<PathBuf> {
+    in_environment().map(|file| file.path).or_else(own_path)
+}
+
+fn in_environment() -> Option<ConfigFile> {
+    let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?;
+    Some(ConfigFile { path: path.into(), named_by: NamedBy::Variable })
+}
+
+fn in_default_place() -> Option<ConfigFile> {
+    let path = first_in(own_path(), SYSTEM.into())?;
+    Some(ConfigFile { path, named_by: NamedBy::Default })
+}
+
+fn first_in(own: Option<PathBuf>, system: PathBuf) -> Option<PathBuf> {
+    own.into_iter().chain([system]).find(|path| has_file(path))
+}
+
+/// Whether something is at `path`. If this cannot be determined, reading it reports why.
+fn has_file(path: &Path) -> bool {
+    // A home that is no folder, such as /dev/null of a service account, has no file either.
+    let is_none = |error: std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    !path.metadata().is_err_and(is_none)
+}
+
+/// The user's own file: `$XDG_CONFIG_HOME/clresolve/config.toml`, or that under `~/.config`.
+fn own_path() -> Option<PathBuf> {
+    own_path_in(|key| std::env::var_os(key))
+}
+
+/// A relative `XDG_CONFIG_HOME` counts as unset, as its specification demands.
+fn own_path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |key: &str| variable(key).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(base.join("clresolve").join("config.toml"))
+}
+
+/// Opens the file at `path`, which only the user and root can have written.
+///
+/// The folder is opened first, then the file in it, and what is checked are these two handles. A path that changes
+/// meanwhile therefore cannot put an unchecked file in the place of the checked one.
+#[cfg(unix)]
+fn open_checked(path: &Path) -> anyhow::Result<File> {
+    use rustix::fs::{Mode, OFlags, openat};
+
+    let real = path.canonicalize()?;
+    let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { bail!("this is not a file") };
+    let folder = File::open(parent).with_context(|| parent.display().to_string())?;
+    refuse_others(&folder, parent)?;
+    // Not blocking: to open a pipe would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    refuse_others(&file, &real)?;
+    Ok(file)
+}
+
+/// Refuses what others could have written: the file says which endpoints are believed.
+#[cfg(unix)]
+fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use clresolve_server::exposed_path::WRITABLE_BY_OTHERS;
+
+    let found = opened.metadata()?;
+    let place = place.display();
+    if found.mode() & WRITABLE_BY_OTHERS != 0 && !clresolve_core::mutant!("loose-configuration-files") {
+        bail!("others may write {place}, so it is not read; `chmod go-w {place}` changes that");
+    }
+    if found.uid() != rustix::process::geteuid().as_raw() && found.uid() != 0 {
+        bail!("{place} belongs to another user, so it is not read; --config FILE names another file");
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn open_checked(path: &Path) -> anyhow::Result<File> {
+    Ok(File::open(path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_that_of_the_xdg_specification() {
+        let path = |set: &[(&str, &str)]| {
+            own_path_in(|key| set.iter().find(|(known, _)| *known == key).map(|(_, value)| OsString::from(value)))
+        };
+        let expected = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(path(&[("XDG_CONFIG_HOME", "/x"), ("HOME", "/h")]), expected("/x/clresolve/config.toml"));
+        assert_eq!(path(&[("HOME", "/h")]), expected("/h/.config/clresolve/config.toml"));
+        assert_eq!(path(&[("XDG_CONFIG_HOME", "rel"), ("HOME", "/h")]), expected("/h/.config/clresolve/config.toml"));
+        assert_eq!(path(&[]), None);
+    }
+
+    #[test]
+    fn own_file_precedes_that_of_the_system() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let [own, system] = ["own", "system"].map(|name| folder.path().join(name));
+        let found = || first_in(Some(own.clone()), system.clone());
+        assert_eq!(found(), None);
+        std::fs::write(&system, "").expect("a file");
+        assert_eq!(found(), Some(system.clone()));
+        std::fs::write(&own, "").expect("a file");
+        assert_eq!((found(), first_in(None, system.clone())), (Some(own.clone()), Some(system.clone())));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_read_is_what_was_checked() {
+        use std::fs::{self, Permissions};
+        use std::io::Read as _;
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().canonicalize().expect("a folder").join("config.toml");
+        fs::write(&path, "timeout = \"3s\"\n").expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("a mode");
+        let mut file = open_checked(&path).expect("a good file");
+        let other = folder.path().join("other.toml");
+        fs::write(&other, "timeout = \"9s\"\n").expect("a file");
+        fs::rename(&other, &path).expect("the file is replaced");
+        let mut text = String::new();
+        file.read_to_string(&mut text).expect("text");
+        assert_eq!(text, "timeout = \"3s\"\n");
+
+        assert!(!has_file(&path.join("below")) && !has_file(&folder.path().join("none")) && has_file(&path));
+    }
+}
