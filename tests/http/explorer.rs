@@ -86,6 +86,46 @@ async fn a_page_says_what_the_verdict_says() {
     assert!(page.contains("clresolve --sandbox --block latest summarizeagent.eth"), "{page}");
 }
 
+/// A typing error is no finding about an agent. The verdict over HTTP stays as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn text_that_is_no_name_gets_a_hint_instead_of_a_verdict() {
+    let daemon = Daemon::start(|_| {}).await;
+    let meant = "Did you mean <a href=\"/?name=summarizeagent.eth\">summarizeagent.eth</a>?";
+    for (typed, told) in [
+        ("summarizeagent", meant),
+        ("summarizeagent.eth.", meant),
+        ("x402://summarizeagent.eth/summarize/v1", meant),
+        ("https://a.example/card.json", "Did you mean <a href=\"/?name=a.example\">a.example</a>?"),
+        ("0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e", "This is an address."),
+        ("no name", "An ENS name has a dot"),
+        ("a..eth", "The name has an empty label."),
+    ] {
+        let (status, page) = daemon.page(&format!("?name={}", percent_encoded(typed))).await;
+        for part in ["<title>Not an ENS name: ", "class=\"hero no-name\"", told] {
+            assert!(status == 200 && page.contains(part), "{part}: {page}");
+        }
+        assert!(!page.contains("Untrusted") && !page.contains("stage fail"), "{page}");
+        assert_eq!(page.contains("Did you mean"), told.contains("Did you mean"), "{page}");
+    }
+    let (_, page) = daemon.page("?name=summarizeagent&depth=schemas").await;
+    assert!(page.contains("<a href=\"/?name=summarizeagent.eth&amp;depth=schemas\">"), "{page}");
+    let verdict = daemon.get("/v1/verdicts/a..eth").await.json();
+    assert_eq!((&verdict["state"], &verdict["reasons"][0]["code"]), (&json!("untrusted"), &json!("name-invalid")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_sandbox_offers_its_names() {
+    let (_, start) = Daemon::start(|_| {}).await.page("").await;
+    assert!(start.contains("This is a sandbox"), "{start}");
+    for expected in Sandbox::expected() {
+        let link = format!(">{}</a>", expected.name);
+        assert_eq!(start.matches(&link).count(), 1, "{link}");
+    }
+    assert!(start.contains("<a href=\"/?name=summarizeagent.eth\">summarizeagent.eth</a>"), "{start}");
+    let (_, start) = Daemon::start(|config| config.chain.world = "dev".to_owned()).await.page("").await;
+    assert!(!start.contains("sandbox") && !start.contains("summarizeagent.eth</a>"), "{start}");
+}
+
 /// The command asks the same world by the same demand, also where the chain did not answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_asks_the_world_that_the_daemon_asks() {

@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`name`] | ENS names in normal form (ENSIP-15), namehash, DNS encoding |
+//! | [`name_hint`] | what people enter in the place of a name |
 //! | [`records`] | the `cl.*` text records and the result of reading each |
 //! | [`reading`] | a name's state at one block, and the proof grade of that state |
 //! | [`execution`] | the result of one executed transaction |
@@ -40,6 +41,7 @@ pub mod finding;
 pub mod freshness;
 pub mod json;
 pub mod name;
+pub mod name_hint;
 pub mod payment;
 pub mod reading;
 pub mod reason;

@@ -1,10 +1,12 @@
 //! `GET /` serves the explorer, a page on which a person types a name and sees what is proven about it.
 //!
-//! The daemon renders the page from the verdict, and the page works without its script. All foreign text is escaped in
-//! one place: [`html::foreign`]. Sellers are queried through [`probes`] if the configuration permits it.
+//! The daemon renders the page from the verdict, and the page works without its script. Text that is no ENS name gets a
+//! hint instead of a verdict. All foreign text is escaped in one place: [`html::foreign`]. Sellers are queried through
+//! [`probes`] if the configuration permits it.
 
 mod html;
 mod page;
+mod samples;
 mod walk;
 
 use std::sync::Arc;
@@ -17,8 +19,9 @@ use axum::response::Response;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::resolve::{Question, Resolution};
+use clresolve_verdict::verdict::Verdict;
 
-use self::page::{AtGate, PageQuery, Shown};
+use self::page::{AtGate, NoNameShown, PageQuery, Shown};
 use super::caching::{is_known_to_client, not_modified};
 use super::client_limits::Client;
 use super::in_force::InForce;
@@ -49,11 +52,19 @@ pub(super) async fn page(
         Ok(query) => query,
         Err(detail) => return refused(Refusal::RequestMalformed, PageQuery::default(), &detail),
     };
-    let Some(question) = question else { return written(StatusCode::OK, page::start(&state.default_profile)) };
+    let Some(question) = question else {
+        return written(StatusCode::OK, page::start(&state.default_profile, &state.chain));
+    };
     let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth };
+    if let Some(no_name) = NoNameShown::recognized(&name) {
+        return written(StatusCode::OK, page::write(query, &Shown::NoName(no_name)));
+    }
     match state.admission.ask(client, question.clone()).await {
         Ok(answered) => {
             let verdict = answered.resolution.verdict();
+            if let Some(no_name) = NoNameShown::of(verdict) {
+                return of_verdict(verdict, page::write(query, &Shown::NoName(no_name)));
+            }
             let judged = by_rules_of_gate(&state, client, &question, &answered.resolution).await;
             let gate = in_force.state().gate.policy();
             let gate = judged
@@ -62,12 +73,16 @@ pub(super) async fn page(
                 .map(|judged| AtGate { verdict: judged.verdict(), objection: gate.objection(judged, None, None) });
             let sellers = state.explorer.probe.then_some(probes::PATH);
             let shown = Shown::Verdict { verdict, gate, sellers, chain: &state.chain };
-            let mut response = written(StatusCode::OK, page::write(query, &shown));
-            response.extensions_mut().insert(LogEntry::of_verdict(verdict));
-            response
+            of_verdict(verdict, page::write(query, &shown))
         }
         Err(refusal) => refused(refusal, query, ""),
     }
+}
+
+fn of_verdict(verdict: &Arc<Verdict>, page: String) -> Response {
+    let mut response = written(StatusCode::OK, page);
+    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response
 }
 
 /// The answer under the gate's rules, since the gate accepts no rules from a client.

@@ -27,6 +27,12 @@ pub(super) fn code(text: &str) -> String {
     format!("<code>{}</code>", foreign(text))
 }
 
+/// The address of the explorer's page for these query parameters, escaped for an attribute.
+pub(super) fn link<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    verbatim(&format!("/?{query}"))
+}
+
 /// A row in a list of facts. `value` is HTML.
 pub(super) fn fact(label: &str, value: &str) -> String {
     format!("<div><dt>{label}</dt><dd>{value}</dd></div>")

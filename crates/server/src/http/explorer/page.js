@@ -142,10 +142,13 @@ async function finish(path, signal) {
 const place = () => location.pathname + location.search;
 let shown = place();
 
+/** Whether the text may be a name. For other text there is no resolution to follow. */
+const isLikeAName = (text) => text.includes(".") && !text.includes("://") && !text.endsWith(".");
+
 /** Starts a resolution and follows its events. If no events arrive, the form is submitted normally. */
 function ask(event) {
   const name = input.value.trim();
-  if (!name || !window.EventSource) return;
+  if (!isLikeAName(name) || !window.EventSource) return;
   event.preventDefault();
   const query = new URLSearchParams(new FormData(form));
   query.set("name", name);

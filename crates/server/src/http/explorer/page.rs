@@ -1,6 +1,10 @@
 //! Renders the page: the form, the verdict as a headline, the diagram of the resolution, each reason, and the rest of
 //! the verdict.
 
+use std::borrow::Cow;
+
+use clresolve_core::name::EnsName;
+use clresolve_core::name_hint::{NameHint, NoName};
 use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
 use clresolve_core::state::State;
@@ -9,7 +13,8 @@ use clresolve_resolver::config::{ChainConfig, DEFAULT_PROFILE};
 use clresolve_verdict::verdict::{Anchor, Depth, Identity, Served, Verdict};
 use serde_json::Value;
 
-use super::html::{code, fact, facts, foreign, grouped, moment, verbatim};
+use super::html::{code, fact, facts, foreign, grouped, link, moment, verbatim};
+use super::samples;
 use super::walk::{self, Mark, sign};
 
 /// What a proven identity implies, as HTML: no verdict decides whom to pay.
@@ -66,19 +71,60 @@ pub(super) enum Shown<'a> {
         /// The network that was queried.
         chain: &'a ChainConfig,
     },
+    /// Why what was typed is not an ENS name.
+    NoName(NoNameShown<'a>),
     /// Why there is no answer, with details.
     Refusal(Refusal, &'a str),
 }
 
+/// Why what was typed is not an ENS name.
+#[derive(Debug)]
+pub(super) struct NoNameShown<'a> {
+    /// A sentence, in which foreign text may occur.
+    why: Cow<'a, str>,
+    /// The name that was probably meant.
+    meant: Option<Cow<'a, str>>,
+}
+
+impl<'a> NoNameShown<'a> {
+    /// Recognises text that is no name before anything is asked. Every name that people mean has a dot.
+    pub(super) fn recognized(typed: &'a str) -> Option<Self> {
+        if let Some(NameHint { what, meant }) = NameHint::of(typed) {
+            let why = match what {
+                NoName::Entry => "This is the entry of an agent.",
+                NoName::Url => "This is a URL.",
+                NoName::Address => "This is an address.",
+                NoName::Padded => "An ENS name has no spaces around it and no dot at its end.",
+            };
+            return Some(Self { why: why.into(), meant: meant.map(Cow::Borrowed) });
+        }
+        if typed.contains('.') {
+            return None;
+        }
+        let meant = format!("{typed}.eth");
+        let meant = EnsName::parse(&meant).is_ok().then_some(Cow::Owned(meant));
+        Some(Self { why: "An ENS name has a dot, as in agent.eth.".into(), meant })
+    }
+
+    /// What a verdict says of text that has no normal form.
+    pub(super) fn of(verdict: &'a Verdict) -> Option<Self> {
+        let reason = verdict.reasons.iter().find(|reason| reason.code == Code::NameInvalid)?;
+        let why = reason.observed.as_ref().map_or_else(String::new, |rule| format!("{}.", capitalized(rule)));
+        Some(Self { why: why.into(), meant: None })
+    }
+}
+
 /// The page before a name is entered.
-pub(super) fn start(profile: &str) -> String {
+pub(super) fn start(profile: &str, chain: &ChainConfig) -> String {
     let lead = format!(
         "<p class=\"lead\">An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page \
          proves that they belong together, or says what is wrong. It asks the chain, the web host and IPFS, and believes none of them alone. \
          Rules: {}.</p>\n",
         code(profile)
     );
-    document("clresolve: is this agent real?", "start", PageQuery::default(), &(lead + &walk::waiting()))
+    let samples = if chain.world == SANDBOX { samples::section() } else { "" };
+    let result = lead + samples + &walk::waiting();
+    document("clresolve: is this agent real?", "start", PageQuery::default(), &result)
 }
 
 /// The page for a name.
@@ -87,6 +133,10 @@ pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
         Shown::Verdict { verdict, gate, sellers, chain } => {
             let title = format!("{}: {}", headline(verdict, *gate).1, foreign(name_of(verdict)));
             document(&title, "about", query, &of_verdict(query, verdict, *gate, *sellers, chain))
+        }
+        Shown::NoName(shown) => {
+            let title = format!("Not an ENS name: {}", foreign(query.name));
+            document(&title, "about", query, &of_no_name(query, shown))
         }
         Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
     }
@@ -137,6 +187,22 @@ HTTP</a></footer>
         name = verbatim(query.name),
         choices = choices(query),
         version = env!("CARGO_PKG_VERSION"),
+    )
+}
+
+fn of_no_name(query: PageQuery<'_>, shown: &NoNameShown<'_>) -> String {
+    let meant = shown.meant.as_ref().map(|name| {
+        format!("<p class=\"advice\">Did you mean <a href=\"{}\">{}</a>?</p>", link_to(name, query), foreign(name))
+    });
+    format!(
+        "<section class=\"hero no-name\" aria-labelledby=\"state\"><h2 id=\"state\"><span class=\"seal\">{}</span>\
+         <span class=\"state\">Not an ENS name</span> <span class=\"name\">{}</span></h2>\
+         <p class=\"summary\">{}</p>{}</section>\n{}",
+        sign(Mark::Skip),
+        foreign(query.name),
+        foreign(&shown.why),
+        meant.unwrap_or_default(),
+        walk::waiting(),
     )
 }
 
@@ -311,15 +377,17 @@ fn reasons(query: PageQuery<'_>, verdict: &Verdict) -> String {
 
 /// The same question under rules that the evidence satisfies.
 fn near_miss(query: PageQuery<'_>, verdict: &Verdict) -> String {
-    let link: String = url::form_urlencoded::Serializer::new(String::new())
-        .append_pair("name", name_of(verdict))
-        .extend_pairs(query.choices())
-        .finish();
     format!(
-        "<p class=\"near\">The same evidence is trusted under {}. <a href=\"/?{}\">Ask under these rules</a></p>\n",
+        "<p class=\"near\">The same evidence is trusted under {}. <a href=\"{}\">Ask under these rules</a></p>\n",
         code(query.profile.unwrap_or_default()),
-        foreign(&link),
+        link_to(name_of(verdict), query),
     )
+}
+
+/// The page of `name` by the choices of `query`.
+fn link_to(name: &str, query: PageQuery<'_>) -> String {
+    let choices: Vec<_> = query.choices().collect();
+    link([("name", name)].into_iter().chain(choices.iter().map(|(key, value)| (*key, &**value))))
 }
 
 fn reason(reason: &Reason) -> String {

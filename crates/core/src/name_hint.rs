@@ -1,0 +1,74 @@
+//! Recognises what people enter in the place of an ENS name, and the name that they probably meant.
+
+/// What a text is that is no ENS name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoName {
+    /// An entry of an agent (`x402://`).
+    Entry,
+    /// Another URL.
+    Url,
+    /// An Ethereum address.
+    Address,
+    /// A name with spaces around it or a dot at its end.
+    Padded,
+}
+
+/// What was entered in the place of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameHint<'t> {
+    /// What it is.
+    pub what: NoName,
+    /// The name that was probably meant. It is foreign text, and not normalised.
+    pub meant: Option<&'t str>,
+}
+
+impl<'t> NameHint<'t> {
+    /// Why `text` is no ENS name. `None` if it looks like one. Whether it has a normal form is not checked.
+    pub fn of(text: &'t str) -> Option<Self> {
+        let hint = |what, name: &'t str| Some(Self { what, meant: Some(name).filter(|name| name.contains('.')) });
+        if let Some((scheme, rest)) = text.trim().split_once("://") {
+            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+            let what = if scheme.eq_ignore_ascii_case("x402") { NoName::Entry } else { NoName::Url };
+            return hint(what, host);
+        }
+        if is_address(text.trim()) {
+            return Some(Self { what: NoName::Address, meant: None });
+        }
+        let bare = text.trim().trim_end_matches('.');
+        if bare == text || bare.is_empty() { None } else { hint(NoName::Padded, bare) }
+    }
+}
+
+fn is_address(text: &str) -> bool {
+    text.strip_prefix("0x").is_some_and(|digits| digits.len() == 40 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_get_no_hint() {
+        for name in ["summarizeagent.eth", "-", "", ".", " ", "foo", "a..eth", "0x12.eth"] {
+            assert_eq!(NameHint::of(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_recognised_with_the_name_that_was_meant() {
+        let address = "0x00000000000C2E074eC69A0dFb2997BA6C7d2e1e";
+        for (text, what, meant) in [
+            ("x402://a.eth/do/v1", NoName::Entry, Some("a.eth")),
+            ("HTTPS://user:secret@a.example:8443/card.json", NoName::Url, Some("a.example")),
+            ("https:///card.json", NoName::Url, None),
+            ("http://[::1]:8080/", NoName::Url, None),
+            (address, NoName::Address, None),
+            ("a.eth.", NoName::Padded, Some("a.eth")),
+            (" a.eth\n", NoName::Padded, Some("a.eth")),
+            ("foo.", NoName::Padded, None),
+        ] {
+            assert_eq!(NameHint::of(text), Some(NameHint { what, meant }), "{text}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Renders the names of the sandbox as links, for the start page of a daemon that answers from it.
+
+use std::sync::LazyLock;
+
+use clresolve_core::state::State;
+use clresolve_core::text::capitalized;
+use clresolve_resolver::sandbox::Sandbox;
+
+use super::html::{foreign, link};
+
+/// The section, rendered once: the names are the same in every sandbox of this version.
+static SECTION: LazyLock<String> = LazyLock::new(|| {
+    let lists: String = [State::Trusted, State::Untrusted, State::Indeterminate].into_iter().map(list).collect();
+    format!(
+        "<section class=\"samples\" aria-labelledby=\"samples\"><h2 id=\"samples\">This is a sandbox</h2>\n\
+         <p>Its names are samples. They prove nothing about real names. Try one:</p>\n{lists}</section>\n"
+    )
+});
+
+/// The names of the sandbox by the state that each should get.
+pub(super) fn section() -> &'static str {
+    &SECTION
+}
+
+fn list(state: State) -> String {
+    let expected = Sandbox::expected().into_iter().filter(|expected| expected.state == state);
+    let rows: Vec<String> = expected
+        .map(|expected| {
+            let (target, name) = (link([("name", &*expected.name)]), foreign(&expected.name));
+            format!(
+                "<li><a href=\"{target}\">{name}</a> <span class=\"soft\">{}</span></li>\n",
+                foreign(&expected.about)
+            )
+        })
+        .collect();
+    // Good agents are what a newcomer should see first.
+    let open = if state == State::Trusted { " open" } else { "" };
+    let (title, count) = (capitalized(state.as_str()), rows.len());
+    format!("<details{open}><summary>{title} ({count})</summary>\n<ul>\n{}</ul></details>\n", rows.concat())
+}
