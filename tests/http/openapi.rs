@@ -249,6 +249,43 @@ async fn every_operation_that_is_described_is_answered_and_each_reference_leads_
     }
 }
 
+/// Responses in JSON without an example: documents that others wrote, and lists that the daemon itself prints.
+const NO_EXAMPLE: [&str; 5] = ["agentCard", "card", "openapi", "profiles", "reasons"];
+
+/// The examples are requests that the sandbox accepts, and responses that have the described form.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_has_a_tag_and_examples_that_hold() {
+    let daemon = Daemon::start(|_| {}).await;
+    let description = description(&daemon).await;
+    assert_eq!(description["servers"][0]["url"], "/");
+    let tags: Vec<&Value> = description["tags"].as_array().expect("tags").iter().map(|tag| &tag["name"]).collect();
+    let mut examples = 0;
+    let operations = members(&description["paths"]).iter();
+    for (path, operation) in operations.flat_map(|(path, item)| members(item).values().map(move |one| (path, one))) {
+        assert!(tags.contains(&&operation["tags"][0]), "{path}: {}", operation["tags"]);
+        for parameter in operation["parameters"].as_array().expect("a list") {
+            assert_eq!(parameter["in"] == "path", parameter["example"].is_string(), "{path}: {parameter}");
+        }
+        let is_exempt = NO_EXAMPLE.iter().any(|id| operation["operationId"] == *id);
+        let answered = &operation["responses"]["200"]["content"]["application/json"];
+        for body in [&operation["requestBody"]["content"]["application/json"], answered] {
+            assert_eq!(body.is_object() && !is_exempt, body["example"].is_object(), "{path}: {body}");
+            if body["example"].is_object() {
+                assert_eq!(fits(&description, &body["schema"], &body["example"]), Ok(()), "{path}");
+                examples += 1;
+            }
+        }
+        let request = &operation["requestBody"]["content"]["application/json"]["example"];
+        if request.is_object() {
+            let posted = daemon.request(Method::POST, path).header("content-type", "application/json");
+            let got = answer(posted.body(request.to_string())).await;
+            assert_eq!(got.status, 200, "{path}: {}", String::from_utf8_lossy(&got.body));
+            is_as_described(&description, (operation, path), &got);
+        }
+    }
+    assert!(examples > 10, "{examples}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_have_the_form_that_is_described() {
     let daemon = Daemon::start(|_| {}).await;

@@ -4,6 +4,7 @@
 //! with its handler. Statuses and codes come from the registry of refusals, document schemas from `schemas/`.
 
 mod components;
+mod examples;
 mod operation;
 pub(super) mod operations;
 
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 pub(super) use self::operation::Operation;
+use self::operation::Tag;
 
 /// The path of the description.
 pub(super) const DESCRIPTION: &str = "/openapi.json";
@@ -36,6 +38,9 @@ impl Description {
                 "description": "Is the binding of ENS name, Agent-Card and x402 entry real?",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
+            // Relative to the place of this document, also behind a proxy.
+            "servers": [{"url": "/", "description": "This daemon."}],
+            "tags": Tag::ALL.map(Tag::document),
             "paths": paths.chain([own]).collect::<Map<String, Value>>(),
             "components": {"schemas": components::all()},
         });

@@ -157,6 +157,13 @@ fn problem() -> Value {
         },
         "required": ["type", "title", "status", "code"],
         "additionalProperties": false,
+        "examples": [{
+            "type": "urn:clresolve:reason:request-malformed",
+            "title": Refusal::RequestMalformed.title(),
+            "status": 400,
+            "code": "request-malformed",
+            "detail": "expected the depth identity or schemas",
+        }],
     })
 }
 

@@ -7,6 +7,7 @@ use clresolve_core::reason::Refusal;
 use serde_json::{Map, Value, json};
 
 use super::components::Component;
+use super::examples;
 use crate::http::problem;
 
 /// Defined in RFC 9457.
@@ -22,9 +23,43 @@ const GENERAL: [Refusal; 2] = [Refusal::RequestMalformed, Refusal::InternalError
 /// share of the slots.
 const WITHOUT_PLACE: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloaded];
 
+/// What an operation is for, as in the groups of the program's help.
+#[derive(Clone, Copy)]
+pub(in crate::http) enum Tag {
+    Ask,
+    Pay,
+    Publish,
+    Operate,
+}
+
+impl Tag {
+    pub(super) const ALL: [Self; 4] = [Self::Ask, Self::Pay, Self::Publish, Self::Operate];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Pay => "pay",
+            Self::Publish => "publish",
+            Self::Operate => "operate",
+        }
+    }
+
+    /// The OpenAPI tag object.
+    pub(super) fn document(self) -> Value {
+        let description = match self {
+            Self::Ask => "Is the binding of a name, its card and its entry real?",
+            Self::Pay => "May this be paid, and does what the agent sent hold?",
+            Self::Publish => "Cards before and after they are published.",
+            Self::Operate => "The daemon itself.",
+        };
+        json!({"name": self.name(), "description": description})
+    }
+}
+
 /// The parameters, request body and responses of one method of a route.
 pub(in crate::http) struct Operation {
     method: &'static str,
+    tag: Tag,
     /// The `operationId`, from which client generators derive a function name. The methods of one gate path share one.
     id: Option<&'static str>,
     summary: &'static str,
@@ -43,28 +78,30 @@ struct Answer {
 }
 
 impl Operation {
-    pub(super) fn bare(method: &'static str, summary: &'static str) -> Self {
+    pub(super) fn bare(tag: Tag, method: &'static str, summary: &'static str) -> Self {
         let (id, parameters, body, answers, refusals) = Default::default();
-        Self { method, id, summary, parameters, body, answers, refusals }
+        Self { method, tag, id, summary, parameters, body, answers, refusals }
     }
 
-    pub(super) fn get(id: &'static str, summary: &'static str) -> Self {
-        Self::of_health(id, summary).refuses(&WITHOUT_PLACE)
+    pub(super) fn get(tag: Tag, id: &'static str, summary: &'static str) -> Self {
+        Self::without_slot(tag, id, summary).refuses(&WITHOUT_PLACE)
     }
 
-    /// An operation that needs no slot.
-    pub(super) fn of_health(id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::bare("get", summary) }.refuses(&GENERAL)
+    /// A GET that needs no slot.
+    pub(super) fn without_slot(tag: Tag, id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::bare(tag, "get", summary) }.refuses(&GENERAL)
     }
 
-    pub(super) fn post(id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::bare("post", summary) }.refuses(&GENERAL).refuses(&WITHOUT_PLACE)
+    pub(super) fn post(tag: Tag, id: &'static str, summary: &'static str) -> Self {
+        Self { id: Some(id), ..Self::bare(tag, "post", summary) }.refuses(&GENERAL).refuses(&WITHOUT_PLACE)
     }
 
     /// Adds a path parameter.
-    pub(super) fn segment(self, name: &str, meaning: &str) -> Self {
+    pub(super) fn segment(self, name: &str, meaning: &str, example: &str) -> Self {
         let schema = json!({"type": "string", "minLength": 1});
-        self.parameter(json!({"name": name, "in": "path", "required": true, "description": meaning, "schema": schema}))
+        self.parameter(json!({
+            "name": name, "in": "path", "required": true, "description": meaning, "schema": schema, "example": example,
+        }))
     }
 
     /// Adds an optional query parameter.
@@ -169,12 +206,22 @@ impl Operation {
                 response["headers"][RETRY_AFTER] = retry_after();
             }
         }
-        let mut operation = json!({"summary": self.summary, "parameters": self.parameters, "responses": responses});
-        if let Some(id) = self.id {
-            operation["operationId"] = id.into();
-        }
+        let mut operation = json!({
+            "tags": [self.tag.name()], "summary": self.summary, "parameters": self.parameters, "responses": responses,
+        });
         if let Some(body) = &self.body {
             operation["requestBody"] = body.clone();
+        }
+        if let Some(id) = self.id {
+            operation["operationId"] = id.into();
+            for (pointer, example) in [
+                ("/requestBody/content/application~1json", examples::request(id)),
+                ("/responses/200/content/application~1json", examples::response(id)),
+            ] {
+                if let (Some(example), Some(body)) = (example, operation.pointer_mut(pointer)) {
+                    body["example"] = example.clone();
+                }
+            }
         }
         (self.method.to_owned(), operation)
     }

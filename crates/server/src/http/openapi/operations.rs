@@ -13,7 +13,7 @@ use clresolve_verdict::verdict::Depth;
 use serde_json::{Value, json};
 
 use super::components::Component;
-use super::operation::{Operation, RETRY_AFTER};
+use super::operation::{Operation, RETRY_AFTER, Tag};
 use crate::http::probes::ProbeQuestion;
 use crate::http::verdicts::Batch;
 use crate::http::{discover, events, explorer, gate_path, lint, problem, system_cards, verdicts};
@@ -54,13 +54,15 @@ pub(in crate::http) fn envoy() -> Vec<Operation> {
 
 /// `/v1/envoy/{name}/{verb}/{*ignored}`
 pub(in crate::http) fn envoy_for_path() -> Vec<Operation> {
-    gate(|operation| with_verb(with_name(operation)).segment("ignored", "Path of the request being judged; ignored."))
+    gate(|operation| {
+        with_verb(with_name(operation)).segment("ignored", "Path of the request being judged; ignored.", "v1")
+    })
 }
 
 /// An operation for every method of a gate path.
 fn gate(describe: impl Fn(Operation) -> Operation) -> Vec<Operation> {
     let one = |method| {
-        describe(Operation::bare(method, "Decide whether a request to the agent may pass"))
+        describe(Operation::bare(Tag::Ask, method, "Decide whether a request to the agent may pass"))
             .answers_bare(StatusCode::OK, "The request may pass.")
             .answers_bare(StatusCode::FORBIDDEN, "The request may not pass; Clresolve-Code gives the reason.")
             .with_header("Clresolve-State", "State of the verdict, if there is one.")
@@ -81,7 +83,7 @@ pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
         Refusal::InternalError,
     ];
     let [name, profile, depth] = explorer::PARAMETERS;
-    let page = Operation::get("explorer", "The explorer, a page that shows a verdict")
+    let page = Operation::get(Tag::Ask, "explorer", "The explorer, a page that shows a verdict")
         .query(name, "ENS name of the agent; without it the page is empty.", text())
         .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
         .query(depth, DEPTH, one_of(depths().chain([""])))
@@ -91,14 +93,14 @@ pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
 }
 
 pub(in crate::http) fn explorer_style() -> Operation {
-    Operation::get("explorerStyle", "Style sheet of the explorer")
+    Operation::get(Tag::Ask, "explorerStyle", "Style sheet of the explorer")
         .answers(StatusCode::OK, "CSS.", "text/css", text())
         .tagged()
 }
 
 pub(in crate::http) fn explorer_script() -> Operation {
     let meaning = "JavaScript.";
-    Operation::get("explorerScript", "Script of the explorer")
+    Operation::get(Tag::Ask, "explorerScript", "Script of the explorer")
         .answers(StatusCode::OK, meaning, "text/javascript", text())
         .tagged()
 }
@@ -106,7 +108,7 @@ pub(in crate::http) fn explorer_script() -> Operation {
 pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
     let meaning = "The verdict, whatever its state.";
     let [profile, depth] = verdicts::PARAMETERS;
-    with_name(Operation::get("verdict", "Verdict on a name"))
+    with_name(Operation::get(Tag::Ask, "verdict", "Verdict on a name"))
         .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
         .query(depth, DEPTH, one_of(depths().chain([""])))
         .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text()}))
@@ -124,7 +126,7 @@ pub(in crate::http) fn batch(profiles: &Profiles) -> Operation {
     let mut body = read_as::<Batch>();
     body["properties"]["profile"]["enum"] = one_of_or_null(ids(profiles));
     body["properties"]["depth"]["enum"] = one_of_or_null(depths());
-    Operation::post("verdicts", "Verdicts on many names")
+    Operation::post(Tag::Ask, "verdicts", "Verdicts on many names")
         .takes(body)
         .answers_many("One verdict or problem per line.", "application/x-ndjson", Component::Line)
         .runs()
@@ -135,7 +137,7 @@ pub(in crate::http) fn events() -> Operation {
     let names = json!({"type": "array", "items": text(), "minItems": 1, "maxItems": events::MAX_NAMES});
     let (name, last) =
         ("ENS names of agents; repeat the parameter for each.", "Id of the last event received, to resume from.");
-    Operation::get("events", "Stream changes of the verdicts on names")
+    Operation::get(Tag::Ask, "events", "Stream changes of the verdicts on names")
         .parameter(
             json!({"name": events::PARAMETER, "in": "query", "required": true, "description": name, "schema": names}),
         )
@@ -145,7 +147,7 @@ pub(in crate::http) fn events() -> Operation {
 }
 
 pub(in crate::http) fn card() -> Operation {
-    with_name(Operation::get("card", "Exact verified bytes of a trusted agent's card"))
+    with_name(Operation::get(Tag::Ask, "card", "Exact verified bytes of a trusted agent's card"))
         .answers_json(json!({"type": "object"}), "The card, as it was published.")
         .with_header("Repr-Digest", "SHA-256 of the card (RFC 9530).")
         .cached()
@@ -155,7 +157,7 @@ pub(in crate::http) fn card() -> Operation {
 }
 
 pub(in crate::http) fn agent_card() -> Operation {
-    with_name(Operation::get("agentCard", "Card of a trusted agent, converted to A2A 1.0"))
+    with_name(Operation::get(Tag::Ask, "agentCard", "Card of a trusted agent, converted to A2A 1.0"))
         .answers_json(json!({"type": "object"}), "An A2A 1.0 card.")
         .cached()
         .tagged()
@@ -166,13 +168,13 @@ pub(in crate::http) fn agent_card() -> Operation {
 pub(in crate::http) fn decide() -> Operation {
     let none = json!({"type": "null"});
     let question = with_header(&none, &[]);
-    Operation::post("decide", "Decide whether payment terms may be paid").takes(question).answers_decision()
+    Operation::post(Tag::Pay, "decide", "Decide whether payment terms may be paid").takes(question).answers_decision()
 }
 
 pub(in crate::http) fn decide_signed() -> Operation {
     let header = json!({"type": "string", "description": "The payment header about to be sent."});
     let question = with_header(&header, &["header"]);
-    Operation::post("decideSigned", "Check a signed payment against the decision before it is sent")
+    Operation::post(Tag::Pay, "decideSigned", "Check a signed payment against the decision before it is sent")
         .takes(question)
         .answers_decision()
 }
@@ -184,21 +186,21 @@ pub(in crate::http) fn probe() -> Operation {
         "properties": {"terms": terms, "decision": Component::Decision.reference()},
         "required": ["terms", "decision"],
     });
-    Operation::post("probe", "Fetch the payment terms of an agent without paying, and decide on them")
+    Operation::post(Tag::Pay, "probe", "Fetch the payment terms of an agent without paying, and decide on them")
         .takes(read_as::<ProbeQuestion>())
         .answers_json(answer, "The seller's terms, and the decision. Nothing was paid.")
         .runs()
 }
 
 pub(in crate::http) fn check_request() -> Operation {
-    Operation::post("checkRequest", "Check a request against the agent's schema")
+    Operation::post(Tag::Pay, "checkRequest", "Check a request against the agent's schema")
         .takes(RequestQuestion::schema())
         .answers_json(Component::Request.reference(), "The findings, each with its place.")
         .runs()
 }
 
 pub(in crate::http) fn verify_receipt() -> Operation {
-    Operation::post("verifyReceipt", "Verify a receipt")
+    Operation::post(Tag::Pay, "verifyReceipt", "Verify a receipt")
         .takes(ReceiptQuestion::schema())
         .answers_json(Component::Receipt.reference(), "The findings, check by check.")
         .answers(StatusCode::OK, "The same, signed.", sign::MEDIA_TYPE, text())
@@ -208,7 +210,7 @@ pub(in crate::http) fn verify_receipt() -> Operation {
 
 pub(in crate::http) fn mcp() -> Operation {
     let message = || json!({"type": "object", "description": "A message of the Model Context Protocol, in JSON-RPC."});
-    Operation::post("mcp", "Model Context Protocol: the same operations as tools for agents")
+    Operation::post(Tag::Operate, "mcp", "Model Context Protocol: the same operations as tools for agents")
         .takes(message())
         .answers_json(message(), "The answer, or an error.")
         .answers_bare(StatusCode::ACCEPTED, "The notification was accepted.")
@@ -219,7 +221,7 @@ pub(in crate::http) fn mcp() -> Operation {
 
 pub(in crate::http) fn lint(profiles: &Profiles) -> Operation {
     let [system, profile] = lint::PARAMETERS;
-    Operation::post("lint", "Validate a card of any system")
+    Operation::post(Tag::Publish, "lint", "Validate a card of any system")
         .query(system, SYSTEM, systems())
         .query(profile, PROFILE, one_of(ids(profiles)))
         .takes(json!({}))
@@ -233,7 +235,7 @@ pub(in crate::http) fn discover() -> Operation {
     let [url, card_system, system, bind] = discover::PARAMETERS;
     let url =
         json!({"name": url, "in": "query", "required": true, "description": "URL of the host.", "schema": text()});
-    Operation::get("discover", "Find and validate the cards of a host")
+    Operation::get(Tag::Ask, "discover", "Find and validate the cards of a host")
         .parameter(url)
         .query(card_system, SYSTEM, systems())
         .query(system, "Name of the AgentSystem, if the host serves several.", text())
@@ -243,13 +245,14 @@ pub(in crate::http) fn discover() -> Operation {
 }
 
 pub(in crate::http) fn root_card() -> Operation {
-    Operation::get("rootCard", "Agent card of the only exposed Orloj AgentSystem").answers_generated_card()
+    Operation::get(Tag::Publish, "rootCard", "Agent card of the only exposed Orloj AgentSystem")
+        .answers_generated_card()
 }
 
 pub(in crate::http) fn system_card() -> Operation {
     let [namespace] = system_cards::PARAMETERS;
-    Operation::get("systemCard", "Agent card of an Orloj AgentSystem")
-        .segment("name", "Name of the AgentSystem.")
+    Operation::get(Tag::Publish, "systemCard", "Agent card of an Orloj AgentSystem")
+        .segment("name", "Name of the AgentSystem.", "research")
         .query(namespace, "Namespace of the AgentSystem.", text())
         .answers_generated_card()
 }
@@ -264,46 +267,51 @@ pub(in crate::http) fn keys() -> Operation {
         ("alg", json!({"const": "EdDSA"})),
     ];
     let keys = object([("keys", list(object(members, [])))], []);
-    Operation::get("keys", "Public keys that verify what this daemon signs")
+    Operation::get(Tag::Ask, "keys", "Public keys that verify what this daemon signs")
         .answers(StatusCode::OK, "A key set (RFC 7517).", "application/jwk-set+json", keys)
         .tagged()
 }
 
 pub(in crate::http) fn reasons() -> Operation {
     let codes = ["reasons", "refusals"].map(|kind| (kind, list(Component::Reason.reference())));
-    Operation::get("reasons", "All reason codes")
+    Operation::get(Tag::Ask, "reasons", "All reason codes")
         .answers_json(object(codes, []), "Codes of verdicts (`reasons`) and of refused requests (`refusals`).")
 }
 
 pub(in crate::http) fn reason() -> Operation {
-    Operation::get("reason", "Meaning of a reason code")
-        .segment("code", "The reason code: the last part of a problem's `type`.")
+    Operation::get(Tag::Ask, "reason", "Meaning of a reason code")
+        .segment("code", "The reason code: the last part of a problem's `type`.", "checksum-mismatch")
         .answers_json(Component::Reason.reference(), "Its meaning.")
         .refuses(&[Refusal::RouteUnknown])
 }
 
 pub(in crate::http) fn profiles() -> Operation {
     let known = written_of::<ProfileList<'_>>();
-    Operation::get("profiles", "Profiles that a request may select").answers_json(known, "The profiles.")
+    Operation::get(Tag::Ask, "profiles", "Profiles that a request may select").answers_json(known, "The profiles.")
 }
 
 pub(in crate::http) fn description() -> Operation {
-    Operation::get("openapi", "OpenAPI description of this daemon")
+    Operation::get(Tag::Operate, "openapi", "OpenAPI description of this daemon")
         .answers_json(json!({"type": "object"}), "OpenAPI 3.1.")
 }
 
 pub(in crate::http) fn livez() -> Operation {
-    Operation::of_health("livez", "Liveness").answers(StatusCode::OK, "The process answers.", TEXT, text())
+    Operation::without_slot(Tag::Operate, "livez", "Liveness").answers(
+        StatusCode::OK,
+        "The process answers.",
+        TEXT,
+        text(),
+    )
 }
 
 pub(in crate::http) fn readyz() -> Operation {
-    Operation::of_health("readyz", "Readiness")
+    Operation::without_slot(Tag::Operate, "readyz", "Readiness")
         .answers(StatusCode::OK, "Ready; one line for each upstream that is down.", TEXT, text())
         .refuses(&[Refusal::Draining, Refusal::NotReady])
 }
 
 pub(in crate::http) fn metrics() -> Operation {
-    Operation::of_health("metrics", "Metrics for Prometheus")
+    Operation::without_slot(Tag::Operate, "metrics", "Metrics for Prometheus")
         .answers(StatusCode::OK, "Prometheus text.", TEXT, text())
         .refuses(&[Refusal::RouteUnknown])
 }
@@ -331,11 +339,11 @@ impl Operation {
 }
 
 fn with_name(operation: Operation) -> Operation {
-    operation.segment("name", "ENS name of the agent.")
+    operation.segment("name", "ENS name of the agent.", "summarizeagent.eth")
 }
 
 fn with_verb(operation: Operation) -> Operation {
-    operation.segment("verb", "Verb to be called.")
+    operation.segment("verb", "Verb to be called.", "summarize")
 }
 
 fn with_network(operation: Operation) -> Operation {
