@@ -2,6 +2,7 @@
 //!
 //! The sandbox itself is the crate `clresolve-sandbox`, which does not depend on configurations.
 
+use std::io;
 use std::time::Duration;
 
 use alloy_primitives::{Address, U256, address};
@@ -13,6 +14,8 @@ use clresolve_sandbox::spec::Spec;
 use clresolve_sandbox::{agents, receipts};
 
 pub use clresolve_sandbox::agents::Expected;
+pub use clresolve_sandbox::demo::DemoSellers;
+pub use clresolve_sandbox::keys::PAYER;
 pub use clresolve_sandbox::purchase::SandboxPurchase;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
@@ -98,6 +101,26 @@ impl Sandbox {
         config.network.dns = Dns::Off;
         config.explorer.probe = true;
         config
+    }
+
+    /// The agent of the demo whose seller is honest.
+    pub const HONEST_AGENT: &str = "summarizeagent.eth";
+
+    /// The agent of the demo whose seller demands payment to another address than the name publishes.
+    pub const LYING_AGENT: &str = "payee-mismatch.eth";
+
+    /// Starts the sellers of the demo on this port of 127.0.0.1, or on a free one if it is 0.
+    ///
+    /// # Errors
+    /// If the port cannot be bound.
+    pub async fn sell(&self, port: u16) -> io::Result<DemoSellers> {
+        self.0.sell(port).await
+    }
+
+    /// The configuration of the demo: two agents are called at its sellers.
+    pub fn demo_config(&self, sellers: &DemoSellers) -> Config {
+        let routes = [(Self::HONEST_AGENT, sellers.honest()), (Self::LYING_AGENT, sellers.lying())];
+        Config { routes: routes.map(|(agent, url)| (agent.to_owned(), url)).into(), ..self.config() }
     }
 
     /// Number of requests received so far.

@@ -84,6 +84,15 @@ impl SandboxChain {
         self.gateway.answer(sender, data, self.newest().header.timestamp)
     }
 
+    /// Whether a call of the contract at `to` succeeds on the newest state at this time. Its effects are discarded.
+    pub(crate) fn accepts(&self, to: Address, data: Bytes, time: Timestamp) -> bool {
+        let newest = self.newest();
+        let timestamp = U256::from(u64::try_from(time.as_second()).unwrap_or_default());
+        let block = BlockEnv { timestamp, ..newest.environment() };
+        let call = Call { from: Address::ZERO, to, data, gas: GAS_LIMIT };
+        matches!(newest.state.call(block, call), Ok(Executed::Returned(_)))
+    }
+
     fn newest(&self) -> &Sealed {
         self.blocks.last().expect("ChainBuilder::build refuses a chain without blocks")
     }

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, B256, b256};
 use k256::ecdsa::SigningKey;
 
 /// The key of the account that owns all of the sandbox's dollars.
-const PAYER: B256 = b256!("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
+pub const PAYER: B256 = b256!("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80");
 
 /// The key of the payee: the address that honest names publish.
 const PAYEE: B256 = b256!("59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d");

@@ -7,6 +7,7 @@
 pub mod agents;
 mod ca;
 pub mod chain;
+pub mod demo;
 mod discovery;
 mod gateway;
 pub mod keys;

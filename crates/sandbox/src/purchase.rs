@@ -3,14 +3,14 @@
 
 use std::borrow::Cow;
 
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, FixedBytes, U256};
 use alloy_sol_types::{SolCall as _, SolStruct as _, eip712_domain, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::chain::{BuildError, CHAIN_ID, ChainBuilder, DOLLAR, transaction_hash};
@@ -100,11 +100,7 @@ impl SandboxPurchase {
 
     /// The call of the token that settles the purchase.
     fn call(self) -> Vec<u8> {
-        let TransferWithAuthorization { from, to, value, validAfter, validBefore, nonce } = self.message();
-        let signature = self.signature();
-        let (r, s) = (B256::from_slice(&signature[..32]), B256::from_slice(&signature[32..64]));
-        let v = signature[64];
-        transferWithAuthorizationCall { from, to, value, validAfter, validBefore, nonce, v, r, s }.abi_encode()
+        settling(self.message(), self.signature())
     }
 
     fn message(self) -> TransferWithAuthorization {
@@ -118,7 +114,7 @@ impl SandboxPurchase {
         }
     }
 
-    fn signature(self) -> Vec<u8> {
+    fn signature(self) -> FixedBytes<65> {
         let domain = eip712_domain! {
             name: Cow::Borrowed("Sandbox Dollar"),
             version: Cow::Borrowed("1"),
@@ -127,6 +123,51 @@ impl SandboxPurchase {
         };
         signature_bytes(&payer_key(), self.message().eip712_signing_hash(&domain))
     }
+}
+
+/// The call of the token that settles this authorization.
+fn settling(message: TransferWithAuthorization, signature: FixedBytes<65>) -> Vec<u8> {
+    let TransferWithAuthorization { from, to, value, validAfter, validBefore, nonce } = message;
+    let (r, s) = (B256::from_slice(&signature[..32]), B256::from_slice(&signature[32..64]));
+    let v = signature[64];
+    transferWithAuthorizationCall { from, to, value, validAfter, validBefore, nonce, v, r, s }.abi_encode()
+}
+
+/// A payment header of x402 version 2 with an EIP-3009 authorization.
+#[derive(Deserialize)]
+struct PaymentHeader {
+    payload: Payload,
+}
+
+#[derive(Deserialize)]
+struct Payload {
+    signature: FixedBytes<65>,
+    authorization: Authorization,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Authorization {
+    from: Address,
+    to: Address,
+    value: U256,
+    valid_after: U256,
+    valid_before: U256,
+    nonce: B256,
+}
+
+/// The call of the token that settles the payment in this header (`PAYMENT-SIGNATURE`). `None` if the header is
+/// malformed, or does not pay an honest seller's price to `pay_to`.
+pub(crate) fn settlement_call(header: &[u8], pay_to: Address) -> Option<Vec<u8>> {
+    let PaymentHeader { payload: Payload { signature, authorization } } =
+        serde_json::from_slice(&STANDARD.decode(header).ok()?).ok()?;
+    let Authorization { from, to, value, valid_after, valid_before, nonce } = authorization;
+    if to != pay_to || value != U256::from(PRICE) {
+        return None;
+    }
+    let message =
+        TransferWithAuthorization { from, to, value, validAfter: valid_after, validBefore: valid_before, nonce };
+    Some(settling(message, signature))
 }
 
 /// A seller's response header, with the expected result of verifying it with the payment of

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, FixedBytes, U256};
 use alloy_sol_types::{SolStruct, eip712_domain, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -128,7 +128,7 @@ pub(crate) fn entry(pay_to: Address) -> Value {
     })
 }
 
-fn terms(url: &str, verb: &str, entries: &[Value], extensions: Value) -> Value {
+pub(crate) fn terms(url: &str, verb: &str, entries: &[Value], extensions: Value) -> Value {
     json!({
         "x402Version": 2,
         "error": "PAYMENT-SIGNATURE header is required",
@@ -216,9 +216,7 @@ fn signature(key: &SigningKey, hash: B256) -> String {
 }
 
 /// 65 bytes, in the format that wallets use.
-pub(crate) fn signature_bytes(key: &SigningKey, hash: B256) -> Vec<u8> {
+pub(crate) fn signature_bytes(key: &SigningKey, hash: B256) -> FixedBytes<65> {
     let (signature, recovery) = key.sign_prehash_recoverable(hash.as_slice()).expect("a hash can be signed");
-    let mut bytes = signature.to_bytes().to_vec();
-    bytes.push(27 + recovery.to_byte());
-    bytes
+    FixedBytes::<64>::from_slice(&signature.to_bytes()).concat_const([27 + recovery.to_byte()].into())
 }

@@ -18,6 +18,7 @@ use super::chain::{
     BuildError, CHAIN_ID, ChainBuilder, IDENTITY_REGISTRY, NameRegistration, ResolverKind, RpcFault, RpcServer,
     SandboxChain,
 };
+use super::demo::DemoSellers;
 use super::discovery;
 use super::gateway::{GatewayManners, Store};
 use super::keys::{payee, stranger};
@@ -212,6 +213,14 @@ impl World {
         let endpoint = At { label: format!("rpc-{}", faulty.len() + 1), url: server.url() };
         faulty.push((state, server));
         Ok(endpoint)
+    }
+
+    /// Starts the sellers of the demo on this port of 127.0.0.1, or on a free one if it is 0.
+    ///
+    /// # Errors
+    /// The port cannot be bound.
+    pub async fn sell(&self, port: u16) -> std::io::Result<DemoSellers> {
+        DemoSellers::start(port, &self.site.chain()).await
     }
 
     /// Writes a text record on behalf of the name's holder, in a new block that is not final. Every endpoint of a
