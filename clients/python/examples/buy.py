@@ -1,5 +1,6 @@
 import asyncio
 import os
+import sys
 
 import httpx
 from clresolve_guard import GuardTransport
@@ -9,12 +10,10 @@ from x402.http.clients import x402_httpx_transport
 from x402.mechanisms.evm.exact import register_exact_evm_client
 from x402.mechanisms.evm.signers import EthAccountSigner
 
-guard = GuardTransport(
-    httpx.AsyncHTTPTransport(),
-    daemon="http://127.0.0.1:8402",
-    agent="summarizeagent.eth",
-    verb="summarize",
-)
+defaults = ["summarizeagent.eth", "https://api.example/summarize", "http://127.0.0.1:8402"]
+agent, url, daemon = sys.argv[1:] or defaults
+
+guard = GuardTransport(httpx.AsyncHTTPTransport(), daemon=daemon, agent=agent, verb="summarize")
 payer = EthAccountSigner(Account.from_key(os.environ["PAYER_KEY"]))
 client = x402Client()
 register_exact_evm_client(client, payer)
@@ -25,4 +24,4 @@ async def buy(url: str) -> httpx.Response:
         return await http.get(url)
 
 
-print(asyncio.run(buy("https://api.example/summarize")).status_code)
+print(asyncio.run(buy(url)).status_code)
