@@ -18,6 +18,7 @@ mod config_file;
 mod convert;
 mod ctl;
 mod decide;
+mod demo;
 mod discover;
 mod doctor;
 mod exit;

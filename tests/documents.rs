@@ -13,6 +13,8 @@ use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "documents/demo.rs"]
+mod demo;
 #[path = "support/documented_keys.rs"]
 mod documented_keys;
 #[path = "documents/mutants.rs"]
@@ -57,7 +59,7 @@ const LINE: usize = 120;
 
 /// The first lines of the samples that do not run, and why.
 const NOT_RUN: &[(&str, &str, &str)] = &[
-    ("README.md", "cargo test", "it would run itself"),
+    ("README.md", "clresolve sandbox --demo", "it runs until it is stopped; tests/documents/demo.rs runs it"),
     ("README.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
     (
         "docs/audit.md",
@@ -69,6 +71,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "clresolve audit --names names.txt --format json --out june.json",
         "takes a month of the real world",
     ),
+    ("docs/pay.md", "clresolve sandbox --demo", "it runs until it is stopped; tests/documents/demo.rs runs it"),
     ("docs/run.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
     ("docs/release.md", "git push origin v0.1.0", "it publishes"),
     (

@@ -13,6 +13,7 @@ use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
 use super::args::{Format, SandboxArgs};
+use super::demo;
 use super::exit::Exit;
 use super::output::{Output, Results, Unwritable, json, json_line};
 use super::stop::asked_to_stop;
@@ -25,7 +26,7 @@ pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
         return receipts(args, &folder);
     }
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
-    let done = runtime.block_on(keep_running(args));
+    let done = if args.demo { runtime.block_on(demo::run(args)) } else { runtime.block_on(keep_running(args)) };
     runtime.shutdown_background();
     done
 }

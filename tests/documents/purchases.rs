@@ -91,7 +91,10 @@ async fn buys(client: &str, interpreter: &Path, clients: &Path, examples: &[&str
 }
 
 /// Installs what the examples of a client need. Whether its tools are there.
-fn install(client: &str) -> bool {
+pub(super) fn install(client: &str) -> bool {
+    // Two installations in one folder would disturb each other.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let output = Command::new("sh").arg(root().join("clients/install.sh")).arg(client).output().expect("a shell");
     let code = output.status.code();
     assert!(matches!(code, Some(0 | 69)), "{}", String::from_utf8_lossy(&output.stderr));

@@ -105,11 +105,18 @@ and an IPFS gateway, all on loopback and in this process. Its CA is made anew
 each run. A verdict from it says so: anchor.world is `sandbox`.
 
 Examples:
+  clresolve sandbox --demo                         buy from an honest and a lying seller
   clresolve sandbox --list                         its names, and their verdicts
   clresolve sandbox --receipts receipts            receipts for `receipt verify`
   clresolve sandbox --write-config sandbox.toml &  run it
   clresolve --config sandbox.toml summarizeagent.eth   ask it, from any client")]
 pub(in crate::cli) struct SandboxArgs {
+    /// Run a daemon and two sellers, one of which lies, and print commands that buy from them
+    #[arg(long, conflicts_with_all = ["list", "receipts", "write_config"])]
+    pub(in crate::cli) demo: bool,
+    /// Where the daemon of --demo listens; the sellers take the next port [default: 127.0.0.1:8402]
+    #[arg(long, value_name = "ADDR:PORT", requires = "demo")]
+    pub(in crate::cli) listen: Option<ListenAt>,
     /// List the names of the world with the verdict that each should get
     #[arg(long, conflicts_with = "write_config")]
     pub(in crate::cli) list: bool,

@@ -1,0 +1,123 @@
+//! `sandbox --demo`: the embedded world, a daemon that reads it, and two sellers, with commands that buy from them.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, bail};
+use clresolve_resolver::config::Config;
+use clresolve_resolver::sandbox::{PAYER, Sandbox};
+use clresolve_server::http::Server;
+use serde::Serialize;
+
+use super::args::{Format, SandboxArgs};
+use super::exit::Exit;
+use super::output::{Output, json, json_line};
+use super::stop::asked_to_stop;
+
+/// The buyers, from the root of a checkout.
+const NODE: &str = "node clients/typescript/examples/buy.mjs";
+const PYTHON: &str = "PYTHONPATH=clients/python clients/python/.venv/bin/python clients/python/examples/buy.py";
+
+/// Runs until it is asked to stop.
+pub(super) async fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
+    let stop = asked_to_stop();
+    let output = Output::new(&args.output.out)?;
+    let listen = args.listen.unwrap_or_else(|| Config::default().http.listen);
+    let Some(address) = listen.tcp() else { bail!("--listen {listen}: the demo needs an address and a port") };
+    let sandbox = Sandbox::start().await?;
+    let port = next_port(address.port());
+    let sellers = sandbox.sell(port).await.with_context(|| {
+        format!(
+            "the sellers cannot listen on 127.0.0.1:{port}, the port after the daemon's: choose another with --listen"
+        )
+    })?;
+    let mut config = sandbox.demo_config(&sellers);
+    config.http.listen = listen;
+    clresolve_core::name::prepare();
+    let server = Server::bind(&config).await?;
+    let demo = Demo::new(&format!("http://{}", server.address()), sellers.honest(), sellers.lying());
+    let text = match args.output.form() {
+        Format::Text | Format::Short => demo.for_people(),
+        Format::Json => json(&demo)? + "\n",
+        Format::Jsonl => json_line(&demo)? + "\n",
+    };
+    output.write_whole(text.as_bytes())?;
+    tokio::select! {
+        () = server.run(std::future::pending()) => {}
+        () = sandbox.stopped() => {}
+        () = stop => {}
+    }
+    Ok(Exit::Trusted)
+}
+
+/// The port of the sellers. 0 is a free one.
+const fn next_port(port: u16) -> u16 {
+    match port {
+        0 | u16::MAX => 0,
+        port => port + 1,
+    }
+}
+
+/// What runs, and the commands that use it.
+#[derive(Serialize)]
+struct Demo {
+    explorer: String,
+    honest_seller: String,
+    lying_seller: String,
+    test_key: String,
+    /// The command about the honest seller, and the one about the lying seller.
+    curl: [String; 2],
+    node: [String; 2],
+    python: [String; 2],
+}
+
+impl Demo {
+    fn new(daemon: &str, honest: String, lying: String) -> Self {
+        let key = PAYER.to_string();
+        let both = [(Sandbox::HONEST_AGENT, &*honest), (Sandbox::LYING_AGENT, &*lying)];
+        let buy = |program: &str| both.map(|(agent, url)| format!("PAYER_KEY={key} {program} {agent} {url} {daemon}"));
+        let ask = |(agent, url): (&str, &str)| {
+            let question = format!(r#"{{"name":"{agent}","verb":"summarize","url":"{url}","paymentRequired":%s}}"#);
+            let post = format!("curl -s {daemon}/v1/decisions -H 'content-type: application/json' -d @-");
+            format!("printf '{question}' \"$(curl -s {url})\" | {post}")
+        };
+        Self {
+            explorer: format!("{daemon}/"),
+            curl: both.map(ask),
+            node: buy(NODE),
+            python: buy(PYTHON),
+            test_key: key,
+            honest_seller: honest,
+            lying_seller: lying,
+        }
+    }
+
+    fn for_people(&self) -> String {
+        let Self { explorer, honest_seller, lying_seller, test_key, curl, node, python } = self;
+        let mut text = format!(
+            "The demo is running; Ctrl-C stops it. The sellers verify payments, and settle none.\n  \
+             explorer       {explorer}\n  \
+             honest seller  {honest_seller}\n  \
+             lying seller   {lying_seller}\n  \
+             test key       {test_key}\n\
+             The test key is public. Its account owns the sandbox's dollars; never send real money to it.\n"
+        );
+        for (heading, [honest, lying]) in [
+            ("Ask clresolve about the terms of each seller, with curl", curl),
+            ("Buy in Node, from a checkout, after clients/install.sh typescript", node),
+            ("Buy in Python, from a checkout, after clients/install.sh python", python),
+        ] {
+            let _ = write!(text, "\n{heading}:\n\n{honest}\n\n{lying}\n");
+        }
+        text + "\nclresolve allows the first payment of each two, and refuses the second (payee-mismatch).\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sellers_take_the_next_port() {
+        assert_eq!([0, 8402, u16::MAX].map(next_port), [0, 8403, 0]);
+    }
+}
