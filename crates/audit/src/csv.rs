@@ -4,13 +4,14 @@ use std::io::{self, Write};
 
 use super::governance_log::Form;
 use super::on_chain::Fact;
+use super::waiver::{AppliedWaiver, Waiver};
 use super::words::slugs;
 use super::{Draft, Report, Row, Rows};
 use clresolve_core::reason::{Effect, MAX_VALUE_BYTES};
 use clresolve_core::text::Foreign;
 
 /// The columns.
-const COLUMNS: [&str; 29] = [
+const COLUMNS: [&str; 31] = [
     "line",
     "input",
     "name",
@@ -40,6 +41,8 @@ const COLUMNS: [&str; 29] = [
     "owner",
     "expiry",
     "carried",
+    "generated_at",
+    "waivers",
 ];
 
 /// The column that holds the draft of a row.
@@ -58,14 +61,14 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
         cells[RESOLUTION_ROW] = format!("\"{}\"", draft.replace('"', "\"\""));
         write!(out, "{}\r\n", cells.join(","))
     })?;
-    match report.ending.warning() {
+    match &report.warning {
         // A last row that is no name: a table that is cut short must not look whole.
-        Some(warning) => write!(out, "{}\r\n", notice(&warning)),
+        Some(warning) => write!(out, "{}\r\n", notice(warning)),
         None => Ok(()),
     }
 }
 
-fn cells(report: &Report, row: &Row) -> [String; 29] {
+fn cells(report: &Report, row: &Row) -> [String; 31] {
     let drift = &row.drift;
     let [txt_https, txt_ipfs, https_ipfs, txt_card, card_manifest, schemas_manifest] =
         drift.agreements().map(|agreement| agreement.as_str().to_owned());
@@ -103,7 +106,18 @@ fn cells(report: &Report, row: &Row) -> [String; 29] {
         read(Fact::Holder),
         read(Fact::Expiry),
         row.carried.as_ref().map_or_else(String::new, |carried| carried.members.join(" ")),
+        report.generated_at.map_or_else(String::new, |at| at.to_string()),
+        waivers(report, row),
     ]
+}
+
+/// The waivers about a name, and whether they are in force.
+fn waivers(report: &Report, row: &Row) -> String {
+    let waivers = report.waivers.of(row).iter().map(|AppliedWaiver { waiver, status, .. }| {
+        let Waiver { code, until, reason, .. } = waiver;
+        format!("{code} until {until}, {}: {reason}", status.in_words())
+    });
+    waivers.collect::<Vec<_>>().join(" / ")
 }
 
 /// A row with nothing but a text in the column `summary`.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::layers::{self, PublishedSchema};
 use super::on_chain::{Fact, ReadRecords};
@@ -15,13 +15,15 @@ use super::{Decided, Demands, Known, OnChain, Scope, SeenCard};
 use clresolve_core::state::State;
 use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::Edition;
+use clresolve_verdict::verdict::Depth;
 
 /// The schema identifier of the JSON form.
 pub const SCHEMA: &str = "clresolve.audit-difference/1";
 
 /// What changed from one report to another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
+    #[serde(skip_deserializing, default = "schema")]
     schema: &'static str,
     /// The rules of both.
     pub rules: Pair<Rules>,
@@ -31,8 +33,12 @@ pub struct Difference {
     pub changes: Vec<Change>,
 }
 
+const fn schema() -> &'static str {
+    SCHEMA
+}
+
 /// The same of both reports.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair<T> {
     /// Of the earlier one.
     pub before: T,
@@ -41,18 +47,18 @@ pub struct Pair<T> {
 }
 
 /// By which rules a report was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Identifier and digest of the profile.
     pub profile: String,
     /// How deep the walk went.
-    pub depth: &'static str,
+    pub depth: Depth,
     /// What else decides states; absent where the report does not say.
     pub demands: Option<Demands>,
 }
 
 /// One change of one name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// The name in its normal form, or as it was typed; of a schema its layer, verb and side.
     pub name: String,
@@ -65,7 +71,7 @@ pub struct Change {
 }
 
 /// What changed of a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
@@ -269,7 +275,7 @@ impl Rules {
     fn of(scope: &Scope) -> Self {
         Self {
             profile: format!("{} {}", scope.profile.id, scope.profile.digest),
-            depth: scope.depth.as_str(),
+            depth: scope.depth,
             demands: scope.demands.clone(),
         }
     }

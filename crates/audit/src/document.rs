@@ -1,26 +1,30 @@
 //! An audit: its scope, its counts and how it ended.
 
-use serde::{Deserialize, Serialize};
+use jiff::Timestamp;
 
 use super::counts::AuditCounts;
 use super::difference::Difference;
 use super::history::PastCounts;
 use super::layers::PublishedSchema;
-use super::scope::{Ending, Scope};
+use super::scope::{ListOfNames, Scope};
+use super::waiver::Waivers;
 use super::words;
-use clresolve_core::digest::Digest;
 use clresolve_core::state::State;
 use clresolve_verdict::verdict::Tool;
 
 /// An audit: its scope, its counts and how it ended. The caller keeps the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
+    /// The program that made it.
+    pub tool: Tool,
+    /// When it was written; absent in a report of an older version.
+    pub generated_at: Option<Timestamp>,
     /// The question and the rules.
     pub scope: Scope,
     /// The counts.
     pub counts: AuditCounts,
-    /// How the audit ended.
-    pub ending: Ending,
+    /// What is missing from it; `None` for a complete one.
+    pub warning: Option<String>,
     /// What changed since an earlier report, where there is one.
     pub since: Option<Difference>,
     /// The counts of the report before: that of `since`, else the last of `earlier`.
@@ -34,18 +38,21 @@ pub struct Report {
     pub schema_layers: Option<Vec<PublishedSchema>>,
     /// The flags that lead a command to the world of this audit, each word by itself.
     pub flags: Vec<String>,
-}
-
-/// The list of an audit, as its report names it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListOfNames {
-    /// The file of the names, as a URI reference; absent where they came from standard input.
-    pub file: Option<String>,
-    /// The digest of all that was asked for ([`super::list_digest::ListDigester`]); absent where the list was not read to its end.
-    pub digest: Option<Digest>,
+    /// The findings that are accepted.
+    pub waivers: Waivers,
 }
 
 impl Report {
+    /// Whether it lacks nothing.
+    pub(super) const fn is_complete(&self) -> bool {
+        self.warning.is_none()
+    }
+
+    /// The time of the newest block that was read.
+    pub(super) fn block_time(&self) -> Option<Timestamp> {
+        self.counts.checked.map(|(_, last)| last)
+    }
+
     /// What registry and chain say of the names, in one sentence; `None` where no registry is audited.
     pub(super) fn completeness(&self) -> Option<String> {
         self.scope.registry.as_ref().map(|registry| self.counts.registry.sentence(registry))
@@ -72,7 +79,8 @@ impl Report {
     /// later.
     pub(super) fn over_time(&self) -> Vec<PastCounts> {
         let AuditCounts { trusted, untrusted, indeterminate, checked, .. } = self.counts;
-        let now = PastCounts { checked: checked.map(|(first, _)| first), trusted, untrusted, indeterminate };
+        let (generated_at, checked) = (self.generated_at, checked.map(|(first, _)| first));
+        let now = PastCounts { generated_at, checked, trusted, untrusted, indeterminate };
         let mut reports: Vec<PastCounts> = self.earlier.iter().copied().chain([now]).collect();
         reports.sort_by_key(|report| report.checked);
         reports
@@ -98,13 +106,13 @@ impl Report {
         facts.extend(scope.registry.as_ref().map(|registry| ("registry", registry.in_words())));
         facts.extend(self.blocks().map(|blocks| ("read at", format!("{blocks} ({})", scope.block))));
         if let Some((first, last)) = self.counts.checked {
-            facts.push(("checked", span(format!("{first:.0}"), format!("{last:.0}"))));
+            facts.push(("block time", span(format!("{first:.0}"), format!("{last:.0}"))));
         }
+        facts.extend(self.generated_at.map(|at| ("generated at", format!("{at:.0}"))));
         if self.counts.listed_again > 0 {
             facts.push(("names listed again", self.counts.listed_again.to_string()));
         }
-        let tool = Tool::default();
-        facts.push(("tool", format!("{} {}", tool.name, tool.version)));
+        facts.push(("tool", format!("{} {}", self.tool.name, self.tool.version)));
         facts
     }
 }

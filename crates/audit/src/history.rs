@@ -1,6 +1,7 @@
 //! The counts of earlier reports, for the picture of states over time.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::Past;
 
@@ -8,8 +9,10 @@ use super::Past;
 pub const MAX_EARLIER_REPORTS: usize = 24;
 
 /// The states in an earlier report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastCounts {
+    /// When the report was written; absent where it does not say so.
+    pub generated_at: Option<Timestamp>,
     /// When its first name was checked.
     pub checked: Option<Timestamp>,
     /// Names that were trusted.
@@ -24,7 +27,8 @@ impl PastCounts {
     /// Counts an earlier report.
     pub fn of(past: &Past) -> Self {
         let [trusted, untrusted, indeterminate] = past.states;
-        Self { checked: past.checked.map(|(first, _)| first), trusted, untrusted, indeterminate }
+        let (generated_at, checked) = (past.generated_at, past.checked.map(|(first, _)| first));
+        Self { generated_at, checked, trusted, untrusted, indeterminate }
     }
 
     /// The counts of the states, in the order of the report.

@@ -6,6 +6,7 @@ mod layers;
 mod markup;
 mod names;
 mod picture;
+mod waivers;
 mod work;
 
 use std::collections::BTreeSet;
@@ -50,6 +51,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     actors(&overview, out)?;
     contents(report, &overview, out)?;
     changes::write(report, rows, &table, out)?;
+    waivers::write(report, out)?;
     let shown = work::write(report, &overview, rows, &table, out)?;
     completeness(report, rows, &table, out)?;
     layers::write(report, out)?;
@@ -95,8 +97,8 @@ fn head(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result
         writeln!(out, "<li><strong>{}</strong>{}</li>", told.label, line(&told.pieces))?;
     }
     writeln!(out, "</ul>\n</header>")?;
-    match report.ending.warning() {
-        Some(warning) => writeln!(out, "<p class=\"warning\"><strong>Incomplete.</strong> {}</p>", html(&warning)),
+    match &report.warning {
+        Some(warning) => writeln!(out, "<p class=\"warning\"><strong>Incomplete.</strong> {}</p>", html(warning)),
         None => Ok(()),
     }
 }
@@ -274,6 +276,7 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
     let has_expiries = overview.expiries.as_ref().is_some_and(|expiries| expiries.known() > 0);
     let sections = [
         ("changes", "Changes", report.since.is_some()),
+        ("waivers", "Waivers", !report.waivers.all().is_empty()),
         ("act", "What to do", true),
         ("registry", "Registry", report.scope.registry.is_some()),
         ("layers", "Schema layers", report.schema_layers.is_some()),

@@ -11,7 +11,6 @@ use super::words::fixer;
 use super::{Draft, Report, Rows, SCHEMA, page};
 use clresolve_core::digest::Digester;
 use clresolve_core::text::inert_json;
-use clresolve_verdict::verdict::Tool;
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let mut digesting = Digesting { out, written: Digester::default() };
@@ -24,13 +23,16 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
 /// All lines but those of the digest over them.
 fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{{\n\"schema\": {},", line(&SCHEMA)?)?;
-    writeln!(out, "\"tool\": {},", line(&Tool::default())?)?;
-    writeln!(out, "\"complete\": {},", report.ending.warning().is_none())?;
-    writeln!(out, "\"warning\": {},", line(&report.ending.warning())?)?;
+    writeln!(out, "\"tool\": {},", line(&report.tool)?)?;
+    writeln!(out, "\"generated_at\": {},", line(&report.generated_at)?)?;
+    writeln!(out, "\"block_time\": {},", line(&report.block_time())?)?;
+    writeln!(out, "\"complete\": {},", report.is_complete())?;
+    writeln!(out, "\"warning\": {},", line(&report.warning)?)?;
     writeln!(out, "\"scope\": {},", line(&report.scope)?)?;
     writeln!(out, "\"list\": {},", line(&report.list)?)?;
     writeln!(out, "\"flags\": {},", line(&report.flags)?)?;
     writeln!(out, "\"counts\": {},", line(&counts(report))?)?;
+    writeln!(out, "\"waivers\": {},", line(&report.waivers)?)?;
     writeln!(out, "\"reasons\": {},", line(&groups(report))?)?;
     writeln!(out, "\"schema_layers\": {},", line(&report.schema_layers)?)?;
     let mut list = List::start(out, "rows")?;
@@ -43,6 +45,8 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     })?;
     list.end(",")?;
     completeness(report, rows, out)?;
+    writeln!(out, "\"before\": {},", line(&report.before)?)?;
+    writeln!(out, "\"earlier\": {},", line(&report.earlier)?)?;
     writeln!(out, "\"since\": {},", line(&report.since)?)
 }
 

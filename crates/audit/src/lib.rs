@@ -32,13 +32,15 @@ mod resolution;
 mod row;
 mod sarif;
 mod scope;
+mod stored;
+pub mod waiver;
 mod words;
 
 use std::io::{self, Write};
 
 pub use self::counts::{AuditCounts, Group};
 pub use self::difference::Difference;
-pub use self::document::{ListOfNames, Report};
+pub use self::document::Report;
 pub use self::drift::{Agreement, Drift};
 pub use self::history::PastCounts;
 pub use self::known::{Decided, Known, SeenCard};
@@ -48,7 +50,8 @@ pub use self::past::{Past, PastError};
 pub use self::registry::{Listing, Presence, Registry};
 pub use self::resolution::Draft;
 pub use self::row::{MAX_NAME_BYTES, Row, Rows, kept_input};
-pub use self::scope::{Demands, Ending, SCHEMA, Scope};
+pub use self::scope::{Demands, Ending, ListOfNames, SCHEMA, Scope};
+pub use self::waiver::{Waiver, Waivers};
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

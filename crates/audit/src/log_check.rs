@@ -434,7 +434,17 @@ mod tests {
             schema_layers: false,
         };
         let (names, checked) = (BTreeMap::new(), Some((at, at)));
-        Past { scope, complete: true, names, checked, digest: None, rows: 0, states: [0; 3], schema_layers: None }
+        Past {
+            scope,
+            complete: true,
+            names,
+            generated_at: None,
+            checked,
+            digest: None,
+            rows: 0,
+            states: [0; 3],
+            schema_layers: None,
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::overview::Overview;
 use super::owners::Owner;
 use super::page::{Piece, Point, circumstances, digests, headline, listed, points, same_findings, some_names, subject};
 use super::row::AS_OF_BEFORE;
+use super::waiver::{AppliedWaiver, Waiver};
 use super::words::{does, effect, role_in_words, slugs};
 use super::{Draft, Drift, Group, Report, Row, Rows, opening, page};
 use clresolve_core::reason::{Effect, Fixer};
@@ -29,8 +30,10 @@ const FINDINGS: usize = 11_500;
 const NAMES: usize = 11_000;
 const RECORDS: usize = 4_000;
 const DRAFTS: usize = 6_000;
+const WAIVERS: usize = 3_000;
 const _: () = assert!(
-    SUMMARY + CHANGES + REGISTRY + REASONS + LAYERS + FINDINGS + NAMES + RECORDS + DRAFTS + 2_000 < MAX_ISSUE_BYTES
+    SUMMARY + CHANGES + REGISTRY + REASONS + LAYERS + FINDINGS + NAMES + RECORDS + DRAFTS + WAIVERS + 2_000
+        < MAX_ISSUE_BYTES
 );
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
@@ -38,6 +41,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     writeln!(out, "# Audit of {}", title(report))?;
     summary(report, &overview).write(out)?;
     changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
+    waivers(report).map_or(Ok(()), |waivers| waivers.fold("Waivers", out))?;
     completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
     layers(report).map_or(Ok(()), |found| found.fold("Schema layers", out))?;
     reasons(report).fold("Reasons", out)?;
@@ -130,8 +134,8 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     for told in opening::lines(report, overview) {
         section.push(&format!("- **{}**{}\n", told.label, line(&told.pieces)));
     }
-    if let Some(warning) = report.ending.warning() {
-        section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(&warning).markdown()));
+    if let Some(warning) = &report.warning {
+        section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(warning).markdown()));
     }
     if let Some(counts) = report.completeness() {
         section.push(&format!("\n{counts}\n"));
@@ -241,6 +245,23 @@ fn changes(report: &Report) -> Option<Section> {
         let (before, after) = (value(&change.before), value(&change.after));
         let name = code(&change.name);
         section.push_of(&name, &format!("| {name} | {} | {before} | {after} |\n", change.kind));
+    }
+    Some(section)
+}
+
+/// The findings that are accepted, and the waivers that are not in force.
+fn waivers(report: &Report) -> Option<Section> {
+    let waivers = report.waivers.all();
+    if waivers.is_empty() {
+        return None;
+    }
+    let heads = ["name", "code", "observed value", "until", "status", "reason"];
+    let mut section = Section::new(WAIVERS, table(&heads));
+    for AppliedWaiver { waiver, status, .. } in waivers {
+        let Waiver { name, code: slug, observed, reason, until } = waiver;
+        let (name, observed) = (code(name.as_str()), observed.as_deref().map_or_else(String::new, code));
+        let status = status.in_words();
+        section.push_of(&name, &format!("| {name} | {slug} | {observed} | {until} | {status} | {} |\n", code(reason)));
     }
     Some(section)
 }

@@ -7,7 +7,7 @@ use super::document::Report;
 use super::overview::{NearMisses, Overview};
 use super::owners::Owner;
 use super::page::{Piece, day, foreign, names, plain};
-use super::scope::Ending;
+use super::waiver::WaiverStatus;
 use super::words::{chain_name, do_together, in_sentence, people};
 use clresolve_core::reason::Fixer;
 
@@ -33,7 +33,7 @@ pub(super) struct OpeningLine<'a> {
 pub(super) fn lines<'a>(report: &'a Report, overview: &'a Overview) -> Vec<OpeningLine<'a>> {
     let lines =
         [Some(world(report)), Some(who_must_act(report, overview)), changed(report), Some(rules(report, overview))];
-    lines.into_iter().flatten().collect()
+    lines.into_iter().flatten().chain(waivers(report)).collect()
 }
 
 /// Whether the world is the real one. A fork has the chain identifier of its original, so both must fit.
@@ -67,8 +67,7 @@ fn world(report: &Report) -> OpeningLine<'_> {
 fn who_must_act<'a>(report: &Report, overview: &'a Overview) -> OpeningLine<'a> {
     let label = "Who must act:";
     let Some((actor, due)) = overview.most_due() else {
-        let is_whole = report.ending == Ending::Complete;
-        let nobody = match (is_whole, overview.waiting()) {
+        let nobody = match (report.is_complete(), overview.waiting()) {
             (false, _) => " not known. Names of the list are missing.".to_owned(),
             (true, 0) => " nobody. Nothing is wrong.".to_owned(),
             (true, waiting) => format!(" nobody. What {} lacks passes with time.", names(waiting)),
@@ -110,15 +109,17 @@ fn main_owner(overview: &Overview, due: u64) -> Vec<Piece<'_>> {
     vec![plain(before), foreign(account), plain(after)]
 }
 
-/// What broke and who sold since the report before, and how many names were trusted over time.
+/// Which names came and went, what broke and who sold since the report before, and how many names were trusted over time.
 fn changed(report: &Report) -> Option<OpeningLine<'_>> {
     let mut told = String::new();
     if let Some(since) = &report.since {
         let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
-        let day = report.before.and_then(|before| before.checked).map(day);
+        let earlier = report.before.and_then(|before| before.generated_at.or(before.checked));
+        let earlier = earlier.map_or_else(|| "the report before".to_owned(), |at| format!("{at:.0}"));
         told = format!(
-            " since {}, {} newly broken, {} newly trusted, {} with another owner.",
-            day.as_deref().unwrap_or("the report before"),
+            " since {earlier}, {} added, {} removed, {} newly broken, {} newly trusted, {} with another owner.",
+            count(Kind::Added),
+            count(Kind::Removed),
             count(Kind::NewlyBroken),
             count(Kind::NewlyTrusted),
             count(Kind::Owner)
@@ -131,6 +132,37 @@ fn changed(report: &Report) -> Option<OpeningLine<'_>> {
         told += &format!(" Trusted in the last {} reports: {}.", trusted.len(), trusted.join(", "));
     }
     (!told.is_empty()).then(|| OpeningLine { label: "What changed:", pieces: vec![plain(told)] })
+}
+
+/// Which findings are accepted, and which waivers are not in force.
+fn waivers(report: &Report) -> Option<OpeningLine<'_>> {
+    let waivers = report.waivers.all();
+    if waivers.is_empty() {
+        return None;
+    }
+    let having = |status| waivers.iter().filter(move |applied| applied.status == status);
+    let mut accepted: Vec<&str> = having(WaiverStatus::Accepted).map(|applied| applied.waiver.name.as_str()).collect();
+    accepted.dedup();
+    let mut told = match having(WaiverStatus::Accepted).map(|applied| applied.findings).sum::<u64>() {
+        0 => " no finding is accepted".to_owned(),
+        1 => " 1 finding is accepted, and left out of the exit code".to_owned(),
+        findings => format!(
+            " {findings} findings of {} are accepted, and left out of the exit code",
+            names(accepted.len() as u64)
+        ),
+    };
+    for (status, what) in [
+        (WaiverStatus::Expired, "expired"),
+        (WaiverStatus::OtherValue, "for another value than the observed one"),
+        (WaiverStatus::NoFinding, "without a finding"),
+    ] {
+        match having(status).count() {
+            0 => {}
+            1 => told += &format!("; 1 waiver {what}"),
+            several => told += &format!("; {several} waivers {what}"),
+        }
+    }
+    Some(OpeningLine { label: "Waivers:", pieces: vec![plain(told + ".")] })
 }
 
 /// By which rules, by which others more names would be trusted, how many, and what these accept that fails here.

@@ -9,7 +9,6 @@ use super::drift::Drift;
 use super::overview::Overview;
 use super::registry::Finding;
 use super::row::{Row, Rows};
-use super::scope::Ending;
 use super::words::{effect, in_sentence, people, rules};
 use clresolve_core::reason::{Code, Effect, Fixer, Reason};
 use clresolve_core::text::capitalized;
@@ -60,7 +59,7 @@ pub(super) fn headline(report: &Report, overview: &Overview) -> String {
 /// How many names are not trusted, or were not when the audit ended too soon.
 fn states(report: &Report) -> String {
     let counts = &report.counts;
-    let (before, after) = if report.ending == Ending::Complete { ("", "") } else { ("Incomplete: ", " so far") };
+    let (before, after) = if report.is_complete() { ("", "") } else { ("Incomplete: ", " so far") };
     let (count, what) = match counts.names - counts.trusted {
         0 => (counts.trusted, "trusted"),
         wrong => (wrong, "not trusted"),
@@ -71,7 +70,7 @@ fn states(report: &Report) -> String {
 
 fn must_act(report: &Report, overview: &Overview) -> Option<String> {
     let Some((actor, due)) = overview.most_due() else {
-        return (report.ending == Ending::Complete).then(|| "Nobody has to act".to_owned());
+        return report.is_complete().then(|| "Nobody has to act".to_owned());
     };
     let owners = overview.owners.accounts().filter(|_| actor == Fixer::Publisher);
     let who = owners.map_or_else(|| capitalized(people(actor)), counted_owners);

@@ -5,20 +5,22 @@ use std::fmt;
 use std::io::{self, BufRead, Read as _, Seek, SeekFrom};
 
 use jiff::Timestamp;
-use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::known::{Carried, Decided, Known};
 use super::layers::PublishedSchema;
 use super::list_digest;
 use super::row::{MAX_REASONS_PER_ROW, MEMBERS, Row, Rows, is_of_registry};
-use super::scope::{SCHEMA, Scope};
+use super::scope::{ListOfNames, SCHEMA, Scope};
+use super::waiver::Waivers;
 use clresolve_core::digest::{Digest, Digester};
 use clresolve_core::reason::{self, Code, Effect, Step};
 use clresolve_core::state::State;
 use clresolve_core::text::{Foreign, excerpt};
 use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::Edition;
+use clresolve_verdict::verdict::Tool;
 
 /// Longest report that is read, in bytes: that of some hundred thousand names.
 const MAX_REPORT_BYTES: u64 = 1 << 30;
@@ -38,6 +40,8 @@ pub struct Past {
     pub complete: bool,
     /// What is known of each name. Of a name that stands there twice the first row counts.
     pub names: BTreeMap<String, PastName>,
+    /// When it was written; of a report that was read and says so.
+    pub generated_at: Option<Timestamp>,
     /// The times of the first and the last block; of a report that was read.
     pub checked: Option<(Timestamp, Timestamp)>,
     /// The digest of its lines, by which it is known; of a report that was read.
@@ -107,13 +111,10 @@ impl Past {
     ///
     /// # Errors
     /// [`PastError`]
-    pub fn read(mut report: impl BufRead + Seek) -> Result<Self, PastError> {
-        let digest = check_digest(&mut report)?;
-        report.seek(SeekFrom::Start(0))?;
-        check_members(&mut report)?;
-        report.seek(SeekFrom::Start(0))?;
-        let document: Document<Vec<PastName>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
+    pub fn read(report: impl BufRead + Seek) -> Result<Self, PastError> {
+        let (document, digest): (Document<Vec<PastName>>, _) = Document::read(report)?;
         let mut past = Self {
+            generated_at: document.generated_at,
             checked: document.counts.checked.map(|checked| (checked.first, checked.last)),
             digest: Some(digest),
             schema_layers: document.schema_layers,
@@ -141,6 +142,7 @@ impl Past {
             scope,
             complete,
             names: BTreeMap::new(),
+            generated_at: None,
             checked: None,
             digest: None,
             rows: 0,
@@ -248,35 +250,58 @@ impl PastName {
     }
 }
 
-/// A report. A member that it does not have, or that stands there twice, is refused.
+/// A report: its rows, what changed since an earlier one, and the counts of each earlier one. A member that it does not have,
+/// or that stands there twice, is refused.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document<R> {
+pub(super) struct Document<R, D = IgnoredAny, C = IgnoredAny> {
     schema: String,
-    #[serde(rename = "tool")]
-    _tool: IgnoredAny,
-    complete: bool,
-    #[serde(rename = "warning")]
-    _warning: IgnoredAny,
-    scope: Scope,
-    #[serde(rename = "list", default)]
-    _list: IgnoredAny,
-    #[serde(rename = "flags", default)]
-    _flags: IgnoredAny,
-    counts: Counts,
+    pub(super) tool: Tool,
     #[serde(default)]
-    schema_layers: Option<Vec<PublishedSchema>>,
+    pub(super) generated_at: Option<Timestamp>,
+    #[serde(rename = "block_time", default)]
+    _block_time: IgnoredAny,
+    complete: bool,
+    pub(super) warning: Option<String>,
+    pub(super) scope: Scope,
+    #[serde(default)]
+    pub(super) list: ListOfNames,
+    #[serde(default)]
+    pub(super) flags: Vec<String>,
+    pub(super) counts: Counts,
+    #[serde(default)]
+    pub(super) waivers: Waivers,
+    #[serde(default)]
+    pub(super) schema_layers: Option<Vec<PublishedSchema>>,
     #[serde(rename = "reasons")]
     _reasons: IgnoredAny,
-    rows: R,
+    pub(super) rows: R,
     #[serde(rename = "resolution")]
     _resolution: IgnoredAny,
     #[serde(rename = "registry")]
     _registry: IgnoredAny,
-    #[serde(rename = "since")]
-    _since: IgnoredAny,
+    pub(super) before: Option<C>,
+    #[serde(default = "Vec::new")]
+    pub(super) earlier: Vec<C>,
+    pub(super) since: D,
     #[serde(rename = "digest")]
     _digest: IgnoredAny,
+}
+
+impl<R, D, C> Document<R, D, C>
+where
+    R: DeserializeOwned,
+    D: DeserializeOwned,
+    C: DeserializeOwned,
+{
+    /// Reads a report, and gives the digest of its lines.
+    pub(super) fn read(mut report: impl BufRead + Seek) -> Result<(Self, Digest), PastError> {
+        let digest = check_digest(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
+        check_members(&mut report)?;
+        report.seek(SeekFrom::Start(0))?;
+        Ok((serde_json::from_reader(report.take(MAX_REPORT_BYTES))?, digest))
+    }
 }
 
 /// Checks the members of a report and of its rows, which are not kept.
@@ -317,7 +342,8 @@ impl<'de> Visitor<'de> for RowMembers {
 }
 
 #[derive(Deserialize)]
-struct Counts {
+pub(super) struct Counts {
+    pub(super) listed_again: u64,
     checked: Option<Checked>,
 }
 

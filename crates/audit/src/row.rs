@@ -271,7 +271,7 @@ pub trait Rows {
     fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()>;
 }
 
-impl Rows for [Row] {
+impl Rows for Vec<Row> {
     fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
         self.iter().try_for_each(see)
     }

@@ -6,9 +6,11 @@ use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 use serde_json::{Value, json};
 
 use super::json::{List, line};
+use super::waiver::{Waiver, WaiverStatus};
 use super::{Report, Row, Rows};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Reason};
+use clresolve_core::text::Foreign;
 
 /// Names a finding by name, code, place and its number among the same, so that a later audit's log has it again.
 const FINGERPRINT: &str = "clresolve/finding/v1";
@@ -18,7 +20,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     writeln!(out, "{{\n\"$schema\": {},\n\"version\": {},", line(&SCHEMA)?, line(&VERSION)?)?;
     writeln!(out, "\"runs\": [{{\n\"tool\": {},", line(&tool(rules.iter().copied()))?)?;
     writeln!(out, "\"invocations\": [{}],", line(&invocation(report))?)?;
-    writeln!(out, "\"properties\": {},", line(&report.scope)?)?;
+    writeln!(out, "\"properties\": {},", line(&properties(report)?)?)?;
     let mut list = List::start(out, "results")?;
     rows.each(&mut |row| (0..row.reasons.len()).try_for_each(|index| list.push(&result(report, &rules, row, index))))?;
     list.end("\n}]\n}")
@@ -33,11 +35,20 @@ fn rules(report: &Report) -> Vec<Code> {
 }
 
 fn invocation(report: &Report) -> Value {
-    let warning = report.ending.warning();
     let notice = |level: &str, text: &str| json!({"level": level, "message": message(text, None, None)});
-    let cut = warning.iter().map(|warning| notice("error", warning));
-    let notices: Vec<Value> = cut.collect();
-    json!({"executionSuccessful": warning.is_none(), "toolExecutionNotifications": notices})
+    let cut = report.warning.iter().map(|warning| notice("error", warning));
+    let idle = report.waivers.all().iter().filter(|applied| applied.status != WaiverStatus::Accepted);
+    let idle = idle.map(|applied| notice("warning", &applied.to_string()));
+    let notices: Vec<Value> = cut.chain(idle).collect();
+    json!({"executionSuccessful": report.is_complete(), "toolExecutionNotifications": notices})
+}
+
+/// The question and the rules, and when they were asked.
+fn properties(report: &Report) -> io::Result<Value> {
+    let mut properties = serde_json::to_value(&report.scope)?;
+    properties["generated_at"] = json!(report.generated_at);
+    properties["block_time"] = json!(report.block_time());
+    Ok(properties)
 }
 
 /// The reason of a row at `index`.
@@ -48,7 +59,7 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
     if let Some(physical) = physical(report, row) {
         location["physicalLocation"] = physical;
     }
-    json!({
+    let mut result = json!({
         "ruleId": reason.code.slug(),
         "ruleIndex": rules.iter().position(|code| *code == reason.code),
         "level": level(reason.effect),
@@ -56,7 +67,18 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
         "locations": [location],
         "partialFingerprints": {FINGERPRINT: fingerprint(row, index)},
         "properties": {"more_reasons": row.more_reasons},
-    })
+    });
+    // Either every result of a run has the member or none (3.27.23).
+    if !report.waivers.all().is_empty() {
+        let accepting = report.waivers.accepting(row, reason);
+        result["suppressions"] = accepting.into_iter().map(suppression).collect();
+    }
+    result
+}
+
+fn suppression(waiver: &Waiver) -> Value {
+    let justification = format!("{} (until {})", waiver.reason, waiver.until);
+    json!({"kind": "external", "status": "accepted", "justification": Foreign::new(&justification).to_string()})
 }
 
 /// The file that has the name. Of an entry of a registry the line is not known, and no file of ours has a registry.

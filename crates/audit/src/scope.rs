@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::registry::Registry;
+use clresolve_core::digest::Digest;
 use clresolve_core::reading::{Grade, GradeDemand};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::{Depth, Pinned};
@@ -91,6 +92,15 @@ impl Demands {
             _ => "single-rpc: one endpoint's word".to_owned(),
         }
     }
+}
+
+/// The list of an audit, as its report names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListOfNames {
+    /// The file of the names, as a URI reference; absent where they came from standard input.
+    pub file: Option<String>,
+    /// The digest of all that was asked for ([`ListDigester`](crate::list_digest::ListDigester)); absent where the list was not read to its end.
+    pub digest: Option<Digest>,
 }
 
 /// How an audit ended.

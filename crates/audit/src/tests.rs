@@ -7,6 +7,8 @@ mod page;
 mod reading;
 mod sarif;
 mod sources;
+mod stored;
+mod waivers;
 
 use serde_json::{Value, json};
 
@@ -147,15 +149,18 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
     };
     let list = ListOfNames { file: Some("names.txt".to_owned()), digest: Some(Digest::of(b"list")) };
     Report {
+        tool: Tool::default(),
+        generated_at: None,
         scope,
         counts,
-        ending,
+        warning: ending.warning(),
         since: None,
         before: None,
         earlier: Vec::new(),
         list,
         schema_layers: None,
         flags: Vec::new(),
+        waivers: Waivers::default(),
     }
 }
 
@@ -164,7 +169,7 @@ struct Listed<'a>(&'a [Row]);
 
 impl Rows for Listed<'_> {
     fn each(&self, see: &mut dyn FnMut(&Row) -> io::Result<()>) -> io::Result<()> {
-        self.0.each(see)
+        self.0.iter().try_for_each(see)
     }
 }
 

@@ -193,7 +193,7 @@ fn what_was_carried_is_marked_where_it_is_shown() {
     assert_eq!(page.matches(mark).count(), 1, "beside the expiry alone: {page}");
     assert!(page.contains("as of the report before: on_chain.expiry"), "{page}");
     let csv = written(Format::Csv, std::slice::from_ref(&now), Ending::Complete);
-    assert!(csv.lines().next().is_some_and(|head| head.ends_with(",expiry,carried")), "{csv}");
+    assert!(csv.lines().next().is_some_and(|head| head.ends_with(",expiry,carried,generated_at,waivers")), "{csv}");
     assert!(csv.contains("on_chain.expiry"), "{csv}");
 
     let mut out = outage_after(&before);

@@ -146,16 +146,20 @@ fn what_changed_and_the_trend_stand_among_the_first_lines() {
     };
     let past = Past::of(&whole.scope, true, &Listed(&rows)).expect("rows in memory");
     let mut since = Difference::between(&past, &past).expect("one world");
-    since.changes =
-        [Kind::NewlyBroken, Kind::NewlyBroken, Kind::NewlyTrusted, Kind::Owner, Kind::Payee].map(changed).into();
+    let kinds = [Kind::Added, Kind::Removed, Kind::NewlyBroken, Kind::NewlyTrusted, Kind::Owner, Kind::Payee];
+    since.changes = [Kind::Added, Kind::NewlyBroken].into_iter().chain(kinds).map(changed).collect();
     whole.since = Some(since);
-    let kinds = "2 newly broken, 1 newly trusted, 1 with another owner.";
+    let kinds = "2 added, 1 removed, 2 newly broken, 1 newly trusted, 1 with another owner.";
     assert_eq!(told(&whole, &rows)[2], format!("What changed: since the report before, {kinds}"));
     (whole.before, whole.earlier) = (Some(at("2026-10-01", 5)), vec![at("2026-10-01", 5)]);
-    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01, {kinds}"));
+    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds}"));
+    let written = "2026-10-02T08:30:00.5Z".parse().expect("a time");
+    whole.before = Some(PastCounts { generated_at: Some(written), ..at("2026-10-01", 5) });
+    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-02T08:30:00Z, {kinds}"));
+    whole.before = Some(at("2026-10-01", 5));
     whole.earlier = vec![at("2026-10-01", 5), at("2026-09-01", 9)];
     let trend = "Trusted in the last 3 reports: 9, 5, 1.";
-    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01, {kinds} {trend}"));
+    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds} {trend}"));
     whole.since = None;
     assert_eq!(told(&whole, &rows)[2], format!("What changed: {trend}"));
     whole.earlier = (1..=9).map(|day| at(&format!("2026-10-0{day}"), day)).collect();

@@ -192,8 +192,11 @@ fn expiries_are_counted_by_month_and_the_soonest_listed() {
     assert!(page.contains(over), "{page}");
     rows[0].known.on_chain.as_mut().expect("it was read").holder = Some("0xaa".to_owned());
     let table = written(Format::Csv, &rows, Ending::Complete);
-    assert!(table.lines().next().expect("a head").ends_with(",owner,expiry,carried"), "{table}");
-    assert!(table.lines().nth(1).expect("a row").ends_with(",\"0xaa\",\"2026-11-20T10:10:00Z\",\"\""), "{table}");
+    assert!(table.lines().next().expect("a head").ends_with(",owner,expiry,carried,generated_at,waivers"), "{table}");
+    assert!(
+        table.lines().nth(1).expect("a row").ends_with(",\"0xaa\",\"2026-11-20T10:10:00Z\",\"\",\"\",\"\""),
+        "{table}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Whether a log fits the schema of SARIF 2.1.0. Its pattern of language tags, which no log has, is no regular expression.
-fn fits_sarif(text: &str) -> Result<(), String> {
+pub(super) fn fits_sarif(text: &str) -> Result<(), String> {
     let schema = include_str!("../../../../tests/sarif/sarif-2.1.0-rtm.5.json").replace("{2}]?$", "{2}$");
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
     let log = serde_json::from_str(text).expect("JSON");

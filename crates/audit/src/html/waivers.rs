@@ -1,0 +1,34 @@
+//! The findings that are accepted, and the waivers that are not in force.
+
+use std::io::{self, Write};
+
+use super::markup::{code, table};
+use crate::Report;
+use crate::waiver::{AppliedWaiver, Waiver};
+
+/// Writes the section, where there are waivers.
+pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    if report.waivers.all().is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<section id=\"waivers\">\n<h2>Waivers</h2>\n<p class=\"soft\">An accepted finding is left out of the exit code \
+         until its last day. It changes no state.</p>\n{}",
+        table("waivers-table", "waivers", &["name", "code", "observed value", "until", "status", "reason"])
+    )?;
+    for AppliedWaiver { waiver, status, .. } in report.waivers.all() {
+        let Waiver { name, code: slug, observed, reason, until } = waiver;
+        writeln!(
+            out,
+            "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"code\"><code>{slug}</code></td>\
+             <td class=\"wide\" data-label=\"observed value\">{}</td><td data-label=\"until\">{until}</td>\
+             <td data-label=\"status\">{}</td><td class=\"wide\" data-label=\"reason\">{}</td></tr>",
+            code(name.as_str()),
+            observed.as_deref().map_or_else(|| "–".to_owned(), code),
+            status.in_words(),
+            code(reason)
+        )?;
+    }
+    writeln!(out, "</tbody></table></div>\n</section>")
+}

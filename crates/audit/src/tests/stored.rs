@@ -1,0 +1,72 @@
+//! Every form can be written from the JSON form alone.
+
+use super::waivers::waiver;
+use super::*;
+
+/// A report with all that a report can have.
+fn full(rows: &[Row]) -> Report {
+    let mut whole = report(rows, Ending::ListFailed(HOSTILE.to_owned()));
+    let past = |rows: &[Row]| Past::of(&whole.scope, true, &Listed(rows)).expect("rows in memory");
+    let since = Difference::between(&past(&rows[..2]), &past(&rows[1..])).expect("one world");
+    assert!(since.changes.len() > 1, "{since:?}");
+    let at = |day| PastCounts {
+        generated_at: Some(format!("2026-10-{day}T10:05:00Z").parse().expect("a time")),
+        checked: Some(format!("2026-10-{day}T10:00:00Z").parse().expect("a time")),
+        trusted: 5,
+        ..PastCounts::default()
+    };
+    (whole.since, whole.before, whole.earlier) = (Some(since), Some(at("02")), vec![at("01"), at("02")]);
+    whole.generated_at = Some("2026-11-20T10:12:00.25Z".parse().expect("a time"));
+    whole.tool.version = "0.0.9".to_owned();
+    whole.counts.listed_again = 3;
+    whole.flags = vec!["--chain-id".to_owned(), "31337".to_owned()];
+    whole.scope.registry = Some(Registry {
+        manifest: "https://registry.example/manifest.json".to_owned(),
+        digest: digest("manifest"),
+        proven: true,
+        entries: 2,
+    });
+    whole.scope.schema_layers = true;
+    whole.schema_layers = Some(Vec::new());
+    let accepted = waiver("a.eth", Code::ChecksumMismatch, Some(&digest("card")), "2026-11-20");
+    let today = "2026-11-20".parse().expect("a day");
+    whole.waivers = Waivers::apply(vec![accepted], today, &Listed(rows)).expect("rows in memory");
+    whole
+}
+
+#[test]
+fn every_form_is_rendered_from_the_json_form_alone() {
+    let mut listed = misrouted(3);
+    listed.registry = Some(Listing { entry: Some(1), in_list: true, on_chain: Presence::Absent });
+    let rows = [hostile(), Row::of(2, &wrong_checksum()), listed, Row::of(4, &changed_host())];
+    let whole = full(&rows);
+    let json = written_as(&whole, Format::Json, &rows);
+    let value = serde_json::from_str(&json).expect("JSON");
+    assert!(fits_schema(&value), "{json}");
+    assert_eq!(
+        (&value["generated_at"], &value["block_time"]),
+        (&json!("2026-11-20T10:12:00.25Z"), &json!("2026-11-20T10:00:00Z"))
+    );
+    let (read, read_rows) = Report::read(io::Cursor::new(&json)).expect("it was just written");
+    assert_eq!((&read, &read_rows[..]), (&whole, &rows[..]));
+    for format in [Format::Json, Format::Markdown, Format::Html, Format::Csv, Format::Sarif] {
+        assert_eq!(written_as(&read, format, &read_rows), written_as(&whole, format, &rows), "{format:?}");
+    }
+    let page = written_as(&read, Format::Html, &read_rows);
+    assert!(page.contains("<dt>generated at</dt><dd>2026-11-20T10:12:00Z</dd>"), "{page}");
+    assert!(page.contains("<dt>block time</dt><dd>2026-11-20T10:00:00Z</dd>"), "{page}");
+}
+
+#[test]
+fn report_of_an_older_version_is_rendered_without_its_time() {
+    let rows = [misrouted(1)];
+    let json = written_as(&report(&rows, Ending::Complete), Format::Json, &rows);
+    let newer = ["generated_at", "block_time", "waivers", "before", "earlier"];
+    let is_newer = |line: &str| newer.iter().any(|member| line.starts_with(&format!("\"{member}\": ")));
+    let old: Vec<&str> = json.lines().filter(|line| !is_newer(line) && !line.starts_with("\"digest\"")).collect();
+    let lines = old.strip_suffix(&["}"]).expect("its end").join("\n") + "\n";
+    let old = format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()));
+    assert_eq!(old.lines().count() + newer.len(), json.lines().count());
+    let (read, read_rows) = Report::read(io::Cursor::new(&old)).expect("a report");
+    assert_eq!(written_as(&read, Format::Json, &read_rows), json);
+}

@@ -1,0 +1,119 @@
+//! Waivers: what they cover, and where they are listed.
+
+use super::*;
+use crate::waiver::{Waiver, WaiverStatus};
+use clresolve_core::name::EnsName;
+
+pub(super) fn waiver(name: &str, code: Code, observed: Option<&str>, until: &str) -> Waiver {
+    Waiver {
+        name: EnsName::parse(name).expect("a name"),
+        code,
+        observed: observed.map(str::to_owned),
+        reason: HOSTILE.to_owned(),
+        until: until.parse().expect("a day"),
+    }
+}
+
+const TODAY: &str = "2026-11-20";
+
+fn applied(given: Vec<Waiver>, rows: &[Row]) -> Waivers {
+    Waivers::apply(given, TODAY.parse().expect("a day"), &Listed(rows)).expect("rows in memory")
+}
+
+/// The status of a waiver, and the worst state that counts.
+fn outcome(given: Waiver, rows: &[Row]) -> (WaiverStatus, State) {
+    let waivers = applied(vec![given], rows);
+    let counts = report(rows, Ending::Complete).counts;
+    let worst = waivers.worst_state(&counts, &Listed(rows)).expect("rows in memory");
+    (waivers.all()[0].status, worst)
+}
+
+#[test]
+fn waiver_covers_one_value_of_one_finding_until_its_day() {
+    let rows = [Row::of(1, &wrong_checksum())];
+    let (code, value) = (Code::ChecksumMismatch, digest("card"));
+    let with = |name, code, observed: &str, until| outcome(waiver(name, code, Some(observed), until), &rows);
+    assert_eq!(with("a.eth", code, &value, TODAY), (WaiverStatus::Accepted, State::Trusted));
+    assert_eq!(with("a.eth", code, &value, "2026-11-19"), (WaiverStatus::Expired, State::Untrusted));
+    assert_eq!(with("a.eth", code, &digest("another"), TODAY), (WaiverStatus::OtherValue, State::Untrusted));
+    assert_eq!(with("b.eth", code, &value, TODAY), (WaiverStatus::NoFinding, State::Untrusted));
+    assert_eq!(with("a.eth", Code::CidMismatch, &value, TODAY), (WaiverStatus::NoFinding, State::Untrusted));
+    let without_value = waiver("a.eth", code, None, TODAY);
+    assert_eq!(outcome(without_value, &rows), (WaiverStatus::OtherValue, State::Untrusted));
+    assert_eq!(rows[0].state, State::Untrusted, "a waiver changes no state");
+}
+
+#[test]
+fn other_findings_of_a_name_still_count() {
+    let mut row = Row::of(1, &changed_host());
+    let accepted = || waiver("a.eth", Code::ChecksumMismatch, None, TODAY);
+    let rows = |row: &Row| [row.clone()];
+    assert_eq!(outcome(accepted(), &rows(&row)), (WaiverStatus::Accepted, State::Untrusted), "cid-mismatch");
+    row.reasons.retain(|reason| reason.code == Code::ChecksumMismatch);
+    row.reasons.push(Reason::new(Code::RpcUnreachable));
+    assert_eq!(outcome(accepted(), &rows(&row)).1, State::Indeterminate);
+    row.reasons.pop();
+    assert_eq!(outcome(accepted(), &rows(&row)).1, State::Trusted);
+    row.more_reasons = 1;
+    assert_eq!(outcome(accepted(), &rows(&row)).1, State::Untrusted, "the row lacks a reason");
+    let other = [rows(&Row::of(1, &wrong_checksum()))[0].clone(), misrouted(2)];
+    let accepted = waiver("a.eth", Code::ChecksumMismatch, Some(&digest("card")), TODAY);
+    assert_eq!(outcome(accepted, &other), (WaiverStatus::Accepted, State::Untrusted), "another name");
+}
+
+#[test]
+fn value_that_was_cut_is_not_accepted() {
+    let mut row = Row::of(1, &wrong_checksum());
+    row.reasons[0] = row.reasons[0].clone().observed("x".repeat(600));
+    let cut = row.reasons[0].observed.clone().expect("a value");
+    let given = waiver("a.eth", Code::ChecksumMismatch, Some(&cut), TODAY);
+    assert_eq!(outcome(given, &[row]), (WaiverStatus::OtherValue, State::Untrusted));
+}
+
+#[test]
+fn every_form_lists_accepted_findings_and_idle_waivers() {
+    let rows = [Row::of(1, &wrong_checksum()), misrouted(2)];
+    let mut whole = report(&rows, Ending::Complete);
+    let plain = |format| written_as(&report(&rows, Ending::Complete), format, &rows);
+    for (format, word) in [(Format::Markdown, "Waivers"), (Format::Html, "id=\"waivers\""), (Format::Sarif, "suppress")]
+    {
+        assert!(!plain(format).contains(word), "without waivers there is no section");
+    }
+    let given = vec![
+        waiver("n2.eth", Code::EntryVersionNoncompliant, Some("n2.eth"), "2026-11-01"),
+        waiver("a.eth", Code::ChecksumMismatch, Some(&digest("card")), TODAY),
+    ];
+    whole.waivers = applied(given, &rows);
+    let written = |format| written_as(&whole, format, &rows);
+    let told = "1 finding is accepted, and left out of the exit code; 1 waiver expired.";
+    for format in [Format::Markdown, Format::Html] {
+        let text = written(format);
+        assert!(text.contains(told) && text.contains("expired: the finding counts"), "{text}");
+        assert!(!text.contains('\u{202e}'), "{text}");
+    }
+    assert!(!written(Format::Html).contains("<script>alert"), "{}", written(Format::Html));
+    for line in written(Format::Markdown).lines() {
+        let outside: String = line.split('`').step_by(2).collect();
+        assert!(!outside.contains("script"), "{line}");
+    }
+    let table = written(Format::Csv);
+    assert!(table.contains("checksum-mismatch until 2026-11-20, accepted: =x"), "{table}");
+    assert!(table.contains("entry-version-noncompliant until 2026-11-01, expired"), "{table}");
+    let log: Value = serde_json::from_str(&written(Format::Sarif)).expect("JSON");
+    super::sarif::fits_sarif(&log.to_string()).expect("a log");
+    let results = log["runs"][0]["results"].as_array().expect("results");
+    for result in results {
+        let suppressions = result["suppressions"].as_array().expect("each result has the member");
+        assert_eq!(suppressions.len(), usize::from(result["ruleId"] == "checksum-mismatch"), "{result:#}");
+    }
+    let suppression = &results[0]["suppressions"][0];
+    assert_eq!((&suppression["kind"], &suppression["status"]), (&json!("external"), &json!("accepted")));
+    let why = suppression["justification"].as_str().expect("a text");
+    assert!(why.ends_with("(until 2026-11-20)") && !why.contains('\u{202e}'), "{why}");
+    let notices = log["runs"][0]["invocations"][0]["toolExecutionNotifications"].to_string();
+    assert!(notices.contains("n2.eth") && notices.contains("expired"), "{notices}");
+    let value: Value = serde_json::from_str(&written(Format::Json)).expect("JSON");
+    assert!(fits_schema(&value), "{value:#}");
+    assert_eq!(value["waivers"][0]["status"], "accepted");
+    assert_eq!(value["counts"]["untrusted"], 2, "a waiver changes no state");
+}
