@@ -366,6 +366,8 @@ fn wrong_usage_is_2_and_writes_nothing() {
         (b"a.eth", &["--concurrency", "0"]),
         (b"a.eth", &["--concurrency", "65"]),
         (b"a.eth", &["--out", "/no/such/folder/file"]),
+        (b"a.eth", &["--format", "html", "--format", "json"]),
+        (b"a.eth", &["--waive", "/no/such/file"]),
     ] {
         let output = run(list, arguments);
         assert_eq!((code(&output), text_of(&output)), (Some(2), ""), "{arguments:?}");
@@ -375,6 +377,79 @@ fn wrong_usage_is_2_and_writes_nothing() {
         let output = audit(&["--names", names]).output().unwrap();
         assert_eq!((code(&output), text_of(&output)), (Some(2), ""), "{names}");
     }
+}
+
+/// One audit writes every form, and its JSON form is enough to write each of them again.
+#[test]
+fn render_writes_each_form_as_the_audit_did() {
+    const FORMS: [&str; 5] = ["json", "md", "html", "csv", "sarif"];
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let formats: Vec<&str> = FORMS.iter().flat_map(|form| ["--format", form]).collect();
+    let (june, july) = (path("june"), path("july"));
+    let audited = run(LIST, &[&["--depth", "identity", "--out", &june][..], &formats].concat());
+    assert_eq!((code(&audited), text_of(&audited)), (Some(1), ""), "{}", String::from_utf8_lossy(&audited.stderr));
+    let since = ["--since", &path("june.json"), "--history", &path("june.json")];
+    let audited = run(NAMES, &[&["--depth", "identity", "--out", &july][..], &formats, &since].concat());
+    assert_eq!(code(&audited), Some(1), "{}", String::from_utf8_lossy(&audited.stderr));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2 * FORMS.len());
+    let june_time = report_at(Path::new(&path("june.json")))["generated_at"].as_str().expect("a time").to_owned();
+    let (second, _) = june_time.split_once(['.', 'Z']).expect("its seconds");
+    let page = std::fs::read_to_string(path("july.html")).unwrap();
+    assert!(page.contains(&format!(" since {second}Z, 1 added, 5 removed, ")), "{page}");
+    for report in ["june", "july"] {
+        for form in FORMS {
+            let (source, written) = (path(&format!("{report}.json")), path(&format!("{report}.{form}")));
+            let arguments = ["audit", "render", &source, "--format", form];
+            let rendered = without_configuration().args(arguments).output().expect("the binary runs");
+            assert_eq!(code(&rendered), Some(0), "{}", String::from_utf8_lossy(&rendered.stderr));
+            assert_eq!(text_of(&rendered), std::fs::read_to_string(written).unwrap(), "{report} {form}");
+        }
+    }
+    let again = ["audit", "render", &path("july.json"), "--out", &path("again"), "--format", "csv", "--format", "md"];
+    let several = without_configuration().args(again).output().expect("the binary runs");
+    assert_eq!(code(&several), Some(0), "{}", String::from_utf8_lossy(&several.stderr));
+    assert!(Path::new(&path("again.csv")).exists() && Path::new(&path("again.md")).exists());
+}
+
+#[test]
+fn waiver_leaves_its_finding_out_of_the_exit_code_alone() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("waivers.toml");
+    let name = "entry-record-differs.eth";
+    let list = format!("summarizeagent.eth\n{name}\n");
+    let good = format!(
+        "[[waiver]]\nname = \"{name}\"\ncode = \"txt-entry-mismatch\"\nobserved = \"x402://{name}/classify/v1\"\n\
+         reason = \"<b>renamed\"\nuntil = \"2999-12-31\"\n"
+    );
+    let waived = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        run(list.as_bytes(), &["--depth", "identity", "--json", "--waive", file.to_str().unwrap()])
+    };
+    let accepted = waived(&good);
+    let report = json_of(&accepted.stdout);
+    assert_eq!((code(&accepted), &report["waivers"][0]["status"]), (Some(0), &json!("accepted")), "{report:#}");
+    assert_eq!((&report["counts"]["untrusted"], &report["rows"][1]["state"]), (&json!(1), &json!("untrusted")));
+    assert!(report["resolution"].as_array().is_some_and(|drafts| drafts.len() == 1), "the log must still have its row");
+    assert!(fits_schema(&report), "{report:#}");
+    for (from, to, status) in [
+        ("classify/v1\"", "classify/v2\"", "other-value"),
+        ("2999-12-31", "2020-12-31", "expired"),
+        (&format!("name = \"{name}\""), "name = \"host-changed.eth\"", "no-finding"),
+    ] {
+        let counted = waived(&good.replace(from, to));
+        let said = String::from_utf8_lossy(&counted.stderr).into_owned();
+        assert_eq!(code(&counted), Some(1), "{status}: {said}");
+        assert_eq!(json_of(&counted.stdout)["waivers"][0]["status"], status);
+        assert!(said.contains("waiver of txt-entry-mismatch of "), "{status}: {said}");
+    }
+    let malformed = waived(&good.replace("txt-entry-mismatch", "no-such-code"));
+    let said = String::from_utf8_lossy(&malformed.stderr).into_owned();
+    assert_eq!((code(&malformed), text_of(&malformed)), (Some(2), ""), "{said}");
+    assert!(said.contains("--waive") && said.contains("line 3"), "{said}");
+    let mut gate = without_configuration();
+    let gate = gate.args(["gate", "--sandbox", name, "--waive", file.to_str().unwrap()]).output().unwrap();
+    assert_eq!(code(&gate), Some(2), "the gate knows no waivers");
 }
 
 #[cfg(unix)]
@@ -1001,6 +1076,7 @@ fn nothing_stands_behind_the_digest_of_a_report() {
             (&["audit", "diff", &bad, &good, "--out", &out][..], 2),
             (&["audit", "diff", &good, &bad, "--out", &out], 2),
             (&["audit", "verify", &bad, "--out", &out], 1),
+            (&["audit", "render", &bad, "--out", &out], 2),
         ] {
             let refused = clresolve(command);
             let said = String::from_utf8_lossy(&refused.stderr);
@@ -1373,6 +1449,8 @@ fn a_report_never_overwrites_what_it_is_made_of() {
         (audit(&["--registry", &report]), &report),
         (audit(&["--names", &list, "--since", &report]), &report),
         (audit(&["--names", &list, "--history", &report]), &report),
+        (audit(&["--names", &list, "--waive", &log]), &log),
+        (other(&["audit", "render", &report]), &report),
         (other(&["audit", "--names", &list, "--config", &config, "--ca", &log]), &log),
         (other(&["audit", "--names", &list, "--config", &config]), &config),
         (other(&["audit", "list", "--sandbox", "--below", "eth", "--known", &list]), &list),
@@ -1453,6 +1531,13 @@ fn block_of(world: &Served) -> String {
     verdict["anchor"]["block"]["number"].to_string()
 }
 
+/// The lines of a report without the time when it was written, and without the digest over it.
+fn of_any_time(report: &[u8]) -> Vec<&str> {
+    let lines = std::str::from_utf8(report).expect("a report is UTF-8").lines();
+    let kept = lines.filter(|line| !line.starts_with("\"generated_at\": \"2") && !line.starts_with("\"digest\": "));
+    kept.collect()
+}
+
 /// A file in the served network's folder with its decidable names and many unregistered ones.
 fn long_list(world: &Served, length: usize) -> String {
     let decided =
@@ -1499,7 +1584,7 @@ fn an_audit_that_is_killed_ten_times_gives_the_report_of_one_run() {
     let last = world.clresolve(&arguments);
     assert_eq!(code(&last), Some(1), "{}", String::from_utf8_lossy(&last.stderr));
     assert!(!Path::new(journal).exists(), "the report is written");
-    assert_eq!(std::fs::read_to_string(&report).unwrap(), text_of(&whole));
+    assert_eq!(of_any_time(&std::fs::read(&report).unwrap()), of_any_time(&whole.stdout));
 }
 
 #[cfg(unix)]
@@ -1533,7 +1618,7 @@ fn a_full_disk_loses_nothing_that_was_judged() {
 
     let rest = world.clresolve(&[&["-v"], &resumed[..]].concat());
     let said = String::from_utf8_lossy(&rest.stderr).into_owned();
-    assert_eq!(text_of(&rest), text_of(&whole), "{said}");
+    assert_eq!(of_any_time(&rest.stdout), of_any_time(&whole.stdout), "{said}");
     let judged = said.lines().filter(|line| line.contains("judged") && !line.contains("judged again")).count();
     assert_eq!(judged + kept.matches('\n').count() - 1, 800, "no name is judged twice");
     assert!(!Path::new(journal).exists());

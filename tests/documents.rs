@@ -92,7 +92,8 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
 ];
 
 /// What a sample may call without `--sandbox`: these ask no endpoint.
-const OFFLINE: [&str; 14] = [
+const OFFLINE: [&str; 15] = [
+    "audit render ",
     "audit resolution ",
     "audit sign ",
     "audit verify ",

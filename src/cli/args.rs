@@ -23,9 +23,9 @@ mod suggest;
 mod world;
 
 pub(super) use ask::{
-    AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditResolutionArgs, AuditSchemasArgs, AuditSignArgs,
-    AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs, ExportArgs,
-    ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
+    AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditRenderArgs, AuditResolutionArgs, AuditSchemasArgs,
+    AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs,
+    ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
 };
 pub(super) use cards::{
     AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs, ProjectArgs,
@@ -33,7 +33,9 @@ pub(super) use cards::{
 };
 pub(super) use ctl::{AdminArgs, AdminCommand, CtlArgs, CtlCommand, FlushArgs, ReadyArgs};
 pub(super) use mcp::McpArgs;
-pub(super) use output::{CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, VerdictFormat};
+pub(super) use output::{
+    CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, ReportOutputArgs, VerdictFormat,
+};
 pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs};
 pub(super) use program::{
     CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, LogFormat,
@@ -555,7 +557,7 @@ mod tests {
         let Command::Trace(args) = parsed("clresolve trace a.eth --json") else { panic!("not a trace") };
         assert_eq!(args.output.form(), VerdictFormat::Json);
         let Command::Audit(args) = parsed("clresolve audit --names n --json") else { panic!("not an audit") };
-        assert_eq!(args.output.form(), ReportFormat::Json);
+        assert_eq!(args.output.targets().unwrap()[0].0, ReportFormat::Json);
         let line = "clresolve audit --names n --json --format csv".split(' ').map(OsString::from).collect();
         assert_eq!(parse(line).unwrap_err().kind(), ErrorKind::ArgumentConflict);
     }

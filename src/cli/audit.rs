@@ -7,19 +7,22 @@ mod history;
 mod judge;
 mod list;
 mod registry;
+mod render;
 mod report;
 mod resolution;
 mod rows;
 mod schemas;
 mod signing;
 mod sources;
+mod waivers;
 
 use std::path::Path;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
-use clresolve_audit::{AuditCounts, Demands, Ending, ListOfNames, Scope};
+use clresolve_audit::{Demands, Ending, ListOfNames, Scope};
 use clresolve_core::reading::GradeDemand;
+use clresolve_core::state::State;
 use clresolve_resolver::config::Config;
 use clresolve_verdict::verdict::{Depth, Pinned, canonical_digest};
 use serde_json::json;
@@ -28,7 +31,7 @@ pub(super) use self::block_pin::BlockPin;
 use self::history::History;
 pub(super) use self::judge::{ListAudit, Pace};
 use self::registry::Registry;
-use self::report::{About, exit};
+use self::report::{About, Outputs, exit};
 pub(super) use self::rows::RowWriter;
 use self::rows::{Job, Spool};
 pub(super) use self::sources::Sources;
@@ -46,6 +49,7 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
         Some(AuditCommand::List(args)) => list::run(*args),
         Some(AuditCommand::Schemas(args)) => schemas::run(*args),
         Some(AuditCommand::Diff(args)) => diff::run(&args),
+        Some(AuditCommand::Render(args)) => render::run(&args),
         Some(AuditCommand::Resolution(args)) => resolution::run(&args),
         Some(AuditCommand::Sign(args)) => signing::sign(&args),
         Some(AuditCommand::Verify(args)) => signing::verify(&args),
@@ -54,12 +58,13 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 }
 
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
-    let output = output_of(&args)?;
+    let outputs = outputs_of(&args)?;
     if let Some(journal) = &args.resume {
         // Only whether it can be one: it is opened once the audit is known.
         Output::file("--resume", journal)?;
     }
     let list = args.names.as_deref().map(names::open).transpose()?;
+    let waivers = args.waive.as_deref().map(waivers::read).transpose().context("--waive")?.unwrap_or_default();
     let history = History::read(&args.earlier)?;
     let mut interrupt = pin!(asked_to_stop());
     let Prepared { world, registry, mut scope, pin, mut writer } = tokio::select! {
@@ -98,8 +103,9 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
     });
-    let about = About { scope, ending, list, schema_layers, flags: args.world.flags() };
-    finish(writer, about, &history, &args, output)
+    let (flags, generated_at) = (args.world.flags(), world.resolver.now());
+    let about = About { scope, ending, list, schema_layers, flags, waivers, generated_at };
+    finish(writer, about, &history, &args, outputs)
 }
 
 /// What an audit has before it judges a name.
@@ -129,14 +135,16 @@ impl Prepared {
 }
 
 /// Where the report goes: not over a file that is read.
-fn output_of(args: &AuditArgs) -> anyhow::Result<Output> {
+fn outputs_of(args: &AuditArgs) -> anyhow::Result<Outputs> {
     let files = [
         ("--names", args.names.as_deref()),
         ("--registry", args.registry.as_deref().map(Path::new)),
         ("--resume", args.resume.as_deref()),
+        ("--waive", args.waive.as_deref()),
     ];
     let world = WorldFiles::of(&args.world);
-    Output::apart_from(&args.output.out, files.into_iter().chain(args.earlier.files()).chain(world.iter()))
+    let read: Vec<_> = files.into_iter().chain(args.earlier.files()).chain(world.iter()).collect();
+    Outputs::of(&args.output, read)
 }
 
 /// Writes the report; its exit code.
@@ -145,11 +153,11 @@ fn finish(
     about: About,
     history: &History,
     args: &AuditArgs,
-    mut output: Output,
+    mut outputs: Outputs,
 ) -> anyhow::Result<Exit> {
     let has_all_rows = about.ending.has_all_rows();
     if writer.counts.names == 0 {
-        return without_rows(&writer.counts, about.ending, args);
+        return without_rows(about.ending, args);
     }
     // Before the report, which may go to a reader that stalls.
     if let (Ending::Interrupted, Some(journal)) = (&about.ending, &args.resume) {
@@ -159,11 +167,9 @@ fn finish(
         );
     }
     let (counts, spool) = writer.finish()?;
-    let exit = about
-        .write(counts, &spool, history, args.output.form().into(), &mut output)
-        .map_err(|error| advised(&spool, error))?;
-    let is_gone = output.is_gone();
-    output.finish().map_err(|error| advised(&spool, error.into()))?;
+    let exit = about.write(counts, &spool, history, &mut outputs).map_err(|error| advised(&spool, error))?;
+    let is_gone = outputs.is_gone();
+    outputs.finish().map_err(|error| advised(&spool, error.into()))?;
     if has_all_rows && !is_gone {
         spool.discard()?;
     }
@@ -171,13 +177,13 @@ fn finish(
 }
 
 /// How an audit ends that has judged no name: it has no report.
-fn without_rows(counts: &AuditCounts, ending: Ending, args: &AuditArgs) -> anyhow::Result<Exit> {
+fn without_rows(ending: Ending, args: &AuditArgs) -> anyhow::Result<Exit> {
     match ending {
         Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
         Ending::Complete => bail!("--names: the list holds no name"),
         Ending::ListFailed(why) => bail!("--names: {why}"),
         Ending::DiskFull(why) => Err(RowWriter::full(why)),
-        ending => Ok(exit(counts, &ending)),
+        ending => Ok(exit(State::Trusted, &ending)),
     }
 }
 
@@ -195,7 +201,8 @@ fn row_writer(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let job = Job::of(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
     let writer = RowWriter::resume(journal, &job)?;
     // It may be new since the files were compared.
-    if args.output.out.file.as_deref().is_some_and(|report| is_same_file(report, journal)) {
+    let mut files = args.output.targets()?.into_iter().filter_map(|(_, out)| out.file);
+    if files.any(|report| is_same_file(&report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
     }
     Ok(writer)

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
 /// Where results go, and in which form.
@@ -35,23 +36,48 @@ pub(in crate::cli) trait Form: ValueEnum + Copy + Default + Send + Sync + 'stati
     const JSON: Self;
 }
 
-/// Where a report goes, and in which form.
+/// Where a report goes, and in which forms.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReportOutputArgs {
-    /// Form of the report
-    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
-    format: ReportFormat,
+    /// Form of the report [default: md]; given several times, each form goes to the file of --out with the form added: FILE.html
+    #[arg(long, value_enum, value_name = "FORM")]
+    format: Vec<ReportFormat>,
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
     #[command(flatten)]
-    pub(in crate::cli) out: OutArgs,
+    out: OutArgs,
 }
 
 impl ReportOutputArgs {
-    /// The form that was asked for.
-    pub(in crate::cli) const fn form(&self) -> ReportFormat {
-        if self.json { ReportFormat::Json } else { self.format }
+    /// The forms that were asked for, each once, and where each goes.
+    ///
+    /// # Errors
+    /// If several forms would go to standard output.
+    pub(in crate::cli) fn targets(&self) -> anyhow::Result<Vec<(ReportFormat, OutArgs)>> {
+        let mut forms = if self.json { vec![ReportFormat::Json] } else { self.format.clone() };
+        forms.sort_unstable();
+        forms.dedup();
+        match forms[..] {
+            [] => Ok(vec![(ReportFormat::default(), self.out.clone())]),
+            [form] => Ok(vec![(form, self.out.clone())]),
+            _ => self.several(forms),
+        }
+    }
+
+    fn several(&self, forms: Vec<ReportFormat>) -> anyhow::Result<Vec<(ReportFormat, OutArgs)>> {
+        let file = self
+            .out
+            .file
+            .as_ref()
+            .context("--format: several forms need --out FILE: they go to FILE.html and so on")?;
+        let target = |form: ReportFormat| {
+            let mut name = file.clone().into_os_string();
+            name.push(".");
+            name.push(form.to_possible_value().expect("no form is hidden").get_name());
+            (form, OutArgs { file: Some(name.into()) })
+        };
+        Ok(forms.into_iter().map(target).collect())
     }
 }
 
@@ -150,7 +176,7 @@ impl Form for CardFormat {
 }
 
 /// Form of a report.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(in crate::cli) enum ReportFormat {
     /// Markdown, for people and repositories
     #[default]

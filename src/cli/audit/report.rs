@@ -1,23 +1,32 @@
 //! Reports that are written, and what they are worth.
 
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
-use clresolve_audit::{AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Scope};
+use anyhow::Context as _;
+use clresolve_audit::waiver::WaiverStatus;
+use clresolve_audit::{
+    AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Rows, Scope, Waiver, Waivers,
+};
+use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_verdict::verdict::Tool;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::history::History;
 use super::rows::Spool;
-use crate::cli::args::ReportFormat;
+use crate::cli::args::{ReportFormat, ReportOutputArgs};
 use crate::cli::exit::Exit;
+use crate::cli::notice;
 use crate::cli::output::{Output, Unwritable};
 
+/// The context of an error about the rows that wait in a file.
+const UNREADABLE: &str = "cannot read the scratch file";
+
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
-pub(super) fn exit(counts: &AuditCounts, ending: &Ending) -> Exit {
-    let worst = match counts {
-        AuditCounts { untrusted: 1.., .. } => Exit::Untrusted,
-        AuditCounts { indeterminate: 1.., .. } => Exit::Indeterminate,
-        _ => Exit::Trusted,
-    };
+pub(super) fn exit(worst: State, ending: &Ending) -> Exit {
+    let worst = Exit::from(worst);
     match ending {
         Ending::Complete => worst,
         Ending::ListFailed(_) => Exit::Usage,
@@ -34,6 +43,8 @@ pub(super) struct About {
     pub(super) list: ListOfNames,
     pub(super) schema_layers: Option<Vec<PublishedSchema>>,
     pub(super) flags: Vec<String>,
+    pub(super) waivers: Vec<Waiver>,
+    pub(super) generated_at: Timestamp,
 }
 
 impl About {
@@ -43,24 +54,84 @@ impl About {
         counts: AuditCounts,
         rows: &Spool,
         history: &History,
-        format: Format,
-        output: &mut Output,
+        outputs: &mut Outputs,
     ) -> anyhow::Result<Exit> {
-        let Self { scope, ending, list, schema_layers, flags } = self;
-        let mut exit = exit(&counts, &ending);
-        if let Some(warning) = ending.warning() {
-            anstream::eprintln!("clresolve: {}", Foreign::new(&warning));
+        let Self { scope, ending, list, schema_layers, flags, waivers, generated_at } = self;
+        let today = generated_at.to_zoned(TimeZone::UTC).date();
+        let waivers = Waivers::apply(waivers, today, rows).context(UNREADABLE)?;
+        let mut exit = exit(waivers.worst_state(&counts, rows).context(UNREADABLE)?, &ending);
+        let warning = ending.warning();
+        if let Some(warning) = &warning {
+            anstream::eprintln!("clresolve: {}", Foreign::new(warning));
+        }
+        for idle in waivers.all().iter().filter(|applied| applied.status != WaiverStatus::Accepted) {
+            notice::note(format_args!("clresolve: {idle}"));
         }
         let since = history.changes(&scope, &ending, rows, schema_layers.as_deref())?;
         if let Some(since) = &since {
             exit = exit.max(since.outcome(&history.fail_on).into());
         }
         let (before, earlier) = (history.before(), history.counts());
-        let report = Report { scope, counts, ending, since, before, earlier, list, schema_layers, flags };
-        let mut out = BufWriter::new(ToOutput(output));
-        let written = report.write(format, rows, &mut out).and_then(|()| out.flush());
-        written.map_err(|error| Unwritable::new("the report", error))?;
+        let (tool, generated_at) = (Tool::default(), Some(generated_at));
+        let report = Report {
+            tool,
+            generated_at,
+            scope,
+            counts,
+            warning,
+            since,
+            before,
+            earlier,
+            list,
+            schema_layers,
+            flags,
+            waivers,
+        };
+        outputs.write(&report, rows)?;
         Ok(exit)
+    }
+}
+
+/// The forms of a report, each with the place that it goes to.
+pub(super) struct Outputs(Vec<(Format, Output)>);
+
+impl Outputs {
+    /// The outputs that the arguments name: none of them a file that is read.
+    ///
+    /// # Errors
+    /// If one cannot be written, or several forms go to standard output.
+    pub(super) fn of<'a>(
+        args: &ReportOutputArgs,
+        read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)> + Clone,
+    ) -> anyhow::Result<Self> {
+        let output = |(format, out): (ReportFormat, _)| Ok((format.into(), Output::apart_from(&out, read.clone())?));
+        args.targets()?.into_iter().map(output).collect::<anyhow::Result<_>>().map(Self)
+    }
+
+    /// Writes a report in each form.
+    ///
+    /// # Errors
+    /// If an output takes no more.
+    pub(super) fn write(&mut self, report: &Report, rows: &dyn Rows) -> Result<(), Unwritable> {
+        for (format, output) in &mut self.0 {
+            let mut out = BufWriter::new(ToOutput(output));
+            let written = report.write(*format, rows, &mut out).and_then(|()| out.flush());
+            written.map_err(|error| Unwritable::new("the report", error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a reader has gone.
+    pub(super) fn is_gone(&self) -> bool {
+        self.0.iter().any(|(_, output)| output.is_gone())
+    }
+
+    /// Puts the files in their place.
+    ///
+    /// # Errors
+    /// If the disk takes no more.
+    pub(super) fn finish(self) -> Result<(), Unwritable> {
+        self.0.into_iter().try_for_each(|(_, output)| output.finish())
     }
 }
 
@@ -93,20 +164,23 @@ impl From<ReportFormat> for Format {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clresolve_audit::Row;
 
     #[test]
     fn the_worst_state_counts_and_an_interrupt_above_all() {
-        let counts = |untrusted, indeterminate| {
+        let no_rows = Vec::<Row>::new();
+        let exit = |untrusted, indeterminate, ending| {
             let mut counts = AuditCounts::default();
             (counts.untrusted, counts.indeterminate) = (untrusted, indeterminate);
-            counts
+            let worst = Waivers::default().worst_state(&counts, &no_rows).expect("rows in memory");
+            exit(worst, &ending)
         };
-        assert_eq!(exit(&counts(0, 0), &Ending::Complete), Exit::Trusted);
-        assert_eq!(exit(&counts(0, 2), &Ending::Complete), Exit::Indeterminate);
-        assert_eq!(exit(&counts(1, 2), &Ending::Complete), Exit::Untrusted);
-        assert_eq!(exit(&counts(1, 2), &Ending::ListFailed(String::new())), Exit::Usage);
-        assert_eq!(exit(&counts(1, 2), &Ending::DiskFull(String::new())), Exit::Unwritable);
-        assert_eq!(exit(&counts(0, 0), &Ending::RegistryUnread(String::new())), Exit::Indeterminate);
-        assert_eq!(exit(&counts(1, 2), &Ending::Interrupted), Exit::Interrupted);
+        assert_eq!(exit(0, 0, Ending::Complete), Exit::Trusted);
+        assert_eq!(exit(0, 2, Ending::Complete), Exit::Indeterminate);
+        assert_eq!(exit(1, 2, Ending::Complete), Exit::Untrusted);
+        assert_eq!(exit(1, 2, Ending::ListFailed(String::new())), Exit::Usage);
+        assert_eq!(exit(1, 2, Ending::DiskFull(String::new())), Exit::Unwritable);
+        assert_eq!(exit(0, 0, Ending::RegistryUnread(String::new())), Exit::Indeterminate);
+        assert_eq!(exit(1, 2, Ending::Interrupted), Exit::Interrupted);
     }
 }

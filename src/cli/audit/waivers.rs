@@ -1,0 +1,92 @@
+//! The file of `--waive`: findings that are accepted, in TOML.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clresolve_audit::Waiver;
+use clresolve_audit::waiver::MAX_WAIVERS;
+use clresolve_core::text::Foreign;
+use serde::Deserialize;
+
+use crate::cli::input::{self, shown};
+
+/// Longest file, in bytes: [`MAX_WAIVERS`] with the longest values fit.
+const MAX_BYTES: usize = 2 << 20;
+
+/// Longest message about a file, in characters.
+const MAX_MESSAGE_CHARACTERS: usize = 300;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WaiverFile {
+    #[serde(default)]
+    waiver: Vec<Waiver>,
+}
+
+/// Reads the waivers of a file.
+///
+/// # Errors
+/// If it cannot be read, or with the first line that is wrong.
+pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Waiver>> {
+    let bytes = input::read(file, MAX_BYTES)?;
+    if bytes.len() > MAX_BYTES {
+        bail!("{} has more than {MAX_BYTES} bytes", shown(file));
+    }
+    let text = std::str::from_utf8(&bytes).with_context(|| format!("{} is not UTF-8", shown(file)))?;
+    parse(text).with_context(|| shown(file))
+}
+
+fn parse(text: &str) -> anyhow::Result<Vec<Waiver>> {
+    let WaiverFile { waiver } = match toml::from_str(text) {
+        Ok(file) => file,
+        Err(error) => bail!("line {}: {}", line(text, &error), message(&error)),
+    };
+    if waiver.len() > MAX_WAIVERS {
+        bail!("{} waivers are more than {MAX_WAIVERS}", waiver.len());
+    }
+    Ok(waiver)
+}
+
+fn line(text: &str, error: &toml::de::Error) -> usize {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn message(error: &toml::de::Error) -> String {
+    Foreign::new(error.message()).at_most(MAX_MESSAGE_CHARACTERS).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[[waiver]]\nname = \"a.eth\"\ncode = \"checksum-mismatch\"\nobserved = \"sha256:00\"\n\
+        reason = \"fixed with 1.0.1\"\nuntil = \"2026-12-31\"\n";
+
+    #[test]
+    fn waivers_are_read() {
+        let waivers = parse(GOOD).unwrap();
+        assert_eq!((waivers[0].name.as_str(), waivers[0].observed.as_deref()), ("a.eth", Some("sha256:00")));
+        assert_eq!(parse("").unwrap(), []);
+    }
+
+    #[test]
+    fn malformed_waivers_are_refused_with_their_line() {
+        for (from, to, why) in [
+            ("a.eth", "a..eth", "line 2: "),
+            ("a.eth", "A.eth", "line 2: the name is not in normal form"),
+            ("checksum-mismatch", "no-such-code", "line 3: "),
+            ("fixed with 1.0.1", " ", "line 5: the reason is empty"),
+            ("2026-12-31", "2026-13-31", "line 6: "),
+            ("until = ", "since = ", "line 6: unknown field `since`"),
+            ("until = \"2026-12-31\"\n", "", "line 1: missing field `until`"),
+            ("[[waiver]]", "[[waver]]", "line 1: unknown field `waver`"),
+            ("[[waiver]]", "[[\u{202e}", "line 1: "),
+        ] {
+            let refused = parse(&GOOD.replace(from, to)).unwrap_err().to_string();
+            assert!(refused.starts_with(why) && !refused.contains('\u{202e}'), "{why}: {refused}");
+        }
+        let many = parse(&GOOD.repeat(MAX_WAIVERS + 1)).unwrap_err().to_string();
+        assert_eq!(many, "1001 waivers are more than 1000");
+    }
+}
