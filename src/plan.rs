@@ -17,7 +17,7 @@ use clresolve_core::fetch::Forbidden;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::payment::{CoinType, EndpointKey, PaymentRecords};
-use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holder, Holding, Proof, Reading};
 use clresolve_core::reason::{self, Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::State;
@@ -430,7 +430,7 @@ fn evidence(
         answer: Answer::Records(found),
         latest: None,
         newest: None,
-        holder: Some(holder),
+        holder: Holder::Address(holder),
         expiry: None,
         // The grade of proof depends on the endpoints of the resolver, not on the publication.
         proof: Proof { grade: Grade::SingleRpc, asked: 0, agreed: 0, own: true },
@@ -444,7 +444,7 @@ fn evidence(
         chain_id: clresolve_core::world::MAINNET_ID,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Some(holder) }),
+        owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Holder::Address(holder) }),
         https,
         ipfs: walked(publication, path),
         mirror: Walked::NotAsked,

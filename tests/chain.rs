@@ -29,8 +29,8 @@ use clresolve_chain::{Chain, ChainConfig, Endpoint, ProvenChain, RpcChain};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{Coins, EndpointKey};
 use clresolve_core::reading::{
-    Answer, Block, BlockSelector, CcipFault, ChainError, Found, Grade, GradeDemand, Holding, Latest, LocalLimit, Proof,
-    Reading, ResolverFault,
+    Answer, Block, BlockSelector, CcipFault, ChainError, Found, Grade, GradeDemand, Holder, Holding, Latest,
+    LocalLimit, Proof, Reading, ResolverFault,
 };
 use clresolve_core::records::{Key, Record};
 use clresolve_resolver::sandbox::chain::{
@@ -230,7 +230,7 @@ async fn one_request_reads_a_name() {
     assert_eq!(world.server.requests(), INTRODUCED + 1);
     assert_eq!(reading.block, world.chain.finalized());
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
-    assert_eq!(reading.holder, Some(ALICE));
+    assert_eq!(reading.holder, Holder::Address(ALICE));
     assert_eq!(reading.expiry, Some(expiry));
     assert_eq!(reading.proof, Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false });
     assert_eq!(reading.failed_endpoints, []);
@@ -254,7 +254,7 @@ async fn the_wrapper_knows_the_holder_of_a_wrapped_name() {
 
     for text in ["wrapped.eth", "sub.wrapped.eth"] {
         let reading = world.reader.read(&name(text), FIRST).await.unwrap();
-        assert_eq!(reading.holder, Some(ALICE), "{text}");
+        assert_eq!(reading.holder, Holder::Address(ALICE), "{text}");
         assert_eq!(reading.expiry, expiry, "{text}: without the wrapper's grace period");
     }
 }
@@ -286,7 +286,7 @@ async fn a_wildcard_names_the_ancestor_that_answers() {
 
     let reading = world.reader.read(&name("a.b.fleet.eth"), FIRST).await.unwrap();
 
-    assert_eq!(reading.holder, None);
+    assert_eq!(reading.holder, Holder::Nobody);
     assert_eq!(reading.expiry, None);
     let found = found(reading.answer);
     assert_eq!(found.wildcard, Some(name("fleet.eth")));
@@ -332,8 +332,8 @@ async fn a_new_holder_at_latest_shows() {
 
     let reading = world.reader.read(&agent.name, FIRST).await.unwrap();
 
-    assert_eq!(reading.holder, Some(agent.owner));
-    assert_eq!(reading.latest, Some(Ok(Latest { answer: reading.answer.clone(), holder: Some(buyer) })));
+    assert_eq!(reading.holder, Holder::Address(agent.owner));
+    assert_eq!(reading.latest, Some(Ok(Latest { answer: reading.answer.clone(), holder: Holder::Address(buyer) })));
 }
 
 #[tokio::test]
@@ -370,7 +370,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
     assert_eq!(found.records.get(Key::Checksum), &Record::Absent);
     let holding = world.reader.holding(&name("off.eth"), &reading.block, &reading.endpoints).await;
-    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
 }
 
 #[tokio::test]
@@ -488,10 +488,10 @@ async fn the_owners_address_and_holder_are_read_at_the_block() {
     let block = world.chain.finalized();
     let holding = async |text: &str| world.reader.holding(&name(text), &block, &["sandbox".to_owned()]).await;
 
-    assert_eq!(holding("summarizeagent.eth").await, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(holding("summarizeagent.eth").await, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
     assert_eq!(world.server.requests(), 1);
     for text in ["unset.eth", "none.eth"] {
-        assert_eq!(holding(text).await, Ok(Holding { address: None, holder: Some(ALICE) }), "{text}");
+        assert_eq!(holding(text).await, Ok(Holding { address: None, holder: Holder::Address(ALICE) }), "{text}");
     }
     assert_eq!(holding("nobody.eth").await, Ok(Holding::default()));
     assert!(matches!(holding("evil.eth").await, Err(ChainError::Resolver(_))));
@@ -1011,7 +1011,7 @@ async fn a_quorum_takes_one_exchange() {
     assert_eq!(reading.proof, Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false });
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
     let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
-    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
     let requests: Vec<_> = servers.iter().map(RpcServer::requests).collect();
     assert_eq!(requests, [INTRODUCED + 1; 2], "both are asked for the owner");
 }
@@ -1134,7 +1134,7 @@ async fn others_take_the_place_of_those_that_stall_or_fail_when_the_owner_is_ask
 
         let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &reading.endpoints).await;
 
-        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }), "{fault:?}");
+        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }), "{fault:?}");
     }
 }
 
@@ -1151,7 +1151,7 @@ async fn who_contradicts_the_others_about_the_owner_is_counted() {
     let all = ["a", "b", "c"].map(str::to_owned);
     let holding = reader.holding(&name("summarizeagent.eth"), &reading.block, &all).await;
 
-    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }));
+    assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }));
     assert_eq!(lies_when_counted(&counts).await, [r#"clresolve_rpc_lies_total{endpoint="a"} 1"#]);
 }
 

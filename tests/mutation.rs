@@ -12,7 +12,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Latest, Proof, Reading, ResolverFault,
+    Answer, Block, BlockSelector, ChainError, Found, Grade, Holder, Holding, Latest, Proof, Reading, ResolverFault,
 };
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::State;
@@ -219,8 +219,8 @@ fn gather(world: &World) -> Evidence {
         Some(mirror) => walked(Some(mirror.cid), &mirror.path),
         None => Walked::NotAsked,
     };
-    let holder = Some(world.reading.holder.into());
-    let owner = Holding { address: Some(world.reading.owner.into()), holder: None };
+    let holder = Holder::Address(world.reading.holder.into());
+    let owner = Holding { address: Some(world.reading.owner.into()), holder: Holder::Nobody };
     Evidence {
         name: EnsName::parse(NAME).expect("a good name"),
         now: Timestamp::UNIX_EPOCH,
@@ -239,7 +239,7 @@ fn gather(world: &World) -> Evidence {
     }
 }
 
-fn reading(world: &World, holder: Option<alloy_primitives::Address>) -> Result<Reading, ChainError> {
+fn reading(world: &World, holder: Holder) -> Result<Reading, ChainError> {
     let bytes = &world.reading;
     let found = |records| {
         Answer::Records(Found {
@@ -263,7 +263,7 @@ fn reading(world: &World, holder: Option<alloy_primitives::Address>) -> Result<R
             timestamp: Timestamp::UNIX_EPOCH,
         },
         answer,
-        latest: Some(Ok(Latest { answer: latest, holder: Some(bytes.latest_holder.into()) })),
+        latest: Some(Ok(Latest { answer: latest, holder: Holder::Address(bytes.latest_holder.into()) })),
         newest: None,
         holder,
         expiry: None,

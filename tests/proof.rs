@@ -21,7 +21,7 @@ use clresolve_chain::{Chain, ChainConfig, Clock, Endpoint, Head, HeaderSource, P
 use clresolve_core::cause::ResolverFault;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Holding, Reading};
+use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Holder, Holding, Reading};
 use clresolve_core::records::Key;
 use clresolve_resolver::sandbox::chain::{
     CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain,
@@ -283,6 +283,6 @@ async fn spare_endpoints_prove_what_others_keep_back() {
         let reading = reading.expect("nobody waits in vain").unwrap_or_else(|error| panic!("{altered:?}: {error}"));
         assert_eq!(entry(&reading), Some(ENTRY), "{altered:?}");
         let holding = chain.holding(&name("owner.eth"), &reading.block, &reading.endpoints).await;
-        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Some(ALICE) }), "{altered:?}");
+        assert_eq!(holding, Ok(Holding { address: Some(BOB), holder: Holder::Address(ALICE) }), "{altered:?}");
     }
 }

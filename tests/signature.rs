@@ -31,7 +31,7 @@ use clresolve_core::json::{Limits, parse};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
 use clresolve_core::reading::{
-    Answer, Block, BlockSelector, ChainError, Found, Grade, Holding, Latest, Proof, Reading,
+    Answer, Block, BlockSelector, ChainError, Found, Grade, Holder, Holding, Latest, Proof, Reading,
 };
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::{Key, Record};
@@ -694,9 +694,9 @@ impl Chain for OneName {
         Ok(Reading {
             block: Block { number: 1, hash: B256::ZERO, timestamp: Timestamp::now() },
             answer: self.answer.clone(),
-            latest: self.latest.clone().map(|answer| Ok(Latest { answer, holder: None })),
+            latest: self.latest.clone().map(|answer| Ok(Latest { answer, holder: Holder::Nobody })),
             newest: None,
-            holder: None,
+            holder: Holder::Nobody,
             expiry: None,
             proof: self.proof,
             endpoints: Vec::new(),

@@ -219,7 +219,7 @@ fn write_failure(text: &mut String, key: &str, cause: &ChainError) -> std::fmt::
 mod tests {
     use alloy_primitives::{Address, B256};
     use clresolve_core::payment::{CoinType, EndpointKey};
-    use clresolve_core::reading::{Block, Found, Grade, Proof, ResolverFault};
+    use clresolve_core::reading::{Block, Found, Grade, Holder, Proof, ResolverFault};
     use jiff::Timestamp;
 
     use super::*;
@@ -230,7 +230,7 @@ mod tests {
             answer,
             latest: None,
             newest: None,
-            holder: None,
+            holder: Holder::Nobody,
             expiry: None,
             proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false },
             endpoints: vec!["rpc".to_owned()],

@@ -11,7 +11,7 @@ use alloy_primitives::Address;
 use super::error::BundleError;
 use clresolve_core::fetch::{Cause, Forbidden};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Latest, Proof, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Holder, Latest, Migrated, Proof, Reading};
 use clresolve_core::recordable::Recordable;
 use clresolve_ipfs::build::car as write_car;
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks};
@@ -123,7 +123,7 @@ pub(super) struct ReadingForm {
     /// The holder at the newest block, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latest_holder: Option<HolderForm>,
-    holder: Option<Address>,
+    holder: Holder,
     expiry: Option<Timestamp>,
     proof: Proof,
     own: bool,
@@ -132,25 +132,31 @@ pub(super) struct ReadingForm {
     failed_endpoints: Vec<(String, String)>,
 }
 
-/// The JSON form of a name's holder.
+/// The JSON form of the holder at the newest block, in which `null` means that it is the same.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum HolderForm {
     Nobody,
     Address(Address),
+    Unreadable(Migrated),
 }
 
-impl From<Option<Address>> for HolderForm {
-    fn from(holder: Option<Address>) -> Self {
-        holder.map_or(Self::Nobody, Self::Address)
+impl From<Holder> for HolderForm {
+    fn from(holder: Holder) -> Self {
+        match holder {
+            Holder::Nobody => Self::Nobody,
+            Holder::Address(holder) => Self::Address(holder),
+            Holder::Unreadable { unreadable } => Self::Unreadable(unreadable),
+        }
     }
 }
 
-impl From<HolderForm> for Option<Address> {
+impl From<HolderForm> for Holder {
     fn from(form: HolderForm) -> Self {
         match form {
-            HolderForm::Nobody => None,
-            HolderForm::Address(holder) => Some(holder),
+            HolderForm::Nobody => Self::Nobody,
+            HolderForm::Address(holder) => Self::Address(holder),
+            HolderForm::Unreadable(unreadable) => Self::Unreadable { unreadable },
         }
     }
 }

@@ -12,7 +12,7 @@ use alloy_rpc_client::RpcClient;
 use alloy_rpc_types_eth::BlockId;
 use clresolve_core::cause::CcipFault;
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, ChainError, Holding, Latest};
+use clresolve_core::reading::{Answer, ChainError, Holder, Holding, Latest};
 use clresolve_core::records::Record;
 use clresolve_state::answer;
 use clresolve_state::answer::{Response, Returned};
@@ -54,7 +54,7 @@ impl NewestAnswer {
     /// # Errors
     /// The objection, if it resolves to the same content: otherwise an endpoint with an invented objection could hide
     /// the objections of others.
-    fn beside(&self, answer: &Answer, holder: Option<Address>) -> Result<Latest, ChainError> {
+    fn beside(&self, answer: &Answer, holder: Holder) -> Result<Latest, ChainError> {
         let latest = self.latest.clone()?;
         match &self.objection {
             Some(objection)
@@ -179,7 +179,7 @@ impl Answers {
         query: &Query,
         newest: NewestAnswer,
         answer: &Answer,
-        holder: Option<Address>,
+        holder: Holder,
     ) -> (Result<Latest, ChainError>, Option<u64>) {
         match newest.beside(answer, holder) {
             Err(error @ ChainError::Disagree(_)) if newest.objection.is_some() => {
@@ -403,7 +403,7 @@ mod tests {
             look_ups: Vec::new(),
             agree: 2,
         };
-        let (read, holder) = (Answer::NoResolver(None), Some(Address::ZERO));
+        let (read, holder) = (Answer::NoResolver(None), Holder::Address(Address::ZERO));
         let alike = Latest { answer: read.clone(), holder };
         assert_eq!(newest(&read, holder, None).beside(&read, holder), Ok(alike));
         assert_eq!(newest(&read, holder, Some(&objection)).beside(&read, holder), Err(objection.clone()));
@@ -414,7 +414,7 @@ mod tests {
             records: std::iter::empty().collect(),
             payment: PaymentRecords::default(),
         });
-        for (answer, of) in [(&found, holder), (&read, None)] {
+        for (answer, of) in [(&found, holder), (&read, Holder::Nobody)] {
             let changed = Latest { answer: answer.clone(), holder: of };
             assert_eq!(newest(answer, of, Some(&objection)).beside(&read, holder), Ok(changed), "it shows");
         }
@@ -431,7 +431,7 @@ mod tests {
             block: 5,
             time: None,
             registered: true,
-            holder: None,
+            holder: Holder::Nobody,
             expiry: None,
             source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
             resolved: Resolved::Failed(ResolverFault::CallReverted),

@@ -39,6 +39,7 @@ pub mod execution;
 pub mod fetch;
 pub mod finding;
 pub mod freshness;
+pub mod holder;
 pub mod json;
 pub mod name;
 pub mod name_hint;

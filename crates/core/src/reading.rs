@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use crate::cause::{CcipFault, GatewayStatus, LocalLimit, ResolverFault};
 pub use crate::chain_error::ChainError;
+pub use crate::holder::{Holder, Migrated};
 use crate::name::EnsName;
 use crate::payment::PaymentRecords;
 use crate::records::RecordSet;
@@ -102,11 +103,10 @@ pub struct Reading {
     /// The block number up to which the endpoints in agreement had read the chain. This reading cannot contain changes
     /// in later blocks. `None` if the block was selected by number, and in a reading from a bundle.
     pub newest: Option<u64>,
-    /// The address that holds the name: the registry's owner, or the NameWrapper's owner if the registry's owner is the
-    /// NameWrapper. `None` for a name without a holder, such as a wildcard or off-chain subname.
-    pub holder: Option<Address>,
+    /// Who holds the name.
+    pub holder: Holder,
     /// Expiry of the registration, if it can be read: the registrar's for a second-level `.eth` name, even if it is
-    /// wrapped, and the NameWrapper's for any other wrapped name.
+    /// wrapped, and the NameWrapper's for any other wrapped name. `None` if the holder is unreadable.
     pub expiry: Option<Timestamp>,
     /// The proof of the answer.
     pub proof: Proof,
@@ -135,8 +135,8 @@ impl Reading {
 pub struct Latest {
     /// The answer of the name's resolver at that block.
     pub answer: Answer,
-    /// The address that holds the name at that block.
-    pub holder: Option<Address>,
+    /// Who holds the name at that block.
+    pub holder: Holder,
 }
 
 /// What a CCIP-Read gateway (EIP-3668) holds of what a name publishes. The chain does not show whether that has changed.
@@ -228,8 +228,8 @@ impl Answer {
 pub struct Holding {
     /// `addr(owner)`, if set.
     pub address: Option<Address>,
-    /// The holder of the owner's name, if there is one.
-    pub holder: Option<Address>,
+    /// The holder of the owner's name.
+    pub holder: Holder,
 }
 
 /// How strongly the chain's answer is proven.
@@ -302,7 +302,7 @@ mod tests {
     }
 
     fn latest(answer: Answer) -> Latest {
-        Latest { answer, holder: Some(Address::repeat_byte(3)) }
+        Latest { answer, holder: Holder::Address(Address::repeat_byte(3)) }
     }
 
     fn failure() -> ChainError {
@@ -317,7 +317,7 @@ mod tests {
             answer: Answer::Records(found()),
             latest,
             newest: None,
-            holder: None,
+            holder: Holder::Nobody,
             expiry: None,
             proof: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
             endpoints: Vec::new(),
@@ -326,7 +326,7 @@ mod tests {
         };
         assert_eq!(reading(Some(Ok(newest.clone()))).at_newest(), Some(newest));
         assert_eq!(reading(Some(Err(failure()))).at_newest(), None);
-        let own = Latest { answer: Answer::Records(found()), holder: None };
+        let own = Latest { answer: Answer::Records(found()), holder: Holder::Nobody };
         assert_eq!(reading(None).at_newest(), Some(own), "no other block was read");
     }
 
@@ -350,7 +350,8 @@ mod tests {
             assert!(!before.is_confirmed_by(&later), "{later:?}");
             assert!(later.is_confirmed_by(&later), "{later:?}");
         }
-        for holder in [None, Some(other)] {
+        for holder in [Holder::Nobody, Holder::Address(other), Holder::Unreadable { unreadable: Migrated::Superseded }]
+        {
             assert!(!before.is_confirmed_by(&Latest { holder, ..before.clone() }), "{holder:?}");
         }
     }

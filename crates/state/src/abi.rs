@@ -9,9 +9,9 @@ use alloy_primitives::U256;
 /// Size of an ABI word in bytes.
 const WORD: usize = 32;
 
-/// Most elements of one array. The longest requested array contains one element per coin type and endpoint, fewer than
-/// 40.
-const MAX_ELEMENTS: usize = 64;
+/// Most elements of one array. The longest requested array contains one element per label of a name, which has at most
+/// 128, and 8 others.
+const MAX_ELEMENTS: usize = 144;
 
 /// The expected ABI type of a value.
 pub(crate) enum Shape {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use alloy_primitives::{Address, Bytes, U256, address, keccak256};
+use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use super::abi::{self, AbiError, Shape};
 use clresolve_core::cause::{CcipFault, GatewayStatus, ResolverFault};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
-use clresolve_core::reading::ChainError;
+use clresolve_core::reading::{ChainError, Holder, Migrated};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
 
@@ -73,6 +73,7 @@ sol! {
     function getCurrentBlockTimestamp() returns (uint256);
 
     function owner(bytes32 node) returns (address);
+    function resolver(bytes32 node) returns (address);
     function ownerOf(uint256 id) returns (address);
     function getData(uint256 id) returns (address holder, uint32 fuses, uint64 expiry);
     function nameExpires(uint256 id) returns (uint256);
@@ -103,6 +104,9 @@ const TEXT: &[Shape] = &[Shape::Bytes];
 const NOT_CONTRACT: &[Shape] = &[Shape::Bytes, Shape::Word];
 const HTTP_ERROR: &[Shape] = &[Shape::Word, Shape::Bytes];
 
+/// Number of the calls about a name before those about the registry's resolvers.
+const FACTS: usize = 6;
+
 /// The calls that read a name.
 pub struct Subject {
     name: EnsName,
@@ -127,9 +131,10 @@ impl Subject {
         self.coins.as_ref()
     }
 
-    /// Call data for Multicall3: the block's time, holder, expiry, resolver, `resolve` and, last, the call about
-    /// payments. The safe calls come first, because a hostile resolver may use up all remaining gas. Payments have a
-    /// separate call, so that a resolver's reaction to it cannot affect the records.
+    /// Call data for Multicall3: the block's time, holder, expiry, resolver, the registry's resolvers of the name and its
+    /// ancestors, `resolve` and, last, the call about payments. The safe calls come first, because a hostile resolver may
+    /// use up all remaining gas. Payments have a separate call, so that a resolver's reaction to it cannot affect the
+    /// records.
     pub fn aggregate(&self, resolve: Bytes) -> Bytes {
         let node = self.name.node();
         let id = U256::from_be_bytes(node.0);
@@ -142,6 +147,7 @@ impl Subject {
             call(at.base_registrar, &nameExpiresCall { id: self.label_id() }),
             call(at.universal_resolver, &findResolverCall { name: self.name.dns_encoded().into() }),
         ];
+        calls.extend(self.nodes().into_iter().map(|node| call(at.registry, &resolverCall { node })));
         let resolves = std::iter::once(resolve).chain(self.resolve_payment());
         calls.extend(resolves.map(|resolve| Call { target: at.universal_resolver, callData: resolve }));
         tryBlockAndAggregateCall { requireSuccess: false, calls }.abi_encode().into()
@@ -174,6 +180,32 @@ impl Subject {
         resolveCall { name: self.name.dns_encoded().into(), data: data.into() }.abi_encode().into()
     }
 
+    /// The nodes of the name and its ancestors, without the root.
+    fn nodes(&self) -> Vec<B256> {
+        let mut node = B256::ZERO;
+        let below = |label: &str| {
+            node = keccak256([node, keccak256(label)].concat());
+            node
+        };
+        let mut nodes: Vec<B256> = self.name.labels().rev().map(below).collect();
+        nodes.reverse();
+        nodes
+    }
+
+    /// The resolver to which the registry leads (ENSIP-10), with the offset of the name for which it is set. `resolvers`
+    /// are the registry's results for [`Subject::nodes`].
+    fn listed(&self, resolvers: &[CallResult]) -> Result<Option<(Address, U256)>, Garbled> {
+        let mut offset = 0;
+        for (label, result) in self.name.labels().zip(resolvers) {
+            let resolver = value::<resolverCall>(result).ok_or(Garbled::NoRegistry)?;
+            if !resolver.is_zero() {
+                return Ok(Some((resolver, U256::from(offset))));
+            }
+            offset += label.len() + 1;
+        }
+        Ok(None)
+    }
+
     /// The registrar's id of the name's first label. It is meaningful only for second-level `.eth` names.
     fn label_id(&self) -> U256 {
         let label = self.name.labels().next().unwrap_or_default();
@@ -196,25 +228,45 @@ impl Subject {
             Some(_) => Some(Resolved::new(results.pop().ok_or(Garbled::Count)?)),
             None => None,
         };
-        let [now, owner, wrapper_owner, wrapped, expires, found, resolved] =
-            <[CallResult; 7]>::try_from(results).map_err(|_| Garbled::Count)?;
+        let resolved = results.pop().ok_or(Garbled::Count)?;
+        let resolvers = results.split_off(FACTS.min(results.len()));
+        if resolvers.len() != self.name.labels().count() {
+            return Err(Garbled::Count);
+        }
+        let [now, owner, wrapper_owner, wrapped, expires, found] =
+            <[CallResult; FACTS]>::try_from(results).map_err(|_| Garbled::Count)?;
         let owner = value::<ownerCall>(&owner).ok_or(Garbled::NoRegistry)?;
         let found = value::<findResolverCall>(&found).ok_or(Garbled::NoUniversalResolver)?;
         let in_wrapper = owner == self.contracts.name_wrapper;
         let holder = if in_wrapper { value::<ownerOfCall>(&wrapper_owner) } else { Some(owner) };
+        let migrated = migrated(owner, self.listed(&resolvers)?, &found);
         let registered = value::<nameExpiresCall>(&expires).filter(|_| self.name.is_second_level_eth());
         let wrapped = value::<getDataCall>(&wrapped).filter(|_| in_wrapper).map(|data| U256::from(data.expiry));
         Ok(Findings {
             block,
             time: value::<getCurrentBlockTimestampCall>(&now).and_then(time),
             registered: !owner.is_zero(),
-            holder: holder.filter(|holder| !holder.is_zero()),
-            expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)),
+            holder: match (migrated, holder.filter(|holder| !holder.is_zero())) {
+                (Some(unreadable), _) => Holder::Unreadable { unreadable },
+                (None, Some(holder)) => Holder::Address(holder),
+                (None, None) => Holder::Nobody,
+            },
+            expiry: registered.and_then(time).or_else(|| wrapped.and_then(time)).filter(|_| migrated.is_none()),
             source: FoundResolver::new(&self.name, &found),
             resolved: Resolved::new(resolved),
             payment,
         })
     }
+}
+
+/// Whether the name lives in ENSv2: the Universal Resolver finds another resolver than the registry, which has this
+/// owner and leads to `listed`.
+fn migrated(owner: Address, listed: Option<(Address, U256)>, found: &findResolverReturn) -> Option<Migrated> {
+    let found = (!found.resolver.is_zero()).then_some((found.resolver, found.offset));
+    if found == listed || clresolve_core::mutant!("stale-registries-are-believed") {
+        return None;
+    }
+    Some(if owner.is_zero() { Migrated::Unlisted } else { Migrated::Superseded })
 }
 
 /// The results of the contracts about a name at one block.
@@ -226,8 +278,8 @@ pub struct Findings {
     pub time: Option<Timestamp>,
     /// Whether the registry has an owner for the name.
     pub registered: bool,
-    /// The address that holds the name.
-    pub holder: Option<Address>,
+    /// Who holds the name.
+    pub holder: Holder,
     /// Expiry of the registration, if it can be read.
     pub expiry: Option<Timestamp>,
     /// The resolver that answers.
@@ -279,8 +331,9 @@ impl fmt::Display for Findings {
         }
         write!(f, " of resolver {}", self.source.resolver)?;
         match self.holder {
-            Some(holder) => write!(f, ", holder {holder}")?,
-            None => f.write_str(", no holder")?,
+            Holder::Address(holder) => write!(f, ", holder {holder}")?,
+            Holder::Nobody => f.write_str(", no holder")?,
+            Holder::Unreadable { unreadable } => write!(f, ", holder unreadable ({unreadable})")?,
         }
         self.expiry.map_or(Ok(()), |expiry| write!(f, ", expiry {expiry}"))
     }
@@ -617,10 +670,12 @@ mod tests {
     fn another_holder_is_another_vote() {
         let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
         let (registered, resolved) = (true, Resolved::Unsupported);
-        let one =
-            Findings { block: 1, time: None, registered, holder: None, expiry: None, source, resolved, payment: None };
+        let (holder, expiry, payment) = (Holder::Nobody, None, None);
+        let one = Findings { block: 1, time: None, registered, holder, expiry, source, resolved, payment };
         assert!(one.same_records(&Findings { block: 2, ..one.clone() }));
-        assert!(!one.same_records(&Findings { holder: Some(RESOLVER), ..one.clone() }));
+        for holder in [Holder::Address(RESOLVER), Holder::Unreadable { unreadable: Migrated::Superseded }] {
+            assert!(!one.same_records(&Findings { holder, ..one.clone() }));
+        }
     }
 
     /// Otherwise a single endpoint could keep payments pending forever, because without a response no payment record is
@@ -630,7 +685,8 @@ mod tests {
         let source = FoundResolver { resolver: RESOLVER, name: ResolverName::Own };
         let payment = Some(Resolved::Returned(Bytes::new()));
         let (registered, resolved) = (true, Resolved::Returned(Bytes::new()));
-        let one = Findings { block: 1, time: None, registered, holder: None, expiry: None, source, resolved, payment };
+        let (holder, expiry) = (Holder::Nobody, None);
+        let one = Findings { block: 1, time: None, registered, holder, expiry, source, resolved, payment };
         assert!(one.same_payment(&Findings { resolved: Resolved::Returned(vec![1].into()), ..one.clone() }));
         assert!(!one.same_payment(&Findings { resolved: Resolved::NoResolver, ..one.clone() }));
     }
@@ -667,24 +723,66 @@ mod tests {
         assert!(matches!(error(vec![0; 36]), BadAnswer::Reverted(_)));
     }
 
+    const OWNER: Address = Address::repeat_byte(7);
+
     /// The contracts' results about `a.eth`, with payments: the offset at which the resolver's name begins, and the
     /// outcomes of the two `resolve` calls.
     fn findings(offset: u64, resolved: (bool, Vec<u8>), payment: (bool, Vec<u8>)) -> Findings {
+        let of_contracts = registered(OWNER, [RESOLVER, Address::ZERO], (RESOLVER, offset));
         let subject =
             Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default()).with_payment(Some(coins()));
-        let found = findResolverReturn { resolver: RESOLVER, node: [0; 32].into(), offset: U256::from(offset) };
-        let owner = Address::repeat_byte(7).abi_encode();
-        let found = findResolverCall::abi_encode_returns(&found);
-        let now = (true, U256::from(1_700_000_000).abi_encode());
-        let results =
-            [now, (true, owner), (false, vec![]), (false, vec![]), (false, vec![]), (true, found), resolved, payment];
+        subject.decode(&aggregated(of_contracts.into_iter().chain([resolved, payment]))).unwrap()
+    }
+
+    /// What the contracts return about `a.eth`: the registry's owner, its resolvers of `a.eth` and `eth`, and what the
+    /// Universal Resolver finds. The registrar knows an expiry.
+    fn registered(owner: Address, listed: [Address; 2], found: (Address, u64)) -> Vec<(bool, Vec<u8>)> {
+        let found = findResolverReturn { resolver: found.0, node: [0; 32].into(), offset: U256::from(found.1) };
+        let time = || (true, U256::from(1_700_000_000).abi_encode());
+        let facts = [time(), (true, owner.abi_encode()), (false, vec![]), (false, vec![]), time()];
+        let found = (true, findResolverCall::abi_encode_returns(&found));
+        facts.into_iter().chain([found]).chain(listed.map(|resolver| (true, resolver.abi_encode()))).collect()
+    }
+
+    fn aggregated(results: impl IntoIterator<Item = (bool, Vec<u8>)>) -> Vec<u8> {
         let result = |(success, data): (bool, Vec<u8>)| CallResult { success, returnData: data.into() };
-        let answer = tryBlockAndAggregateReturn {
+        tryBlockAndAggregateCall::abi_encode_returns(&tryBlockAndAggregateReturn {
             blockNumber: U256::ONE,
             blockHash: [0; 32].into(),
-            returnData: results.map(result).into(),
-        };
-        subject.decode(&tryBlockAndAggregateCall::abi_encode_returns(&answer)).unwrap()
+            returnData: results.into_iter().map(result).collect(),
+        })
+    }
+
+    /// Otherwise a previous owner would count as the holder of a name that has migrated to ENSv2.
+    #[test]
+    fn registry_counts_while_it_leads_to_the_resolver_that_answers() {
+        let (nobody, none, other) = (Address::ZERO, Address::ZERO, Address::repeat_byte(9));
+        let unreadable = |unreadable| Holder::Unreadable { unreadable };
+        let (unlisted, superseded) = (unreadable(Migrated::Unlisted), unreadable(Migrated::Superseded));
+        // "a.eth" is 8 bytes in DNS encoding, `eth` begins at its third, and the root at its last.
+        for (owner, listed, found, expected) in [
+            (OWNER, [RESOLVER, none], (RESOLVER, 0), Holder::Address(OWNER)),
+            (OWNER, [RESOLVER, other], (RESOLVER, 0), Holder::Address(OWNER)),
+            (OWNER, [none, none], (none, 6), Holder::Address(OWNER)),
+            (OWNER, [none, RESOLVER], (RESOLVER, 2), Holder::Address(OWNER)),
+            (nobody, [none, RESOLVER], (RESOLVER, 2), Holder::Nobody),
+            (nobody, [none, none], (none, 6), Holder::Nobody),
+            (nobody, [RESOLVER, none], (RESOLVER, 0), Holder::Nobody),
+            (nobody, [none, none], (RESOLVER, 0), unlisted),
+            (nobody, [none, other], (RESOLVER, 2), unlisted),
+            (OWNER, [none, none], (RESOLVER, 0), superseded),
+            (OWNER, [other, none], (RESOLVER, 0), superseded),
+            (OWNER, [RESOLVER, none], (RESOLVER, 2), superseded),
+            (OWNER, [none, RESOLVER], (RESOLVER, 0), superseded),
+            (OWNER, [RESOLVER, none], (none, 6), superseded),
+        ] {
+            let subject = Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
+            let results = registered(owner, listed, found).into_iter().chain([(false, vec![])]);
+            let findings = subject.decode(&aggregated(results)).unwrap();
+            let case = format!("{owner} {listed:?} {found:?}");
+            assert_eq!(findings.holder, expected, "{case}");
+            assert_eq!(findings.expiry.is_none(), expected.unreadable().is_some(), "{case}");
+        }
     }
 
     /// The answer derived from [`findings`].
@@ -793,7 +891,8 @@ mod tests {
         };
         let bare = Subject::new(&name, &Contracts::default());
         let asking = Subject::new(&name, &Contracts::default()).with_payment(Some(Coins::default()));
-        for (subject, count) in [(bare, 7), (asking, 8)] {
+        // `a.eth` has two labels.
+        for (subject, count) in [(bare, 9), (asking, 10)] {
             assert!(!matches!(subject.decode(&returned(count)), Err(Garbled::Count)), "{count}");
             for other in [0, 1, count - 1, count + 1] {
                 assert_eq!(subject.decode(&returned(other)), Err(Garbled::Count), "{other} for {count}");
@@ -801,18 +900,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn name_with_the_most_labels_is_read() {
+        let name = EnsName::parse(&["a"; 128].join(".")).unwrap();
+        let subject = Subject::new(&name, &Contracts::default()).with_payment(Some(coins()));
+        let none = [Address::ZERO; 128].map(|resolver| (true, resolver.abi_encode()));
+        let facts = registered(OWNER, [Address::ZERO; 2], (Address::ZERO, 256)).into_iter().take(FACTS);
+        let results = facts.chain(none).chain([(false, vec![]), (false, vec![])]);
+        assert_eq!(subject.decode(&aggregated(results)).unwrap().holder, Holder::Address(OWNER));
+    }
+
     /// A call to an address without code succeeds and returns nothing.
     #[test]
     fn a_chain_without_a_contract_gives_no_answer() {
         let subject = Subject::new(&EnsName::parse("a.eth").unwrap(), &Contracts::default());
         let decoded = |owner: Vec<u8>, found: Vec<u8>| {
-            let result = |data: Vec<u8>| CallResult { success: true, returnData: data.into() };
-            let answer = tryBlockAndAggregateReturn {
-                blockNumber: U256::ONE,
-                blockHash: [0; 32].into(),
-                returnData: [vec![], owner, vec![], vec![], vec![], found, vec![]].map(result).into(),
-            };
-            subject.decode(&tryBlockAndAggregateCall::abi_encode_returns(&answer)).map(|_| ())
+            let resolvers = [RESOLVER, Address::ZERO].map(|resolver| resolver.abi_encode());
+            let facts = [vec![], owner, vec![], vec![], vec![], found].into_iter().chain(resolvers).chain([vec![]]);
+            subject.decode(&aggregated(facts.map(|data| (true, data)))).map(|_| ())
         };
         let owner = || RESOLVER.abi_encode();
         let found = findResolverReturn { resolver: RESOLVER, node: [0; 32].into(), offset: U256::ZERO };

@@ -6,9 +6,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use alloy_primitives::{Address, Bytes};
+use alloy_primitives::Bytes;
 use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Answer, ChainError};
+use clresolve_core::reading::{Answer, ChainError, Holder};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -40,8 +40,8 @@ pub struct StateProof {
 pub struct ProvenReading {
     /// The resolver's answer.
     pub answer: Answer,
-    /// The address that holds the name.
-    pub holder: Option<Address>,
+    /// Who holds the name.
+    pub holder: Holder,
     /// Expiry of the registration.
     pub expiry: Option<Timestamp>,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alloy_primitives::{Address, hex};
+use alloy_primitives::hex;
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use crate::verdict::{
 use clresolve_core::freshness::fresh_for;
 use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
-use clresolve_core::reading::{Answer, ChainError, Grade, Reading};
+use clresolve_core::reading::{Answer, ChainError, Grade, Holder, Reading};
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::{NearMiss, State};
@@ -401,8 +401,12 @@ fn card_origin(evidence: &Evidence) -> &'static str {
 }
 
 /// Who holds a name, as the evidence has it.
-fn holder_value(holder: Option<Address>) -> Value {
-    json!(holder.map(|holder| holder.to_string()))
+fn holder_value(holder: Holder) -> Value {
+    match holder {
+        Holder::Nobody => Value::Null,
+        Holder::Address(holder) => json!(holder.to_string()),
+        Holder::Unreadable { unreadable } => json!({"unreadable": unreadable.to_string()}),
+    }
 }
 
 /// When a name expires, as the evidence has it.
@@ -529,7 +533,7 @@ fn owner_evidence(evidence: &Evidence) -> Value {
         OwnerEvidence::Read(holding) => json!({
             "proven": owner_is_proven(evidence),
             "address": holding.address.map(|address| address.to_string()),
-            "holder": holding.holder.map(|holder| holder.to_string()),
+            "holder": holder_value(holding.holder),
         }),
     }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::name::{EnsName, NameError};
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Latest, Proof, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holder, Holding, Latest, Proof, Reading};
 use clresolve_core::reason::Reason;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::State;
@@ -97,7 +97,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
         records,
         payment: PaymentRecords::default(),
     });
-    let holder = Some([3; 20].into());
+    let holder = Holder::Address([3; 20].into());
     let reading = Reading {
         block: Block { number: 1, hash: [2; 32].into(), timestamp: now },
         latest: Some(Ok(Latest { answer: answer.clone(), holder })),
@@ -116,7 +116,7 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
         chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: None }),
+        owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: Holder::Nobody }),
         https: Source::Body { bytes: card.clone(), url },
         ipfs: Walked::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
         mirror: Walked::NotAsked,

@@ -8,7 +8,7 @@ use clresolve_cards::system::{CardSystem, Rules};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::{EnsName, MAX_NAME_BYTES, normalize};
 use clresolve_core::payment::PaymentRecords;
-use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holding, Proof, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holder, Holding, Proof, Reading};
 use clresolve_core::reason::Effect;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::state::State;
@@ -77,7 +77,7 @@ fn record(line: &[u8]) -> Record {
 pub(crate) const CARD: &str = include_str!("card.json");
 
 fn evidence(records: RecordSet) -> Evidence {
-    let holder = Some([1; 20].into());
+    let holder = [1; 20].into();
     let found = Found {
         resolver: [2; 20].into(),
         wildcard: None,
@@ -90,7 +90,7 @@ fn evidence(records: RecordSet) -> Evidence {
         answer: Answer::Records(found),
         latest: None,
         newest: None,
-        holder,
+        holder: Holder::Address(holder),
         expiry: None,
         proof: Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: true },
         endpoints: vec!["fuzz".to_owned()],
@@ -103,7 +103,7 @@ fn evidence(records: RecordSet) -> Evidence {
         chain_id: 1,
         block: BlockSelector::Finalized,
         reading: Ok(reading),
-        owner: OwnerEvidence::Read(Holding { address: holder, holder }),
+        owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Holder::Address(holder) }),
         https: Source::Body { bytes: Bytes::from_static(CARD.as_bytes()), url: "https://example.org/".to_owned() },
         ipfs: Walked::NotAsked,
         mirror: Walked::NotAsked,

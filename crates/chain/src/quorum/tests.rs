@@ -4,6 +4,7 @@ mod moving;
 
 use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes};
+use clresolve_core::reading::Holder;
 use clresolve_state::contracts::{FoundResolver, Resolved, ResolverName};
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -297,7 +298,7 @@ fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
         block,
         time: None,
         registered,
-        holder: None,
+        holder: Holder::Nobody,
         expiry: None,
         source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
         resolved: Resolved::NoResolver,
@@ -322,7 +323,7 @@ fn looked_up(look_up: &'static [u8]) -> Findings {
         block: 5,
         time: None,
         registered: true,
-        holder: Some(Address::ZERO),
+        holder: Holder::Address(Address::ZERO),
         expiry: None,
         source: FoundResolver { resolver: Address::ZERO, name: ResolverName::Own },
         resolved: Resolved::Offchain(Bytes::from_static(look_up)),
@@ -344,8 +345,8 @@ fn votes_are_the_same_up_to_look_ups_where_they_differ_in_these_and_in_payments_
     assert!(!returned.same_up_to_look_ups(&returned), "both are read on the chain");
     for other in [
         Findings { registered: false, ..looked_up(b"one") },
-        Findings { holder: Some(Address::repeat_byte(1)), ..looked_up(b"one") },
-        Findings { holder: None, ..looked_up(b"one") },
+        Findings { holder: Holder::Address(Address::repeat_byte(1)), ..looked_up(b"one") },
+        Findings { holder: Holder::Nobody, ..looked_up(b"one") },
         Findings { source: of(Address::repeat_byte(1), ResolverName::Own), ..looked_up(b"one") },
         Findings { source: of(Address::ZERO, ResolverName::Invalid), ..looked_up(b"one") },
         returned,

@@ -192,7 +192,7 @@ mod tests {
 
     use clresolve_core::cause::ResolverFault;
     use clresolve_core::payment::{AddressRecord, CoinType, PaymentRecords};
-    use clresolve_core::reading::{Answer, ChainError, Found, Latest};
+    use clresolve_core::reading::{Answer, ChainError, Found, Holder, Latest};
     use clresolve_core::records::{Key, Record};
     use clresolve_verdict::build::{self, Reporter, Run};
     use clresolve_verdict::check::Policy;
@@ -304,7 +304,7 @@ mod tests {
                 ..PaymentRecords::default()
             },
         };
-        Latest { answer: Answer::Records(found), holder: Some([3; 20].into()) }
+        Latest { answer: Answer::Records(found), holder: Holder::Address([3; 20].into()) }
     }
 
     /// The same records from a CCIP-Read gateway.
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn sold(latest: Latest) -> Latest {
-        Latest { holder: Some([4; 20].into()), ..latest }
+        Latest { holder: Holder::Address([4; 20].into()), ..latest }
     }
 
     fn failure() -> ChainError {
@@ -344,7 +344,7 @@ mod tests {
             (latest("a.eth", 2), false),
             (sold(latest("a.eth", 1)), false),
             (off_chain(latest("a.eth", 1)), false),
-            (Latest { answer: Answer::Unregistered, holder: None }, false),
+            (Latest { answer: Answer::Unregistered, holder: Holder::Nobody }, false),
         ] {
             let found = AtHead::OnChain(later);
             assert_eq!(compared(Ok(before.clone()), &found), expected, "{found:?}");
@@ -377,7 +377,7 @@ mod tests {
         let before = latest("a.eth", 1);
         assert!(compared(Ok(off_chain(before.clone())), &AtHead::OffChain));
         assert!(!compared(Ok(before), &AtHead::OffChain));
-        let absent = Latest { answer: Answer::Unregistered, holder: None };
+        let absent = Latest { answer: Answer::Unregistered, holder: Holder::Nobody };
         assert!(!compared(Ok(absent), &AtHead::OffChain));
     }
 

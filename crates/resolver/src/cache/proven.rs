@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Reading};
+use clresolve_core::reading::{Answer, Holder, Reading};
 use clresolve_verdict::build::{Run, records_digest};
 use clresolve_verdict::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
 
@@ -29,7 +29,7 @@ struct NamedBy {
     wildcard: Option<EnsName>,
     offchain: bool,
     records: String,
-    holder: Option<Address>,
+    holder: Holder,
     expiry: Option<Timestamp>,
 }
 
@@ -176,7 +176,7 @@ mod tests {
         let content = ProvenContent::of(&run()).expect("it is whole");
         assert!(content.holds(&reading(|reading| reading.block.number += 1), START));
         let changes: [fn(&mut Reading); 5] = [
-            |reading| reading.holder = None,
+            |reading| reading.holder = Holder::Nobody,
             |reading| reading.expiry = Some(START),
             |reading| reading.answer = Answer::Unregistered,
             |reading| {

@@ -8,7 +8,9 @@ use crate::evidence::{Evidence, OwnerEvidence, Usable};
 use crate::profile::Profile;
 use clresolve_core::characters::unsafe_in_value;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Found, Reading, max_header_age};
+use clresolve_core::reading::{
+    Answer, Block, BlockSelector, ChainError, Found, Holder, Holding, Reading, max_header_age,
+};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::Foreign;
@@ -36,6 +38,7 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
             reasons.extend(expiry(&evidence.name, reading.expiry, reading.block.timestamp));
             reasons.extend(values(&found.records, profile));
             reasons.extend(evidence.misspelt_keys.iter().map(|(key, spelt)| near_miss(*key, spelt)));
+            reasons.extend(holder_unreadable(reading.holder));
             reasons.extend(owner(evidence, found));
         }
     }
@@ -206,12 +209,19 @@ fn value(key: Key, record: &Record) -> Option<Reason> {
 
 /// Whether the chain shows that `cl.owner` controls the name.
 pub fn owner_is_proven(evidence: &Evidence) -> bool {
-    let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder);
+    let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder.address());
     match (&evidence.owner, holder) {
         (OwnerEvidence::Read(_), Some(_)) if clresolve_core::mutant!("every-owner-is-proven") => true,
-        (OwnerEvidence::Read(owner), Some(holder)) => owner.address == Some(holder) || owner.holder == Some(holder),
+        (OwnerEvidence::Read(owner), Some(holder)) => {
+            owner.address == Some(holder) || owner.holder.address() == Some(holder)
+        }
         _ => false,
     }
+}
+
+/// Holder and expiry of the name are unknown.
+fn holder_unreadable(holder: Holder) -> Option<Reason> {
+    holder.unreadable().map(|how| Reason::new(Code::HolderUnreadable).observed(how.to_string()))
 }
 
 fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
@@ -219,12 +229,17 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
     if owner_is_proven(evidence) {
         return None;
     }
-    let holder = evidence.reading.as_ref().ok().and_then(|reading| reading.holder);
+    let holder = evidence.reading.as_ref().map_or(Holder::Nobody, |reading| reading.holder);
     let observed = match (&evidence.owner, holder) {
-        (_, None) => "the registry names no holder".to_owned(),
+        // Already reported: nobody can prove that they hold it.
+        (_, Holder::Unreadable { .. }) => return None,
+        (_, Holder::Nobody) => "the registry names no holder".to_owned(),
         (OwnerEvidence::Failed(cause), _) => cause.to_string(),
         (OwnerEvidence::NotAName(cause), _) => cause.to_string(),
-        (_, Some(holder)) => format!("the holder is {holder}"),
+        (OwnerEvidence::Read(Holding { holder, .. }), _) if holder.unreadable().is_some() => {
+            return holder_unreadable(*holder).map(|reason| reason.at(Key::Owner.as_str()).expected(owner));
+        }
+        (_, Holder::Address(holder)) => format!("the holder is {holder}"),
     };
     Some(Reason::new(Code::OwnerUnproven).at(Key::Owner.as_str()).expected(owner).observed(observed))
 }
@@ -305,7 +320,7 @@ mod tests {
     #[test]
     fn whatever_differs_at_the_newest_block_is_pending() {
         assert_eq!(told(|_| ()), None);
-        assert_eq!(told(|latest| latest.holder = None).as_deref(), Some("changed: the holder"));
+        assert_eq!(told(|latest| latest.holder = Holder::Nobody).as_deref(), Some("changed: the holder"));
         let gone = told(|latest| latest.answer = Answer::Unregistered);
         assert_eq!(gone.as_deref(), Some("changed: the resolver"));
         // It says the same, for now.

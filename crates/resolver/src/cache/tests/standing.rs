@@ -1,5 +1,7 @@
 //! Which head confirms a cached verdict, and for how long.
 
+use clresolve_core::reading::Holder;
+
 use super::*;
 
 /// A trusted resolution that ended at `at` and read the chain up to the height `newest`.
@@ -104,7 +106,7 @@ async fn a_run_stands_once_where_no_head_is_followed() {
 async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
     let (cache, found) = followed().await;
     let latest = found.at_newest().expect("it read the newest block").as_ref().clone();
-    let sold = AtHead::OnChain(Latest { holder: None, ..latest.clone() });
+    let sold = AtHead::OnChain(Latest { holder: Holder::Nobody, ..latest.clone() });
     let (same, key) = (AtHead::OnChain(latest), key("a.eth"));
     let first = cache.heads.newest().map(|seen| seen.id);
     cache.heads.note(head(8, START + 12.seconds()));

@@ -1,0 +1,85 @@
+//! Who holds a name at one block.
+
+use std::fmt;
+
+use alloy_primitives::Address;
+use serde::{Deserialize, Serialize};
+
+/// Who holds a name at one block: the registry's owner, or the NameWrapper's owner if the registry's owner is the
+/// NameWrapper. In JSON `null`, the address, or an object with the member `unreadable`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Holder {
+    /// Nobody, as for a wildcard or off-chain subname, and for a wrapped name after its expiry.
+    #[default]
+    Nobody,
+    /// This address.
+    Address(Address),
+    /// Unknown, because the name lives in ENSv2. What the registry of ENSv1 still says about holder and expiry is stale.
+    Unreadable {
+        /// How the registry shows it.
+        unreadable: Migrated,
+    },
+}
+
+/// How the registry of ENSv1 shows that a name lives in ENSv2: it does not lead to the resolver that the Universal
+/// Resolver finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Migrated {
+    /// It has no owner for the name.
+    Unlisted,
+    /// It still has one: the previous owner, or the contract that migrated the name.
+    Superseded,
+}
+
+impl Holder {
+    /// The address of the holder, if it is known and there is one.
+    pub const fn address(self) -> Option<Address> {
+        match self {
+            Self::Address(address) => Some(address),
+            Self::Nobody | Self::Unreadable { .. } => None,
+        }
+    }
+
+    /// Why the holder is unknown, if it is.
+    pub const fn unreadable(self) -> Option<Migrated> {
+        match self {
+            Self::Unreadable { unreadable } => Some(unreadable),
+            Self::Nobody | Self::Address(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Migrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unlisted => {
+                "the ENSv1 registry does not list the name, and the Universal Resolver finds a resolver elsewhere"
+            }
+            Self::Superseded => "the ENSv1 registry leads to another resolver than the Universal Resolver",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_holder_has_its_own_json_form() {
+        let unreadable = |unreadable| Holder::Unreadable { unreadable };
+        for (holder, form) in [
+            (Holder::Nobody, json!(null)),
+            (Holder::Address(Address::repeat_byte(7)), json!(format!("0x{}", "07".repeat(20)))),
+            (unreadable(Migrated::Unlisted), json!({"unreadable": "unlisted"})),
+            (unreadable(Migrated::Superseded), json!({"unreadable": "superseded"})),
+        ] {
+            assert_eq!(serde_json::to_value(holder).expect("JSON"), form);
+            assert_eq!(serde_json::from_value::<Holder>(form).expect("a holder"), holder);
+        }
+        assert!(serde_json::from_value::<Holder>(json!({"unreadable": "perhaps"})).is_err());
+    }
+}
