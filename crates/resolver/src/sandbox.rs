@@ -26,7 +26,7 @@ use crate::config::{
     AssetConfig, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway, Hedging, LimitsConfig, ManifestSource,
     NetworkConfig, Networks, RegistryChain, RulesConfig,
 };
-use chain::RpcFault;
+use chain::{BuildError, ChainBuilder, RpcFault};
 
 /// `anchor.world` of the sandbox's verdicts.
 pub use clresolve_core::world::SANDBOX as WORLD;
@@ -80,6 +80,17 @@ impl World {
     /// If the name has no resolver with records.
     pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
         self.0.write_text(name, key, value)
+    }
+
+    /// Makes a change in a new block that is not final.
+    ///
+    /// # Errors
+    /// If the change fails.
+    pub fn change(
+        &mut self,
+        change: impl FnOnce(&mut ChainBuilder) -> Result<(), BuildError>,
+    ) -> Result<Block, WorldError> {
+        self.0.change(change)
     }
 }
 

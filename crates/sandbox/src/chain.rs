@@ -6,10 +6,12 @@
 mod abi;
 mod artifacts;
 mod builder;
+mod ensv2;
 mod evm;
 mod gateway;
 mod mined;
 mod proofs;
+mod resolver_kind;
 mod rpc;
 #[cfg(test)]
 mod tests;
@@ -21,8 +23,10 @@ use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse
 use jiff::Timestamp;
 use revm::context::BlockEnv;
 
-pub use self::builder::{BuildError, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind};
+pub use self::builder::{BuildError, ChainBuilder, Custody, NameRegistration};
+pub use self::ensv2::Traces;
 pub use self::gateway::GatewayError;
+pub use self::resolver_kind::{HostileMode, ResolverKind};
 pub use self::rpc::{BindError, RpcFault, RpcServer};
 
 pub use self::evm::CHAIN_ID;

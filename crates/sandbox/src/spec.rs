@@ -13,7 +13,7 @@ use alloy_primitives::Bytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::chain::{Custody, HostileMode};
+use super::chain::{Custody, HostileMode, Traces};
 use super::gateway::GatewayManners;
 use super::web::Manners;
 use clresolve_core::payment::CoinType;
@@ -256,6 +256,9 @@ pub struct OnChain {
     pub expires_in_days: i64,
     /// Its resolver.
     pub resolver: ResolverSpec,
+    /// What ENSv1 still contains of the name, or with [`ResolverSpec::ParentWildcard`] of its parent, if that has migrated
+    /// to ENSv2.
+    pub migrated: Option<Traces>,
 }
 
 impl Default for OnChain {
@@ -266,6 +269,7 @@ impl Default for OnChain {
             custody: Custody::Registry,
             expires_in_days: 365,
             resolver: ResolverSpec::Public,
+            migrated: None,
         }
     }
 }

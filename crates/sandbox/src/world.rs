@@ -229,8 +229,20 @@ impl World {
     /// # Errors
     /// The name has no resolver with records.
     pub fn write_text(&mut self, name: &EnsName, key: &str, value: &str) -> Result<Block, WorldError> {
+        self.change(|newest| newest.set_text(name, key, value))
+    }
+
+    /// Makes a change in a new block that is not final. Every endpoint of a growing chain serves it from the next request
+    /// on.
+    ///
+    /// # Errors
+    /// The change fails.
+    pub fn change(
+        &mut self,
+        change: impl FnOnce(&mut ChainBuilder) -> Result<(), BuildError>,
+    ) -> Result<Block, WorldError> {
         let newest = &mut self.draft.newest;
-        newest.set_text(name, key, value)?;
+        change(newest)?;
         let block = newest.seal(newest.build()?.latest().timestamp + BETWEEN_WRITES)?;
         let chain = Arc::new(newest.build()?);
         self.publish(&chain);
@@ -454,6 +466,7 @@ impl Draft {
             custody: chain.custody,
             expiry: Some(expiry),
             resolver,
+            migrated: chain.migrated,
             texts,
             addresses,
             ..NameRegistration::new(name, account(&chain.holder))

@@ -69,7 +69,12 @@ contract UniversalResolver is IERC165 {
 
     /// The resolver of the nearest ancestor that has one, the namehash of `name`, and the offset of that ancestor in
     /// it.
-    function findResolver(bytes calldata name) public view returns (address resolver, bytes32 node, uint256 offset) {
+    function findResolver(bytes calldata name)
+        public
+        view
+        virtual
+        returns (address resolver, bytes32 node, uint256 offset)
+    {
         return _find(name, 0);
     }
 

@@ -43,6 +43,19 @@ sol! {
         function setAddr(uint256 coinType, bytes value);
     }
 
+    /// The Universal Resolver of ENSv2, with the resolvers of migrated names.
+    interface UniversalResolverV2 {
+        function migrate(bytes32 node);
+        function setResolver(bytes32 node, address resolver);
+    }
+
+    /// The ENSv2 resolver that keys records by id.
+    interface RecordResolver {
+        function link(bytes32 node, bytes name, uint256 recordId);
+        function setAddr(uint256 recordId, uint256 coinType, bytes value);
+        function setText(uint256 recordId, string key, string value);
+    }
+
     /// Agents and their wallets (ERC-8004).
     interface IdentityRegistry {
         function register(string agentURI) returns (uint256 agentId);

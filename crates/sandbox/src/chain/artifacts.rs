@@ -16,9 +16,11 @@ pub(super) enum Contract {
     NameWrapper,
     OffchainResolver,
     PublicResolver,
+    RecordResolver,
     Registrar,
     Registry,
     UniversalResolver,
+    UniversalResolverV2,
     WildcardResolver,
 }
 

@@ -13,12 +13,15 @@ use revm::primitives::TxKind;
 use serde::Deserialize;
 
 use super::abi::{
-    IdentityRegistry, Multicoin, NameWrapper, OwnMulticoin, OwnResolver, PublicResolver, Registrar, Registry,
+    IdentityRegistry, Multicoin, NameWrapper, OwnMulticoin, OwnResolver, PublicResolver, RecordResolver, Registrar,
+    Registry, UniversalResolverV2,
 };
 use super::artifacts::Contract;
+use super::ensv2::{Ensv2, MIGRATION_CONTROLLER, Traces, link};
 use super::evm::{Accounts, Executed};
 use super::gateway::Gateway;
 use super::mined::{Mined, receipts_root};
+use super::resolver_kind::ResolverKind;
 use super::{
     DOLLAR, GAS_LIMIT, IDENTITY_REGISTRY, MULTICALL3, NAME_WRAPPER, REGISTRAR, REGISTRY, SandboxChain, Sealed,
     UNIVERSAL_RESOLVER,
@@ -52,6 +55,9 @@ pub struct NameRegistration {
     pub expiry: Option<Timestamp>,
     /// Its resolver.
     pub resolver: ResolverKind,
+    /// What ENSv1 still contains of it, if it has [migrated](ChainBuilder::migrate) to ENSv2. Its records are those of
+    /// ENSv2.
+    pub migrated: Option<Traces>,
     /// Text records (ENSIP-5) by key.
     pub texts: BTreeMap<String, String>,
     /// Address record (EIP-137).
@@ -70,6 +76,7 @@ impl NameRegistration {
             custody: Custody::Registry,
             expiry: None,
             resolver: ResolverKind::Public,
+            migrated: None,
             texts: BTreeMap::new(),
             addr: None,
             addresses: BTreeMap::new(),
@@ -86,78 +93,6 @@ pub enum Custody {
     Registry,
     /// The NameWrapper, which owns the name in the registry.
     NameWrapper,
-}
-
-/// The resolver of a name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ResolverKind {
-    /// The public resolver, with the records of the registration.
-    #[default]
-    Public,
-    /// No resolver is set.
-    None,
-    /// This address. Nothing is deployed there, so it may have no code.
-    Address(Address),
-    /// An ENSIP-10 resolver for the name and all names below it. `{label}` in a text stands for the first label of the
-    /// requested name.
-    Wildcard,
-    /// An EIP-3668 resolver that sends clients to `urls` (with optional `{sender}` and `{data}`), where the sandbox
-    /// serves [`SandboxChain::answer`].
-    Offchain {
-        /// Gateway URL templates.
-        urls: Vec<String>,
-    },
-    /// A resolver that misbehaves.
-    Hostile {
-        /// The kind of misbehaviour.
-        mode: HostileMode,
-        /// For modes with a lookup, the URL. Otherwise the text key that misbehaves while the others are returned
-        /// correctly, or `addr` for the addresses by coin type. If empty, every key misbehaves.
-        #[serde(default)]
-        arg: String,
-    },
-}
-
-/// Ways in which a hostile resolver misbehaves, in the order of the contract's own list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum HostileMode {
-    /// A string whose length word is the offset word itself.
-    Aliased,
-    /// A string with a length past the end.
-    BadLength,
-    /// A string with an offset past the end.
-    BadOffset,
-    /// A string that is not UTF-8.
-    BadUtf8,
-    /// Uses up all gas.
-    Burn,
-    /// Uses up all gas in `supportsInterface`, and responds correctly otherwise.
-    BurnInterface,
-    /// Returns no bytes.
-    Empty,
-    /// Claims every interface and responds to ENSIP-10 with garbage, so that the Universal Resolver's whole call fails.
-    ExtendedGarbage,
-    /// Returns four bytes.
-    Garbage,
-    /// A string of 1 MiB. More than one such key exceeds the gas limit.
-    Huge,
-    /// Executes the invalid opcode.
-    Invalid,
-    /// Requests another lookup after every response.
-    Loop,
-    /// Requests a lookup without any URL.
-    NoUrls,
-    /// Reverts with a reason.
-    Revert,
-    /// Reverts with 1 MiB. More than one such key exceeds the gas limit.
-    RevertHuge,
-    /// Requests a lookup with another contract as its sender, which EIP-3668 forbids.
-    Sender,
-    /// Requests a lookup, and returns the response as the (ABI-encoded) text without verification.
-    Ssrf,
 }
 
 /// Why the chain cannot be built.
@@ -195,6 +130,8 @@ pub struct ChainBuilder {
     root: Option<B256>,
     gateway: Gateway,
     public_resolver: Address,
+    /// `None` until a name migrates.
+    ensv2: Option<Ensv2>,
     /// Registered names by node.
     names: HashMap<B256, Holding>,
     /// Transactions since the newest block.
@@ -217,6 +154,8 @@ enum RecordsAt {
     Public,
     /// This resolver, which has a single set of records.
     Own(Address),
+    /// This record of the ENSv2 resolver.
+    Record(u64),
     Gateway,
 }
 
@@ -231,6 +170,7 @@ impl ChainBuilder {
             root: None,
             gateway: Gateway::new(),
             public_resolver: Address::ZERO,
+            ensv2: None,
             names: HashMap::new(),
             transactions: Vec::new(),
             blocks: vec![Arc::new(Sealed::new(
@@ -279,6 +219,9 @@ impl ChainBuilder {
         let expiry = registration.expiry.map_or(Ok(FAR_FUTURE), unix_seconds)?;
         self.claim(name, parent, Claim { holding, label: first_label(name), resolver, expiry })?;
         self.names.insert(node, holding);
+        if let Some(traces) = registration.migrated {
+            self.migrate(name, traces)?;
+        }
         let NameRegistration { texts, addr, addresses, .. } = registration;
         self.write_records(name, &Values { texts, addr: *addr, addresses })
     }
@@ -358,6 +301,78 @@ impl ChainBuilder {
         self.transact(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner: to })?;
         self.names.insert(node, Holding { owner: to, ..holding });
         Ok(())
+    }
+
+    /// Migrates a name that the registry holds, and all names below it, to ENSv2. The public resolver is replaced by one
+    /// that keys records by id, in which the name is linked to a new and empty record. Every other resolver is kept.
+    ///
+    /// # Errors
+    /// [`BuildError::Unregistered`], [`BuildError::Custody`] for a wrapped name, [`BuildError::NoRecords`] if its resolver
+    /// takes none, or [`BuildError::Transaction`].
+    pub fn migrate(&mut self, name: &EnsName, traces: Traces) -> Result<(), BuildError> {
+        let node = name.node();
+        let holding = self.holding(name)?;
+        if holding.custody != Custody::Registry {
+            return Err(BuildError::Custody(name.to_string()));
+        }
+        let mut ensv2 = self.ensv2()?;
+        let (resolver, records) = match holding.records {
+            RecordsAt::Public => (ensv2.resolver, RecordsAt::Record(ensv2.new_record())),
+            RecordsAt::Own(resolver) => (resolver, holding.records),
+            _ => return Err(BuildError::NoRecords(name.to_string())),
+        };
+        self.ensv2 = Some(ensv2);
+        if let RecordsAt::Record(record) = records {
+            self.transact(OPERATOR, ensv2.resolver, link(node, name.dns_encoded(), record))?;
+        }
+        self.transact(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::migrateCall { node })?;
+        self.transact(OPERATOR, UNIVERSAL_RESOLVER, UniversalResolverV2::setResolverCall { node, resolver })?;
+        let owner = match traces {
+            Traces::Kept => holding.owner,
+            Traces::Taken => MIGRATION_CONTROLLER,
+            Traces::Cleared => Address::ZERO,
+        };
+        if owner != holding.owner {
+            let set = Registry::setResolverCall { node, resolver: Address::ZERO };
+            self.transact(holding.owner, REGISTRY, set)?;
+            self.transact(holding.owner, REGISTRY, Registry::setOwnerCall { node, owner })?;
+        }
+        self.names.insert(node, Holding { owner, records, ..holding });
+        Ok(())
+    }
+
+    /// Links a migrated name to the record of another one, which changes all of its records at once.
+    ///
+    /// # Errors
+    /// [`BuildError::Unregistered`], [`BuildError::NoRecords`] unless both have a record of the ENSv2 resolver, or
+    /// [`BuildError::Transaction`].
+    pub fn relink(&mut self, name: &EnsName, to: &EnsName) -> Result<(), BuildError> {
+        let no_records = |name: &EnsName| BuildError::NoRecords(name.to_string());
+        let (RecordsAt::Record(_), Some(ensv2)) = (self.holding(name)?.records, self.ensv2) else {
+            return Err(no_records(name));
+        };
+        let RecordsAt::Record(record) = self.holding(to)?.records else { return Err(no_records(to)) };
+        self.transact(OPERATOR, ensv2.resolver, link(name.node(), name.dns_encoded(), record))
+    }
+
+    /// Deletes a name from ENSv2. A migrated ancestor's wildcard resolver answers for it from then on.
+    ///
+    /// # Errors
+    /// [`BuildError::Transaction`] unless a name has migrated.
+    pub fn delete(&mut self, name: &EnsName) -> Result<(), BuildError> {
+        let delete = UniversalResolverV2::setResolverCall { node: name.node(), resolver: Address::ZERO };
+        self.transact(OPERATOR, UNIVERSAL_RESOLVER, delete)
+    }
+
+    /// The contracts of ENSv2. The first call deploys them; the Universal Resolver keeps its address.
+    fn ensv2(&mut self) -> Result<Ensv2, BuildError> {
+        if let Some(ensv2) = self.ensv2 {
+            return Ok(ensv2);
+        }
+        self.deploy_at(UNIVERSAL_RESOLVER, Contract::UniversalResolverV2, &REGISTRY.abi_encode())?;
+        let ensv2 = Ensv2::new(self.deploy(Contract::RecordResolver, &[])?);
+        self.ensv2 = Some(ensv2);
+        Ok(ensv2)
     }
 
     /// The address of the public resolver.
@@ -497,6 +512,7 @@ impl ChainBuilder {
             RecordsAt::Nowhere => Err(BuildError::NoRecords(name.to_string())),
             RecordsAt::Public => self.write_public(node, holding.owner, values),
             RecordsAt::Own(resolver) => self.write_own(resolver, values),
+            RecordsAt::Record(record) => self.write_record(U256::from(record), values),
             RecordsAt::Gateway => {
                 texts.iter().for_each(|(key, value)| self.gateway.set_text(node, key, value));
                 addr.iter().for_each(|value| self.gateway.set_addr(node, *value));
@@ -531,6 +547,21 @@ impl ChainBuilder {
             self.transact(OPERATOR, resolver, set)?;
         }
         addr.map_or(Ok(()), |value| self.transact(OPERATOR, resolver, OwnResolver::setAddrCall { value }))
+    }
+
+    fn write_record(&mut self, record: U256, values: &Values<'_>) -> Result<(), BuildError> {
+        let Values { texts, addr, addresses } = values;
+        let resolver = self.ensv2()?.resolver;
+        let ether = addr.iter().map(|value| (CoinType::ETHER, Bytes::copy_from_slice(value.as_slice())));
+        for (coin, value) in ether.chain(addresses.iter().map(|(coin, value)| (*coin, value.clone()))) {
+            let set = RecordResolver::setAddrCall { recordId: record, coinType: U256::from(coin.number()), value };
+            self.transact(OPERATOR, resolver, set)?;
+        }
+        for (key, value) in *texts {
+            let set = RecordResolver::setTextCall { recordId: record, key: key.clone(), value: value.clone() };
+            self.transact(OPERATOR, resolver, set)?;
+        }
+        Ok(())
     }
 
     fn transact(&mut self, from: Address, to: Address, call: impl SolCall) -> Result<(), BuildError> {

@@ -1,0 +1,48 @@
+//! What the builder needs of ENSv2, whose contracts are deployed when the first name migrates.
+
+use alloy_primitives::{Address, B256, U256, address};
+use serde::Deserialize;
+
+use super::abi::RecordResolver;
+
+/// The contract that takes names over from ENSv1. Nothing is deployed there: it sends no transaction in a sandbox.
+pub(super) const MIGRATION_CONTROLLER: Address = address!("00000000000000000000000000000000005a4d82");
+
+/// What the registry of ENSv1 still contains of a name that has migrated to ENSv2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Traces {
+    /// Its previous owner and resolver, as for names below a migrated name.
+    Kept,
+    /// The migration controller as its owner, and no resolver.
+    Taken,
+    /// Nothing.
+    Cleared,
+}
+
+/// The deployed contracts.
+#[derive(Clone, Copy)]
+pub(super) struct Ensv2 {
+    /// The resolver that keys records by id.
+    pub(super) resolver: Address,
+    /// Number of record ids in use, which are counted from 1.
+    records: u64,
+}
+
+impl Ensv2 {
+    /// The contracts, without records.
+    pub(super) const fn new(resolver: Address) -> Self {
+        Self { resolver, records: 0 }
+    }
+
+    /// A new record id.
+    pub(super) const fn new_record(&mut self) -> u64 {
+        self.records += 1;
+        self.records
+    }
+}
+
+/// The call that links a name to a record.
+pub(super) fn link(node: B256, dns_encoded: Vec<u8>, record: u64) -> RecordResolver::linkCall {
+    RecordResolver::linkCall { node, name: dns_encoded.into(), recordId: U256::from(record) }
+}
