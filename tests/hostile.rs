@@ -16,6 +16,8 @@ mod content;
 mod disguise;
 #[path = "hostile/egress.rs"]
 mod egress;
+#[path = "hostile/ensv2.rs"]
+mod ensv2;
 #[path = "support/faults.rs"]
 #[allow(dead_code, reason = "what the other tests need of it")]
 mod faults;

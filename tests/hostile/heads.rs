@@ -37,8 +37,8 @@ const POLL: Duration = Duration::from_millis(5);
 /// A pause that no test reaches: only questions ask for the head.
 const NO_POLLS: Duration = Duration::from_secs(3600);
 
-const GOOD: &str = "good.eth";
-const OTHER: &str = "other.eth";
+pub(crate) const GOOD: &str = "good.eth";
+pub(crate) const OTHER: &str = "other.eth";
 const OFF_CHAIN: &str = "offchain.eth";
 
 /// New blocks in which nothing changes.
@@ -210,8 +210,8 @@ impl Tap {
 }
 
 /// A daemon whose endpoints are behind taps.
-struct Stage {
-    world: World,
+pub(crate) struct Stage {
+    pub(crate) world: World,
     clock: Arc<Standing>,
     resolver: Resolver,
     /// One for each endpoint, that of the operator's own endpoint first.
@@ -224,7 +224,7 @@ struct Stage {
 
 impl Stage {
     /// A daemon over the sandbox's own endpoint, and third parties' endpoints with these faults.
-    async fn new(agents: &str, others: &[RpcFault], set: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn new(agents: &str, others: &[RpcFault], set: impl FnOnce(&mut Config)) -> Self {
         let clock = Arc::new(Standing(Timestamp::now(), AtomicI64::new(0)));
         let world = World::start(&spec(agents)).await.unwrap();
         let mut config: Config = world.config();
@@ -265,13 +265,13 @@ impl Stage {
     }
 
     /// Waits until the gate denies a name that has changed.
-    async fn until_denied(&self, name: &str) {
+    pub(crate) async fn until_denied(&self, name: &str) {
         let wanted = (403, "record-pending".to_owned());
         until(&format!("the change of {name}"), async || self.gate(name).await == wanted).await;
     }
 
     /// Asks the gate about an unchanged name until this head confirms it. Every answer must be right.
-    async fn stays_allowed(&self, name: &str, head: &Block) {
+    pub(crate) async fn stays_allowed(&self, name: &str, head: &Block) {
         let is_confirmed = async || {
             let confirmed = self.resolver.resolve(name).await.verdict().freshness.confirmed;
             self.allows(name).await;
@@ -281,7 +281,7 @@ impl Stage {
     }
 
     /// Makes names hot, and waits until a new head has confirmed them.
-    async fn heat(&mut self, names: &[&str]) {
+    pub(crate) async fn heat(&mut self, names: &[&str]) {
         for name in names {
             self.allows(name).await;
         }
@@ -289,7 +289,7 @@ impl Stage {
     }
 
     fn write(&mut self, name: &str, key: &str, value: &str) -> Block {
-        self.world.write_text(&EnsName::parse(name).unwrap(), key, value).unwrap()
+        self.world.write_text(&parsed(name), key, value).unwrap()
     }
 
     /// Seals a block that changes no agent.
@@ -319,7 +319,7 @@ impl Stage {
     }
 
     /// The verdict that the report API returns.
-    async fn report(&self, name: &str) -> Value {
+    pub(crate) async fn report(&self, name: &str) -> Value {
         let answer = self.client.get(format!("http://{}/v1/verdicts/{name}", self.address)).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK, "{name}");
         serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap()
@@ -354,13 +354,17 @@ async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     timeout(HANGS, waiting).await.unwrap_or_else(|_| panic!("not within {HANGS:?}: {what}"));
 }
 
+pub(crate) fn parsed(name: &str) -> EnsName {
+    EnsName::parse(name).unwrap()
+}
+
 /// Two of the endpoints' operators must agree.
-fn quorum(config: &mut Config) {
+pub(crate) fn quorum(config: &mut Config) {
     config.chain.proof = Some(ProofDemand::Quorum);
 }
 
 /// An agent about which nothing is wrong. Further keys may follow.
-fn good(name: &str) -> String {
+pub(crate) fn good(name: &str) -> String {
     format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\nstate = \"trusted\"\n")
 }
 
