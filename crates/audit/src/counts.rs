@@ -36,6 +36,8 @@ pub struct AuditCounts {
     pub indeterminate: u64,
     /// Those with two sources that differ.
     pub drifting: u64,
+    /// Those whose holder, or that of whose owner's name, cannot be read.
+    pub holder_unreadable: u64,
     /// What a registry and the chain say of them.
     pub registry: RegistryCounts,
     /// Those that would be trusted under another profile, by its identifier.
@@ -82,6 +84,7 @@ impl AuditCounts {
             State::Indeterminate => self.indeterminate += 1,
         }
         self.drifting += u64::from(row.drift.differs());
+        self.holder_unreadable += u64::from(row.codes(Effect::Warn).contains(&Code::HolderUnreadable));
         if let Some(listing) = row.registry {
             self.registry.add(listing);
         }

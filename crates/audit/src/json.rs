@@ -95,6 +95,7 @@ fn counts(report: &Report) -> Value {
         "untrusted": counts.untrusted,
         "indeterminate": counts.indeterminate,
         "drifting": counts.drifting,
+        "holder_unreadable": counts.holder_unreadable,
         "near_misses": counts.near_misses,
         "blocks": counts.blocks.map(|(first, last)| json!({"first": first, "last": last})),
         "checked": counts.checked.map(|(first, last)| json!({"first": first, "last": last})),

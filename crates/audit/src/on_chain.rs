@@ -18,6 +18,9 @@ const MAX_KEPT: usize = 32;
 pub struct OnChain {
     /// Who holds the name.
     pub holder: Option<String>,
+    /// Why holder and expiry cannot be read, although the chain was asked: the name lives in ENSv2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
     /// Which contract answered for its records.
     pub resolver: Option<String>,
     /// When it expires, RFC 3339.
@@ -55,15 +58,18 @@ impl OnChain {
         let answer = evidence.get("answer")?;
         let text = |member: &str| evidence[member].as_str().map(excerpt);
         let expiry = text("expiry").filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok());
+        let unreadable = evidence["holder"]["unreadable"].as_str().map(excerpt);
         // The registry has said who holds the name: without that nothing is read of it. A registrar knows the expiry of
         // each second-level .eth name; others expire if they are wrapped, which was read too.
+        let never_expires = unreadable.is_none() && evidence.get("expiry").is_some() && !is_second_level_eth(verdict);
         let facts = [
             (Fact::Holder, evidence.get("holder").is_some_and(Value::is_null)),
-            (Fact::Expiry, expiry.is_none() && evidence.get("expiry").is_some() && !is_second_level_eth(verdict)),
+            (Fact::Expiry, expiry.is_none() && never_expires),
             (Fact::Records, answer != "records"),
         ];
         Some(Self {
             holder: text("holder"),
+            unreadable,
             resolver: text("resolver"),
             expiry,
             absent: facts.into_iter().filter(|(_, is_absent)| *is_absent).map(|(fact, _)| fact).collect(),
@@ -108,12 +114,14 @@ impl OnChain {
         records.get(key).map(Option::as_deref).or_else(absent)
     }
 
-    /// Takes over what could not be read; the members of it.
+    /// Takes over what could not be read; the members of it. The holder and the expiry from before a name migrated are
+    /// stale.
     pub(super) fn complete_from(&mut self, earlier: &Self) -> Vec<&'static str> {
         let has_records = !self.has_no_records();
+        let is_readable = self.unreadable.is_none();
         let taken = [
-            ("on_chain.holder", self.take_fact(Fact::Holder, earlier)),
-            ("on_chain.expiry", self.take_fact(Fact::Expiry, earlier)),
+            ("on_chain.holder", is_readable && self.take_fact(Fact::Holder, earlier)),
+            ("on_chain.expiry", is_readable && self.take_fact(Fact::Expiry, earlier)),
             ("on_chain.addresses", has_records && complete(&mut self.addresses, &earlier.addresses)),
             ("on_chain.endpoints", has_records && complete(&mut self.endpoints, &earlier.endpoints)),
         ];

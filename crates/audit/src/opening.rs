@@ -9,7 +9,7 @@ use super::owners::Owner;
 use super::page::{Piece, day, foreign, names, plain};
 use super::waiver::WaiverStatus;
 use super::words::{chain_name, do_together, in_sentence, people};
-use clresolve_core::reason::Fixer;
+use clresolve_core::reason::{Code, Fixer};
 
 /// Most sets of rules that are named, those that would trust the most names. The reports for programs name all.
 const MOST_RULES: usize = 3;
@@ -31,8 +31,13 @@ pub(super) struct OpeningLine<'a> {
 /// The lines, in their order. The world is the first: on a phone `html/page.css` leaves the first line below the headline
 /// and moves the others down.
 pub(super) fn lines<'a>(report: &'a Report, overview: &'a Overview) -> Vec<OpeningLine<'a>> {
-    let lines =
-        [Some(world(report)), Some(who_must_act(report, overview)), changed(report), Some(rules(report, overview))];
+    let lines = [
+        Some(world(report)),
+        Some(who_must_act(report, overview)),
+        holders(report),
+        changed(report),
+        Some(rules(report, overview)),
+    ];
     lines.into_iter().flatten().chain(waivers(report)).collect()
 }
 
@@ -107,6 +112,17 @@ fn main_owner(overview: &Overview, due: u64) -> Vec<Piece<'_>> {
         few => ("; no account owns most of the names, ", format!(" owns {few} of the {}", names(due))),
     };
     vec![plain(before), foreign(account), plain(after)]
+}
+
+/// Of how many names the holder cannot be read.
+fn holders(report: &Report) -> Option<OpeningLine<'_>> {
+    let unreadable = report.counts.holder_unreadable;
+    let told = format!(
+        " of {}. They live in ENSv2, or the names of their owners do ({}).",
+        names(unreadable),
+        Code::HolderUnreadable.slug()
+    );
+    (unreadable > 0).then(|| OpeningLine { label: "Holder or expiry unknown:", pieces: vec![plain(told)] })
 }
 
 /// Which names came and went, what broke and who sold since the report before, and how many names were trusted over time.

@@ -120,6 +120,21 @@ fn what_was_not_read_on_the_chain_has_not_changed() {
     }
 }
 
+/// The holder and the expiry from before a name migrated are stale.
+#[test]
+fn holder_of_before_a_migration_is_not_carried_over() {
+    let before = read_as(&json!({"holder": "0x01"}));
+    let now = read_as(&json!({"holder": {"unreadable": "stale"}, "expiry": "not readable"}));
+    assert_eq!(kinds(&before, &now), [""; 0]);
+    let mut followed = now.clone();
+    followed.follow(&(&before).into());
+    let chain = followed.known.on_chain.as_ref().expect("it was read");
+    assert_eq!((chain.holder.as_deref(), chain.expiry.as_deref()), (None, None));
+    assert_eq!(chain.unreadable.as_deref(), Some("stale"));
+    assert!(chain.absent.is_empty(), "{:?}", chain.absent);
+    assert!(fits_schema(&serde_json::from_str(&written(Format::Json, &[followed], Ending::Complete)).expect("JSON")));
+}
+
 #[test]
 fn an_owner_or_an_expiry_that_comes_or_goes_is_a_change() {
     let of = |name: &str, holder: Value, expiry: &str| {

@@ -49,6 +49,21 @@ fn a_world_that_is_not_the_real_one_is_called_so() {
 }
 
 #[test]
+fn names_with_an_unreadable_holder_are_counted() {
+    let of = |holder: Value, codes: &[Code]| of_owner(1, holder, codes);
+    let unreadable = of(json!({"unreadable": "stale"}), &[Code::HolderUnreadable, Code::TxtMissing]);
+    let rows = [of(json!("0xaa"), &[Code::TxtMissing]), unreadable.clone(), unreadable];
+    let whole = report(&rows, Ending::Complete);
+    let line = "Holder or expiry unknown: of 2 names. They live in ENSv2, or the names of their owners do \
+                (holder-unreadable).";
+    assert_eq!(told(&whole, &rows)[2], line);
+    assert!(told(&report(&rows[..1], Ending::Complete), &rows[..1]).iter().all(|line| !line.starts_with("Holder")));
+    let json: Value = serde_json::from_str(&written(Format::Json, &rows, Ending::Complete)).expect("JSON");
+    assert_eq!(json["counts"]["holder_unreadable"], 2);
+    assert!(fits_schema(&json), "{json}");
+}
+
+#[test]
 fn the_owner_of_most_names_and_the_main_cause_are_named() {
     let told = |rows: &[Row]| told(&report(rows, Ending::Complete), rows).remove(1);
     let publishers = "Who must act: publishers, who own the names, set their records and host the cards; ";
