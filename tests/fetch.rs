@@ -583,13 +583,15 @@ async fn ccip_read_falls_through_to_the_next_gateway_unless_the_answer_is_final(
         "/busy" => status("503 Busy"),
         "/missing" => status("404 Not Found"),
         "/away" => redirect("/good"),
+        "/none" => status("204 No Content"),
+        "/created" => Answer::Whole(answer("201 Created", "", b"{\"data\":\"0x02\"}")),
         "/odd" => ok(b"{\"data\":12}"),
         "/long" => ok(format!("{{\"data\":\"0x{}\"}}", "00".repeat(101)).as_bytes()),
         _ => ok(&[b' '; 10_000]),
     })
     .await;
     let url = |path: &str| format!("https://cards.example/{path}");
-    for bad in ["busy", "away", "odd", "long", "huge"] {
+    for bad in ["busy", "away", "none", "odd", "long", "huge"] {
         assert_eq!(ask(&egress, &[&url(bad), &url("good")]).await, Ok(vec![1]), "{bad}");
     }
     assert_eq!(ask(&egress, &["http://cards.example/", "nonsense", &url("good")]).await, Ok(vec![1]));
@@ -597,7 +599,10 @@ async fn ccip_read_falls_through_to_the_next_gateway_unless_the_answer_is_final(
     let final_answer = ask(&egress, &[&url("missing"), &url("good")]).await;
     assert_eq!(final_answer, Err((Some(404), "HTTP status 404".to_owned())));
     assert_eq!(server.paths().last().unwrap(), "/missing");
-    assert_eq!(ask(&egress, &[&url("busy")]).await, Err((Some(503), "HTTP status 503".to_owned())));
+    assert_eq!(ask(&egress, &[&url("created"), &url("good")]).await, Ok(vec![2]));
+    for (bad, code) in [("busy", 503), ("away", 302), ("none", 204)] {
+        assert_eq!(ask(&egress, &[&url(bad)]).await, Err((Some(code), format!("HTTP status {code}"))), "{bad}");
+    }
     assert_eq!(
         ask(&egress, &["http://cards.example/"]).await,
         Err((None, "http://cards.example: the scheme is not allowed".to_owned()))

@@ -81,7 +81,11 @@ impl Door {
         }
         let without_bound = BodyBudget::new(u32::MAX);
         let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
-        answered(&reply.bytes_within(body_limit(cap), bodies).await?, cap)
+        match answered(&reply.bytes_within(body_limit(cap), bodies).await?, cap) {
+            // The status explains more: a redirect or an empty response is not a malformed answer.
+            Err(FetchError::Unavailable(Cause::Malformed)) if status != 200 => Err(Cause::Status(status).into()),
+            data => data,
+        }
     }
 }
 
