@@ -116,8 +116,9 @@ impl<'a> Retrieving<'a> {
             GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)) => {
                 self.scores.rest(gateway, later(now, CROWDED_REST));
             }
-            // Perhaps no gateway has the content. That does not predict the gateway's next response.
-            GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410))) => {}
+            // Perhaps no gateway has the content, or this one may not serve it. That does not predict the gateway's next
+            // response.
+            GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410 | 451))) => {}
             _ => self.scores.failed(gateway, now),
         }
         self.shared().failures.push((gateway, fault));
@@ -480,5 +481,23 @@ mod tests {
         let (took, learnt) = (began.elapsed(), patience());
         assert_eq!(served.finish().ended.map(|proven| proven.bytes), Ok(Bytes::from_static(CARD)));
         assert!(learnt <= (took - QUEUED).max(LEAST) && learnt != unknown, "{learnt:?} of {took:?}");
+    }
+
+    #[tokio::test]
+    async fn refused_content_does_not_count_against_a_gateway() {
+        let path = ContentPath::literal("").expect("a path");
+        let cid = ContentId::raw_of(CARD);
+        let want = Want { cid, path: &path, known: &[], budget: Budget::card(), total: AMPLE };
+        let egress = Egress::new(EgressConfig::default()).expect("an egress");
+        let routes = [gateway().await, gateway().await].map(|one| Route::new(&egress, one).expect("a route"));
+        let (scores, reorder) = (Scores::new(2, Hedging::Learnt), ReorderBudget::new());
+        let retrieving = Retrieving::new(&want, &routes, &scores, &reorder, Timestamp::UNIX_EPOCH);
+        let first = || scores.turns(Timestamp::UNIX_EPOCH)[0].gateway;
+        for status in [404, 410, 451] {
+            retrieving.blame(0, Cause::Status(status).into());
+            assert_eq!(first(), 0, "{status}");
+        }
+        retrieving.blame(0, Cause::Status(500).into());
+        assert_eq!(first(), 1);
     }
 }
