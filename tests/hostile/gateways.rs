@@ -20,10 +20,10 @@ use crate::faults::{Content, Ends, FAULTS, Fault, GatewayQuery, as_car, is_car};
 use crate::server::{Answer, Server, answer, canary, ok, status};
 use crate::{PATIENCE, expect, json, patient, resolved, spec};
 
-const NAME: &str = "deep.eth";
+pub(crate) const NAME: &str = "deep.eth";
 
 /// Time limit of a question to a gateway that never answers: room for a busy machine to read the chain.
-const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
+pub(crate) const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Cases at once, of which many wait.
 const AT_ONCE: usize = 8;
@@ -35,15 +35,15 @@ const CHUNK: usize = 512;
 const CARDS_HOST: &str = "cards.sandbox.example";
 
 /// A world with one good agent, whose card lies some directories deep.
-struct Deep {
-    world: World,
-    content: Content,
-    conclusion: String,
+pub(crate) struct Deep {
+    pub(crate) world: World,
+    pub(crate) content: Content,
+    pub(crate) conclusion: String,
 }
 
 impl Deep {
     /// With a card of several blocks.
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::laid("directory-of-blocks", Layout { chunk: CHUNK, ..Layout::default() }).await
     }
 
@@ -71,7 +71,7 @@ impl Deep {
         Self { world, content: Content { root, path, blocks, card: bytes }, conclusion }
     }
 
-    fn with_gateways(&self, gateways: Vec<Gateway>) -> Config {
+    pub(crate) fn with_gateways(&self, gateways: Vec<Gateway>) -> Config {
         let mut config = patient(&self.world);
         config.gateways = gateways;
         config

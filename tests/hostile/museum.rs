@@ -1,10 +1,19 @@
-//! A museum of RPC endpoints. Each exhibit is a proxy in front of the sandbox's endpoint that emulates known behaviour.
+//! Museums of RPC endpoints, CCIP-Read gateways, IPFS gateways and card hosts. Each exhibit emulates known behaviour of
+//! real ones, in place of the sandbox's own.
 //!
-//! Each exhibit serves one resolution alone and one beside two honest endpoints, and is examined by `doctor`. The
-//! results are in `docs/reference/endpoints.md`; `MUSEUM=write` regenerates that file.
+//! Each exhibit serves one resolution alone and one beside an honest source. An RPC endpoint is also examined by
+//! `doctor`. The results are in `docs/reference/`; `MUSEUM=write` regenerates these tables.
 
-#[path = "museum/exhibits.rs"]
-mod exhibits;
+#[path = "museum/card_hosts.rs"]
+mod card_hosts;
+#[path = "museum/ccip_gateways.rs"]
+mod ccip_gateways;
+#[path = "museum/endpoints.rs"]
+mod endpoints;
+#[path = "museum/exhibit.rs"]
+mod exhibit;
+#[path = "museum/ipfs_gateways.rs"]
+mod ipfs_gateways;
 
 use std::time::Duration;
 
@@ -12,24 +21,26 @@ use axum::Router;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use clresolve_resolver::clock::SystemClock;
-use clresolve_resolver::config::{Config, Endpoint, ProofDemand};
+use clresolve_resolver::config::{Config, Endpoint, Gateway, Hedging, ProofDemand};
+use clresolve_resolver::fetch::{Egress, EgressConfig};
+use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::resolve::doctor::examine;
-use clresolve_resolver::sandbox::World;
-use futures_util::stream::{self, StreamExt as _};
+use clresolve_resolver::sandbox::{GatewayManners, World};
 use serde_json::Value;
 use url::Url;
 
-use self::exhibits::{ALL, Exhibit, Name, Reply, Visit};
+use self::card_hosts::CardRequest;
+use self::ccip_gateways::Lookup;
+use self::endpoints::{OFF_CHAIN, ON_CHAIN, Reply, Visit};
+use self::exhibit::{Exhibit, cause, cell, hold, outcome};
+use crate::faults::{Fault, GatewayQuery};
+use crate::gateways::{Deep, LIMIT};
 use crate::proxy::Proxy;
+use crate::server::{Answer, Server};
 use crate::{expect, patient, spec};
-
-const TABLE: &str = "docs/reference/endpoints.md";
 
 /// Time limit of a question to an endpoint that never answers.
 const SHORT: Duration = Duration::from_secs(3);
-
-/// Exhibits that are visited concurrently.
-const AT_ONCE: usize = 4;
 
 /// The exhibit, before the endpoint at `upstream`.
 async fn exhibited(upstream: Url, answer: fn(&Visit) -> Reply) -> Proxy {
@@ -67,9 +78,9 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
-        let agents = ["on-chain.eth", "off-chain.eth"].map(|name| {
+        let agents = [ON_CHAIN, OFF_CHAIN].map(|name| {
             let chain = match name {
-                "off-chain.eth" => {
+                OFF_CHAIN => {
                     "chain = { resolver = { offchain = [\"https://ccip.sandbox.example/ok/{sender}/{data}.json\"] } }\n"
                 }
                 _ => "",
@@ -77,7 +88,7 @@ impl Stage {
             format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\nstate = \"trusted\"\n{chain}")
         });
         let world = World::start(&spec(&agents.concat())).await.unwrap();
-        let honest = crate::judged(&patient(&world), Name::OnChain.as_str()).await;
+        let honest = crate::judged(&patient(&world), ON_CHAIN).await;
         expect("the honest world", &honest, "trusted", &[]);
         Self { world, honest }
     }
@@ -96,17 +107,17 @@ impl Stage {
     }
 
     /// The row of an exhibit.
-    async fn visit(&self, exhibit: &Exhibit) -> String {
+    async fn visit(&self, exhibit: &Exhibit<fn(&Visit) -> Reply>) -> String {
         let proxy = exhibited(self.upstream(), exhibit.answer).await;
-        let honest = exhibited(self.upstream(), exhibits::honest).await;
-        let third = exhibited(self.upstream(), exhibits::honest).await;
+        let honest = exhibited(self.upstream(), endpoints::honest).await;
+        let third = exhibited(self.upstream(), endpoints::honest).await;
         let mut alone = self.config(vec![endpoint(&proxy, "endpoint")], 1);
         if exhibit.is_silent {
             alone.timeout = SHORT;
         }
-        let verdict = crate::judged(&alone, exhibit.asked.as_str()).await;
+        let verdict = crate::judged(&alone, exhibit.asked).await;
         let among = vec![endpoint(&proxy, "endpoint"), endpoint(&honest, "second"), endpoint(&third, "third")];
-        let beside = crate::judged(&self.config(among, 2), Name::OnChain.as_str()).await;
+        let beside = crate::judged(&self.config(among, 2), ON_CHAIN).await;
         expect(&format!("{} beside two others", exhibit.name), &beside, "trusted", &[]);
         assert_eq!(beside["conclusion"], self.honest["conclusion"], "{}", exhibit.name);
 
@@ -117,47 +128,15 @@ impl Stage {
         if !lacks.is_empty() && found.endpoints[0].reachable {
             doctor.push(format!("without {}", lacks.join(", ")));
         }
-        let code = first_code(&verdict).map(|code| format!(" (`{code}`)")).unwrap_or_default();
-        format!(
-            "| {} | {} | {} | {}{code} | {} | {} |\n",
-            exhibit.name,
-            exhibit.what,
-            exhibit.seen,
-            verdict["state"].as_str().unwrap(),
-            cell(cause(&verdict)),
-            cell(&doctor.join("; ")),
-        )
+        exhibit.row(&[outcome(&verdict), cell(cause(&verdict)), cell(&doctor.join("; "))])
     }
-}
-
-fn first_code(verdict: &Value) -> Option<&str> {
-    verdict["reasons"][0]["code"].as_str().filter(|code| *code != "record-offchain")
-}
-
-/// The cause that the verdict states.
-fn cause(verdict: &Value) -> &str {
-    let stated = first_code(verdict).and_then(|_| verdict["reasons"][0]["observed"].as_str()).unwrap_or_default();
-    stated.strip_prefix("no RPC endpoint answered: endpoint: ").unwrap_or(stated)
-}
-
-fn cell(text: &str) -> String {
-    if text.is_empty() { "–".to_owned() } else { format!("`{}`", text.replace('|', "\\|").replace('`', "'")) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_real_endpoints_do_leads_where_the_table_says() {
     let stage = Stage::new().await;
-    let rows = ALL.iter().map(|exhibit| stage.visit(exhibit));
-    let rows: Vec<String> = stream::iter(rows.collect::<Vec<_>>()).buffered(AT_ONCE).collect().await;
-    let table = format!("{}{}", exhibits::HEADING, rows.concat());
-    if std::env::var_os("MUSEUM").is_some_and(|word| word == "write") {
-        std::fs::write(TABLE, &table).unwrap();
-    }
-    let kept = std::fs::read_to_string(TABLE).unwrap_or_default();
-    for (found, kept) in table.lines().zip(kept.lines()) {
-        assert_eq!(found, kept, "run MUSEUM=write cargo test --test hostile museum");
-    }
-    assert_eq!(table, kept, "run MUSEUM=write cargo test --test hostile museum");
+    let rows = endpoints::ALL.iter().map(|exhibit| stage.visit(exhibit)).collect();
+    hold("docs/reference/endpoints.md", endpoints::HEADING, rows).await;
 }
 
 /// The six default endpoints with the limits that their operators document, two of them dead.
@@ -165,18 +144,134 @@ async fn what_real_endpoints_do_leads_where_the_table_says() {
 async fn the_default_endpoints_as_they_are_resolve_a_name_with_two_of_them_dead() {
     let stage = Stage::new().await;
     let mut proxies = Vec::new();
-    for answer in exhibits::DEFAULTS {
+    for answer in endpoints::DEFAULTS {
         proxies.push(exhibited(stage.upstream(), answer).await);
     }
     for dead in [[0, 1], [2, 3], [4, 5], [0, 3], [1, 4]] {
-        let down = exhibited(stage.upstream(), exhibits::dead).await;
+        let down = exhibited(stage.upstream(), endpoints::dead).await;
         let endpoints = proxies.iter().enumerate().map(|(place, proxy)| {
             let proxy = if dead.contains(&place) { &down } else { proxy };
             endpoint(proxy, &format!("operator-{place}"))
         });
         let endpoints = endpoints.collect();
-        let verdict = crate::judged(&stage.config(endpoints, 2), Name::OnChain.as_str()).await;
+        let verdict = crate::judged(&stage.config(endpoints, 2), ON_CHAIN).await;
         expect(&format!("{dead:?} dead"), &verdict, "trusted", &[]);
         assert_eq!(verdict["conclusion"], stage.honest["conclusion"]);
     }
+}
+
+/// The configuration with `server` in the place of `host`, and with a shorter time limit if it never answers.
+fn led_to<A>(mut config: Config, server: &Server, host: &str, exhibit: &Exhibit<A>) -> Config {
+    config.network.connect_to.insert(0, server.detour(&format!("{host}:443")).parse().unwrap());
+    config.network.ca_pems.push(String::from_utf8(server.root.to_vec()).unwrap());
+    if exhibit.is_silent {
+        config.timeout = LIMIT;
+    }
+    config
+}
+
+struct OffChainStage {
+    world: World,
+    upstream: Egress,
+}
+
+impl OffChainStage {
+    /// For each template, one agent with only the exhibit, and one with an honest gateway after it.
+    async fn new() -> Self {
+        let agents = ccip_gateways::AGENTS.map(|(name, template)| {
+            let agent = |name: &str, urls: &[&str]| {
+                format!(
+                    "[[agent]]\nname = {name:?}\nabout = \"Good.\"\nstate = \"trusted\"\n\
+                     chain = {{ resolver = {{ offchain = {urls:?} }} }}\n"
+                )
+            };
+            agent(name, &[template]) + &agent(&format!("next-{name}"), &[template, ccip_gateways::HONEST])
+        });
+        let world = World::start(&spec(&agents.concat())).await.unwrap();
+        let network = world.config().network;
+        let upstream = EgressConfig {
+            connect_to: network.connect_to,
+            extra_roots: network.ca_pems.into_iter().map(Bytes::from).collect(),
+            ..EgressConfig::default()
+        };
+        Self { upstream: Egress::new(upstream).unwrap(), world }
+    }
+
+    async fn visit(&self, exhibit: &Exhibit<fn(&Lookup) -> Answer>) -> String {
+        let (upstream, answer) = (self.upstream.clone(), exhibit.answer);
+        let server =
+            Server::tls(&[ccip_gateways::HOST], move |request| answer(&Lookup::of(request, upstream.clone()))).await;
+        let config = led_to(patient(&self.world), &server, ccip_gateways::HOST, exhibit);
+        let alone = crate::judged(&config, exhibit.asked).await;
+        assert!(server.connections() > 0, "{}", exhibit.name);
+        let before = crate::judged(&config, &format!("next-{}", exhibit.asked)).await;
+        exhibit.row(&[outcome(&alone), cell(cause(&alone)), outcome(&before)])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_real_ccip_gateways_do_leads_where_the_table_says() {
+    let stage = OffChainStage::new().await;
+    let rows = ccip_gateways::ALL.iter().map(|exhibit| stage.visit(exhibit)).collect();
+    hold("docs/reference/ccip-gateways.md", ccip_gateways::HEADING, rows).await;
+}
+
+async fn visit_ipfs_gateway(deep: &Deep, exhibit: &Exhibit<Fault>) -> String {
+    let (content, answer) = (deep.content.clone(), exhibit.answer);
+    let server = Server::tls(&[ipfs_gateways::HOST], move |head| answer(&GatewayQuery::of(&content, head))).await;
+    let url = format!("https://{}/", ipfs_gateways::HOST).parse().unwrap();
+    let gateway = Gateway { label: "gateway".to_owned(), url, own: false };
+    let with = |gateways| led_to(deep.with_gateways(gateways), &server, ipfs_gateways::HOST, exhibit);
+    let alone = crate::judged(&with(vec![gateway.clone()]), exhibit.asked).await;
+    assert!(server.connections() > 0, "{}", exhibit.name);
+
+    let mut among = with(vec![gateway, deep.world.gateway(GatewayManners::Ok)]);
+    among.network.hedging = Hedging::Learnt;
+    let beside = crate::judged(&among, exhibit.asked).await;
+    assert_eq!(beside["conclusion"], deep.conclusion, "{}: {:#}", exhibit.name, beside["reasons"]);
+    exhibit.row(&[outcome(&alone), cell(cause(&alone))])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_real_ipfs_gateways_do_leads_where_the_table_says() {
+    let deep = Deep::new().await;
+    let rows = ipfs_gateways::ALL.iter().map(|exhibit| visit_ipfs_gateway(&deep, exhibit)).collect();
+    hold("docs/reference/ipfs-gateways.md", ipfs_gateways::HEADING, rows).await;
+}
+
+struct CardStage {
+    world: World,
+    card: Bytes,
+}
+
+impl CardStage {
+    async fn new() -> Self {
+        let name = card_hosts::NAME;
+        let agent = format!("[[agent]]\nname = {name:?}\nabout = \"Good.\"\nstate = \"trusted\"\n");
+        let world = World::start(&spec(&agent)).await.unwrap();
+        let resolver = Resolver::new(&patient(&world)).await.unwrap();
+        let card = crate::resolved(&resolver, name).await.card().cloned().unwrap();
+        Self { world, card }
+    }
+
+    async fn visit(&self, exhibit: &Exhibit<fn(&CardRequest) -> Answer>) -> String {
+        let (card, answer) = (self.card.clone(), exhibit.answer);
+        let server = Server::tls(&card_hosts::HOSTS, move |head| answer(&CardRequest { head, card: &card })).await;
+        let mut config = patient(&self.world);
+        for host in card_hosts::HOSTS {
+            config = led_to(config, &server, host, exhibit);
+        }
+        let beside = crate::judged(&config, exhibit.asked).await;
+        assert!(server.connections() > 0, "{}", exhibit.name);
+        config.gateways = vec![self.world.gateway(GatewayManners::Missing)];
+        let alone = crate::judged(&config, exhibit.asked).await;
+        exhibit.row(&[outcome(&alone), cell(cause(&alone)), outcome(&beside)])
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_real_card_hosts_do_leads_where_the_table_says() {
+    let stage = CardStage::new().await;
+    let rows = card_hosts::ALL.iter().map(|exhibit| stage.visit(exhibit)).collect();
+    hold("docs/reference/card-hosts.md", card_hosts::HEADING, rows).await;
 }

@@ -94,11 +94,11 @@ pub(crate) fn as_raw(body: &[u8]) -> Answer {
 
 /// A request to a gateway, and the content that it has.
 pub(crate) struct GatewayQuery<'c> {
-    content: &'c Content,
-    what: What,
+    pub(crate) content: &'c Content,
+    pub(crate) what: What,
 }
 
-enum What {
+pub(crate) enum What {
     Car,
     Block(Bytes),
 }
@@ -113,16 +113,16 @@ impl<'c> GatewayQuery<'c> {
         Self { content, what }
     }
 
-    fn along(&self) -> Sections {
+    pub(crate) fn along(&self) -> Sections {
         self.content.along()
     }
 
-    fn sealed(&self, sections: &Sections) -> Vec<u8> {
+    pub(crate) fn sealed(&self, sections: &Sections) -> Vec<u8> {
         car(&self.content.root, sections.iter().map(|(cid, block)| (cid, block)))
     }
 
     /// The right answer.
-    fn body(&self) -> Vec<u8> {
+    pub(crate) fn body(&self) -> Vec<u8> {
         match &self.what {
             What::Car => self.sealed(&self.along()),
             What::Block(block) => block.to_vec(),
@@ -130,7 +130,7 @@ impl<'c> GatewayQuery<'c> {
     }
 
     /// The right answer under these headers.
-    fn with(&self, headers: &str) -> Answer {
+    pub(crate) fn with(&self, headers: &str) -> Answer {
         Answer::Whole(answer("200 OK", headers, &self.body()))
     }
 }
@@ -138,7 +138,7 @@ impl<'c> GatewayQuery<'c> {
 pub(crate) type Sections = Vec<(ContentId, Bytes)>;
 
 /// Answers CARs with a changed one, and blocks well.
-fn edited(asked: &GatewayQuery, edit: impl FnOnce(&mut Sections)) -> Answer {
+pub(crate) fn edited(asked: &GatewayQuery, edit: impl FnOnce(&mut Sections)) -> Answer {
     rewritten(asked, |_| {
         let mut sections = asked.along();
         edit(&mut sections);
@@ -146,7 +146,7 @@ fn edited(asked: &GatewayQuery, edit: impl FnOnce(&mut Sections)) -> Answer {
     })
 }
 
-fn rewritten(asked: &GatewayQuery, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
+pub(crate) fn rewritten(asked: &GatewayQuery, write: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Answer {
     match &asked.what {
         What::Car => as_car(&write(asked.body())),
         What::Block(block) => as_raw(block),

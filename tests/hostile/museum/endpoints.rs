@@ -1,9 +1,9 @@
-//! The exhibits: how an endpoint answers, as data.
+//! How RPC endpoints answer, as data.
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
-use std::io::Write as _;
+
+use super::exhibit::{Exhibit, silent};
+use crate::server::gzip;
 
 /// What the table begins with.
 pub(super) const HEADING: &str = "\
@@ -11,28 +11,17 @@ pub(super) const HEADING: &str = "\
 
 Each row describes endpoint behaviour that has been reported for real nodes and providers, and the verdict if that
 endpoint is the only one. An honest endpoint would make the agent *trusted*. With two honest endpoints beside it, every
-row yields *trusted*. `tests/hostile/museum.rs` generates this table.
+row yields *trusted*. `tests/hostile/museum.rs` generates this table, and those of [CCIP-Read
+gateways](ccip-gateways.md), [IPFS gateways](ipfs-gateways.md) and [card hosts](card-hosts.md).
 
 | endpoint | answers | observed at | verdict | cause | `clresolve doctor` |
 |---|---|---|---|---|---|
 ";
 
-/// The agent that an exhibit is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Name {
-    OnChain,
-    /// Its records come from a CCIP-Read gateway, which a contract demands by a revert.
-    OffChain,
-}
+pub(super) const ON_CHAIN: &str = "on-chain.eth";
 
-impl Name {
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnChain => "on-chain.eth",
-            Self::OffChain => "off-chain.eth",
-        }
-    }
-}
+/// Its records come from a CCIP-Read gateway, which a contract demands by a revert.
+pub(super) const OFF_CHAIN: &str = "off-chain.eth";
 
 /// A request, and the honest answer to it.
 pub(super) struct Visit {
@@ -50,27 +39,14 @@ pub(super) enum Reply {
     Silence,
 }
 
-pub(super) struct Exhibit {
-    pub(super) name: &'static str,
-    /// What it answers.
-    pub(super) what: &'static str,
-    /// Where that was seen.
-    pub(super) seen: &'static str,
-    pub(super) asked: Name,
-    pub(super) is_silent: bool,
-    pub(super) answer: fn(&Visit) -> Reply,
+type Answers = fn(&Visit) -> Reply;
+
+const fn exhibit(name: &'static str, what: &'static str, seen: &'static str, answer: Answers) -> Exhibit<Answers> {
+    Exhibit { name, what, seen, asked: ON_CHAIN, is_silent: false, answer }
 }
 
-const fn exhibit(name: &'static str, what: &'static str, seen: &'static str, answer: fn(&Visit) -> Reply) -> Exhibit {
-    Exhibit { name, what, seen, asked: Name::OnChain, is_silent: false, answer }
-}
-
-const fn silent(exhibit: Exhibit) -> Exhibit {
-    Exhibit { is_silent: true, ..exhibit }
-}
-
-const fn off_chain(exhibit: Exhibit) -> Exhibit {
-    Exhibit { asked: Name::OffChain, ..exhibit }
+const fn off_chain(exhibit: Exhibit<Answers>) -> Exhibit<Answers> {
+    Exhibit { asked: OFF_CHAIN, ..exhibit }
 }
 
 pub(super) fn honest(visit: &Visit) -> Reply {
@@ -82,8 +58,7 @@ pub(super) fn dead(_: &Visit) -> Reply {
 }
 
 /// What the operators of the default endpoints document, in their order.
-pub(super) const DEFAULTS: [fn(&Visit) -> Reply; 6] =
-    [no_old_blocks, batches_of_three, honest, honest, batches_of_three, honest];
+pub(super) const DEFAULTS: [Answers; 6] = [no_old_blocks, batches_of_three, honest, honest, batches_of_three, honest];
 
 fn said(status: u16, body: &Value) -> Reply {
     Reply::Whole { status, headers: vec![("content-type", "application/json")], body: body.to_string().into() }
@@ -201,15 +176,9 @@ fn no_old_blocks(visit: &Visit) -> Reply {
     }
 }
 
-fn gzip(body: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(body).unwrap();
-    encoder.finish().unwrap()
-}
-
 const REFUSED: &str = "<html><head><title>403 Forbidden</title></head></html>";
 
-pub(super) static ALL: [Exhibit; 77] = [
+pub(super) static ALL: [Exhibit<Answers>; 77] = [
     exhibit(
         "batches of three",
         "HTTP 500 and code 31 to a batch of more than three",

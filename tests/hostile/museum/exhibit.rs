@@ -1,0 +1,112 @@
+//! What the museums share: an exhibit, and the table of the verdicts that exhibits lead to.
+
+use std::fmt::Write as _;
+
+use clresolve_ipfs::ContentId;
+use futures_util::stream::{self, StreamExt as _};
+use serde_json::Value;
+
+use crate::server::{Answer, answer};
+
+/// Exhibits that are visited concurrently.
+const AT_ONCE: usize = 4;
+
+/// Prefixes of a cause that name the exhibit.
+const OWN_LABELS: [&str; 2] = ["no RPC endpoint answered: endpoint: ", "gateway: "];
+
+/// A known behaviour. `A` is the function that answers a request.
+pub(super) struct Exhibit<A> {
+    pub(super) name: &'static str,
+    /// What it answers.
+    pub(super) what: &'static str,
+    /// Where that was seen.
+    pub(super) seen: &'static str,
+    /// The agent whose name is resolved.
+    pub(super) asked: &'static str,
+    pub(super) is_silent: bool,
+    pub(super) answer: A,
+}
+
+pub(super) const fn silent<A: Copy>(exhibit: Exhibit<A>) -> Exhibit<A> {
+    Exhibit { is_silent: true, ..exhibit }
+}
+
+impl<A> Exhibit<A> {
+    /// Its row, with the columns after the three that describe it.
+    pub(super) fn row(&self, columns: &[String]) -> String {
+        format!("| {} | {} | {} | {} |\n", self.name, self.what, self.seen, columns.join(" | "))
+    }
+}
+
+/// Compares the table with the one in `file`, which `MUSEUM=write` writes.
+pub(super) async fn hold<F: Future<Output = String>>(file: &str, heading: &str, rows: Vec<F>) {
+    let rows: Vec<String> = stream::iter(rows).buffered(AT_ONCE).collect().await;
+    let table = format!("{heading}{}", rows.concat());
+    if std::env::var_os("MUSEUM").is_some_and(|word| word == "write") {
+        std::fs::write(file, &table).unwrap();
+    }
+    let kept = std::fs::read_to_string(file).unwrap_or_default();
+    for (found, kept) in table.lines().zip(kept.lines()) {
+        assert_eq!(found, kept, "run MUSEUM=write cargo test --test hostile museum");
+    }
+    assert_eq!(table, kept, "run MUSEUM=write cargo test --test hostile museum");
+}
+
+/// The state of a verdict, and its codes in their order.
+pub(super) fn outcome(verdict: &Value) -> String {
+    let mut codes = Vec::new();
+    for code in reasons(verdict).filter_map(|reason| reason["code"].as_str()) {
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    let mut text = verdict["state"].as_str().unwrap().to_owned();
+    if !codes.is_empty() {
+        let _ = write!(text, " (`{}`)", codes.join("`, `"));
+    }
+    text
+}
+
+/// The cause that the first reason of a verdict states, if it is more than the digest of something.
+pub(super) fn cause(verdict: &Value) -> &str {
+    let stated = reasons(verdict).next().and_then(|reason| reason["observed"].as_str()).unwrap_or_default();
+    if stated.starts_with("sha256:") || ContentId::parse(stated).is_ok() {
+        return "";
+    }
+    OWN_LABELS.iter().find_map(|label| stated.strip_prefix(label)).unwrap_or(stated)
+}
+
+/// The reasons, without the one that every off-chain name has.
+fn reasons(verdict: &Value) -> impl Iterator<Item = &Value> {
+    verdict["reasons"].as_array().unwrap().iter().filter(|reason| reason["code"] != "record-offchain")
+}
+
+pub(super) fn cell(text: &str) -> String {
+    if text.is_empty() { "–".to_owned() } else { format!("`{}`", text.replace('|', "\\|").replace('`', "'")) }
+}
+
+pub(super) fn whole(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Answer {
+    Answer::Whole(answer(status, headers, body.as_ref()))
+}
+
+/// The page that CDNs, load balancers and web servers make of a status.
+pub(super) fn page(status: &str) -> Answer {
+    let body = format!("<html><head><title>{status}</title></head><body><center>{status}</center></body></html>");
+    whole(status, "Content-Type: text/html; charset=UTF-8\r\n", body)
+}
+
+pub(super) fn redirected(status: &str, location: &str) -> Answer {
+    whole(status, &format!("Location: {location}\r\n"), "")
+}
+
+/// 200 with less of a body than its length promises.
+pub(super) fn short_of_its_length(body: impl AsRef<[u8]>) -> Answer {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.as_ref().len() + 100);
+    Answer::Whole([head.as_bytes(), body.as_ref()].concat())
+}
+
+/// 200 with a chunked body that has no end.
+pub(super) fn without_last_chunk(body: impl AsRef<[u8]>) -> Answer {
+    let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n", body.as_ref().len());
+    Answer::Whole([head.as_bytes(), body.as_ref(), b"\r\n"].concat())
+}
