@@ -828,7 +828,8 @@ mod tests {
         let mut config = config(&["a", "b"]);
         config.chain.endpoints[1].url = "https://a.example/other".parse().expect("a URL");
         let well = || found(vec![healthy("a"), healthy("b")]);
-        let noticed = "rpc-1 and rpc-2 are reached at one host, but count as different operators: name one operator for both";
+        let noticed =
+            "rpc-1 and rpc-2 are reached at one host, but count as different operators: name one operator for both";
         assert_eq!(advice(&config, &well()), [noticed]);
         config.chain.endpoints[1].url = "http://127.0.0.1:8546".parse().expect("a URL");
         config.chain.endpoints[0].url = "http://127.0.0.1:8545".parse().expect("a URL");
@@ -841,7 +842,8 @@ mod tests {
         config.chain.endpoints[1].operator = config.chain.endpoints[0].operator.clone();
         let down = EndpointHealth { reachable: false, chain: None, finalized: None, ..healthy("c") };
         let advice = advice(&config, &found(vec![healthy("a"), healthy("b"), down]));
-        let once = "endpoints of 2 operators are needed, and 1 can be used (rpc-1 and rpc-2 count once): name more with --rpc";
+        let once =
+            "endpoints of 2 operators are needed, and 1 can be used (rpc-1 and rpc-2 count once): name more with --rpc";
         assert_eq!(advice[1..], [once]);
     }
 
