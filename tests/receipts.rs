@@ -132,9 +132,7 @@ async fn two_verifiers_come_to_the_same_conclusion() {
 /// The verdict is cached, and nothing tells whether its signer has changed meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_signer_is_read_for_each_receipt() {
-    let agents = ["agent.eth", "signer.eth"].map(|name| format!("[[agent]]\nname = \"{name}\"\nabout = \"Good.\"\n"));
-    let spec = format!("{}records.\"cl.receipt.signer\" = \"signer.eth\"\n{}", agents[0], agents[1]);
-    let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+    let world = world_with_its_signer().await;
     let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
     let verify = async || {
         let before = world.counts().rpc;
