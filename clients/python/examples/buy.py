@@ -16,6 +16,9 @@ agent, url, daemon = sys.argv[1:] or defaults
 guard = GuardTransport(httpx.AsyncHTTPTransport(), daemon=daemon, agent=agent, verb="summarize")
 payer = EthAccountSigner(Account.from_key(os.environ["PAYER_KEY"]))
 client = x402Client()
+# The client pays in well-known assets, and in those that you list. This one is the sandbox's.
+sandbox_dollar = {"network": "eip155:31337", "asset": "0x00000000000000000000000000000000d0114400"}
+client.set_spend_controls({"allowed_assets": [sandbox_dollar]})
 register_exact_evm_client(client, payer)
 
 

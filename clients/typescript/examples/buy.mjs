@@ -11,7 +11,11 @@ const [
 
 const guarded = guardFetch(fetch, { daemon, agent, verb: "summarize" });
 const payer = privateKeyToAccount(process.env.PAYER_KEY);
-const client = new x402Client().register("eip155:*", new ExactEvmScheme(payer));
+// The client pays in well-known assets, and in those that you list. This one is the sandbox's.
+const sandboxDollar = { network: "eip155:31337", asset: "0x00000000000000000000000000000000d0114400" };
+const client = new x402Client()
+  .setSpendControls({ allowedAssets: [sandboxDollar] })
+  .register("eip155:*", new ExactEvmScheme(payer));
 const buy = wrapFetchWithPayment(guarded, client);
 
 const answer = await buy(url);

@@ -105,7 +105,7 @@ and an IPFS gateway, all on loopback and in this process. Its CA is made anew
 each run. A verdict from it says so: anchor.world is `sandbox`.
 
 Examples:
-  clresolve sandbox --demo                         buy from an honest and a lying seller
+  clresolve sandbox --demo                         refuse a lying seller
   clresolve sandbox --list                         its names, and their verdicts
   clresolve sandbox --receipts receipts            receipts for `receipt verify`
   clresolve sandbox --write-config sandbox.toml &  run it
