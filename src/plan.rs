@@ -123,6 +123,16 @@ impl Publication {
         self.files.iter().filter(|(path, bytes)| is_card(path, bytes)).map(|(path, _)| path.as_str()).collect()
     }
 
+    /// The bytes of a file, if there is one at this path.
+    pub(crate) fn bytes(&self, path: &str) -> Option<&Bytes> {
+        self.files.get(path)
+    }
+
+    /// All blocks.
+    pub(crate) fn into_blocks(self) -> Blocks {
+        self.blocks
+    }
+
     /// `.json` files that cannot be parsed, with the cause. They may or may not be cards.
     pub(crate) fn unreadable(&self) -> Vec<(&str, JsonError)> {
         let json = self.files.iter().filter(|(path, _)| is_json(path));
@@ -194,8 +204,12 @@ pub(crate) struct CardPlan {
     pub(crate) bytes: usize,
     /// The records to set. A record whose value is unknown is omitted.
     pub(crate) records: BTreeMap<&'static str, String>,
-    /// The transaction that sets the records; `None` if the card has no usable name.
-    pub(crate) transaction: Option<Transaction>,
+    /// The page where the holder of a mainnet name can set the records by hand; `None` if the card has no usable name.
+    pub(crate) manager: Option<String>,
+    /// Call data that sets the records and the addresses of known payees at once: one call of the name's resolver. `None`
+    /// unless the card would be trusted.
+    #[serde(skip)]
+    pub(crate) calldata: Option<alloy_primitives::Bytes>,
     /// Records that make the agent payable. The publisher chooses their values.
     pub(crate) payment_records: Vec<PaymentRecord>,
     /// The predicted state of a verdict after publication.
@@ -212,16 +226,6 @@ pub(crate) struct CardPlan {
     pub(crate) near_misses: Vec<String>,
     /// The assumptions: [`ASSUMED`], and at depth `schemas` also [`ASSUMED_OF_SCHEMAS`].
     pub(crate) assumed: Vec<&'static str>,
-}
-
-/// The call of the name's resolver that sets all records at once. The holder of the name sends it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Transaction {
-    /// Call data of `multicall(bytes[])` over `setText(bytes32,string,string)` and, for known payees,
-    /// `setAddr(bytes32,uint256,bytes)`, as in ENS's PublicResolver.
-    pub(crate) data: alloy_primitives::Bytes,
-    /// The page where the holder of a mainnet name can set the records by hand.
-    pub(crate) manager: String,
 }
 
 /// A record from which a runtime learns whom to pay or where to call (`docs/pay.md`).
@@ -304,11 +308,6 @@ fn card_plan(publication: &Publication, path: &str, declared: Declared<'_>, rule
     let path = ContentPath::literal(path).expect("checked when the publication was built");
     let records = records(publication, &path, bytes, card.as_ref(), declared.url);
     let name = card.as_ref().and_then(Card::ens).map(EnsName::parse);
-    let transaction = name.as_ref().and_then(|name| {
-        let name = name.as_ref().ok()?;
-        let data = transaction::calldata(name, &records, &addresses(declared.payees));
-        Some(Transaction { data, manager: transaction::manager(name) })
-    });
     let at = |depth: Depth| {
         let policy = Policy { depth, ..rules.policy.clone() };
         let rules = Rules { policy: &policy, ..rules };
@@ -319,6 +318,10 @@ fn card_plan(publication: &Publication, path: &str, declared: Declared<'_>, rule
     };
     let would_be_at = [Depth::Identity, Depth::Schemas].map(|depth| (depth.as_str(), at(depth).0)).into();
     let (would_be, reasons, near_misses) = at(rules.policy.depth);
+    let named = name.as_ref().and_then(|name| name.as_ref().ok());
+    let settable = named.filter(|_| would_be == State::Trusted);
+    let manager = named.map(transaction::manager);
+    let calldata = settable.map(|name| transaction::calldata(name, &records, &addresses(declared.payees)));
     CardPlan {
         schema: SCHEMA,
         name: name.and_then(Result::ok).map(|name| name.as_str().to_owned()),
@@ -328,7 +331,8 @@ fn card_plan(publication: &Publication, path: &str, declared: Declared<'_>, rule
         sha256: Digest::of(bytes),
         bytes: bytes.len(),
         records: records.into_iter().map(|(key, value)| (key.as_str(), value)).collect(),
-        transaction,
+        manager,
+        calldata,
         payment_records: payment_records(card.as_ref(), declared.payees),
         would_be,
         would_be_at,
@@ -619,7 +623,7 @@ mod tests {
             assert_eq!(plan.records["cl.cid.agentcard"], plan.cid);
             assert_eq!(plan.records["cl.agentcard.mirror.ipfs"], format!("ipfs://{}/a.json", plan.cid));
             assert_eq!(plan.would_be, State::Trusted);
-            let data = plan.transaction.expect("it has a name").data;
+            let data = plan.calldata.expect("it would be trusted");
             let has = |text: &str| data.windows(text.len()).any(|part| part == text.as_bytes());
             assert!(plan.cids.values().all(|cid| has(cid) == (*cid == plan.cid)), "{import:?}");
         }
@@ -695,7 +699,8 @@ mod tests {
     fn near_misses_are_named() {
         let mut card = good();
         card["entry"] = json!("x402://summarizeagent.eth/summarize/v1.0.0");
-        assert_eq!(one(&card, None).near_misses, ["agent-cards/1.0.0+released"]);
+        let plan = one(&card, None);
+        assert_eq!((plan.near_misses, plan.calldata), (vec!["agent-cards/1.0.0+released".to_owned()], None));
     }
 
     #[test]

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use clresolve_core::reason::Code;
@@ -91,8 +93,8 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What a sample may call without `--sandbox`: these ask no endpoint.
-const OFFLINE: [&str; 15] = [
+/// What a sample may call without `--sandbox`: these ask no endpoint, or the sandbox of the sample.
+const OFFLINE: [&str; 17] = [
     "audit render ",
     "audit resolution ",
     "audit sign ",
@@ -102,6 +104,8 @@ const OFFLINE: [&str; 15] = [
     "signature key new",
     "name",
     "sandbox --list",
+    "sandbox --publish",
+    "--config sandbox.toml",
     "sandbox --receipts",
     "cards generate",
     "signature key",
@@ -355,16 +359,66 @@ struct Step {
     shown: Vec<String>,
 }
 
+impl Step {
+    fn shows(&self, printed: &[&str]) -> bool {
+        let shown: Vec<&str> = self.shown.iter().map(String::as_str).collect();
+        shows(&shown, printed)
+    }
+}
+
+/// A command that runs on while the next ones do. It ends with the samples.
+struct Background {
+    process: Child,
+    out: Receiver<String>,
+}
+
+impl Background {
+    fn start(folder: &TempDir, command: &str) -> Self {
+        let mut command = in_shell(folder, &format!("exec {command}"));
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("the shell runs");
+        let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let (sender, out) = mpsc::channel();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Self { process, out }
+    }
+
+    /// The lines that it has printed as soon as they are `enough`, or when it prints no more.
+    fn printed_when(&self, enough: impl Fn(&[&str]) -> bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        while !enough(&lines.iter().map(String::as_str).collect::<Vec<_>>()) {
+            let Ok(line) = self.out.recv_timeout(PATIENCE) else { break };
+            lines.push(line);
+        }
+        lines
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 /// Runs the commands of a document in one folder, one after the other. What is wrong with them.
 fn run_samples(file: &str) -> Vec<String> {
     let folder = workplace();
-    let mut offences = Vec::new();
+    let (mut offences, mut running) = (Vec::new(), Vec::new());
     for step in steps(file) {
+        if let Some(command) = step.command.strip_suffix(" &") {
+            let started = Background::start(&folder, command);
+            let printed = started.printed_when(|lines| step.shows(lines));
+            if !step.shows(&printed.iter().map(String::as_str).collect::<Vec<_>>()) {
+                offences.push(format!("{}: {} prints\n{}", step.at, step.command, printed.join("\n")));
+            }
+            running.push(started);
+            continue;
+        }
         let output = shell(&folder, &step.command);
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let printed: Vec<&str> = out.lines().map(str::trim_end).collect();
-        let shown: Vec<&str> = step.shown.iter().map(String::as_str).collect();
-        if output.status.code() != Some(step.code) || !shows(&shown, &printed) {
+        if output.status.code() != Some(step.code) || !step.shows(&printed) {
             offences.push(format!("{}: {} ends with {}\n{out}{err}", step.at, step.command, output.status));
         }
     }
@@ -431,18 +485,22 @@ fn what_is_left_out_is_any_text_and_nothing_else_is() {
 
 /// Runs a command line as a reader would, with the binary on the `PATH` and a home of its own.
 fn shell(folder: &TempDir, command: &str) -> Output {
+    in_shell(folder, command).output().expect("the shell runs")
+}
+
+fn in_shell(folder: &TempDir, command: &str) -> Command {
     let binary = Path::new(env!("CARGO_BIN_EXE_clresolve")).parent().expect("it is in a folder");
     let path = std::env::var("PATH").unwrap_or_default();
-    Command::new("sh")
+    let mut shell = Command::new("sh");
+    shell
         .args(["-c", command])
         .current_dir(folder.path())
         .env_clear()
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("HOME", folder.path())
         .env("LC_ALL", "C.UTF-8")
-        .stdin(Stdio::null())
-        .output()
-        .expect("the shell runs")
+        .stdin(Stdio::null());
+    shell
 }
 
 fn workplace() -> TempDir {

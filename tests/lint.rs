@@ -44,6 +44,36 @@ fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     binary().args(arguments).stdin(Stdio::null()).output().expect("the binary runs")
 }
 
+#[test]
+fn new_card_has_no_findings() {
+    let new = ["cards", "new", "mybot.eth", "--verb", "summarize", "--owner", "me.eth"];
+    let written = run(new.iter().chain(&["--base-url", "https://mybot.example"]));
+    assert_eq!(written.status.code(), Some(0), "{}", String::from_utf8_lossy(&written.stderr));
+    let linted = piped(&written.stdout, &["--json"]);
+    let report: Value = serde_json::from_slice(&linted.stdout).expect("JSON");
+    assert_eq!((linted.status.code(), &report["findings"]), (Some(0), &value!([])), "{report:#}");
+    let in_sandbox = run(new.iter().chain(&["--sandbox"]));
+    let linted = piped(&in_sandbox.stdout, &["--json", "--sandbox"]);
+    let report: Value = serde_json::from_slice(&linted.stdout).expect("JSON");
+    assert_eq!((linted.status.code(), &report["findings"]), (Some(0), &value!([])), "{report:#}");
+}
+
+#[test]
+fn new_card_needs_a_known_verb_and_names_in_normal_form() {
+    let new = |name: &str, verb: &str, owner: &str| run(["cards", "new", name, "--verb", verb, "--owner", owner]);
+    for (output, part) in [
+        (new("mybot.eth", "sumarize", "me.eth"), "purchase, ship, verify; did you mean `summarize`?"),
+        (new("MyBot.eth", "clean", "me.eth"), "NAME MyBot.eth: the name is not in normal form; write mybot.eth"),
+        (new("mybot.eth", "clean", "a..eth"), "--owner a..eth: the name has an empty label"),
+        (new("mybot", "clean", "me.eth"), "an ENS name has a dot, as in mybot.eth"),
+        (new("https://mybot.eth/", "clean", "me.eth"), "did you mean `mybot.eth`?"),
+    ] {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
 /// `clresolve lint -` over `card`.
 fn piped(card: &[u8], arguments: &[&str]) -> Output {
     let mut child = binary()

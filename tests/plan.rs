@@ -168,8 +168,7 @@ fn the_plan_of_an_import_profile_names_its_cid_alone() {
         assert_eq!(code(&output), 0, "{}", err(&output));
         out(&output).to_owned()
     });
-    let cid =
-        |text: &str| text.lines().nth(1).and_then(|line| line.strip_prefix("  cid     ")).expect("a CID").to_owned();
+    let cid = |text: &str| text.lines().find_map(|line| line.strip_prefix("  cid     ")).expect("a CID").to_owned();
     assert_ne!(cid(&v1), cid(&v0));
     for (text, own, other, profile) in
         [(&v1, cid(&v1), cid(&v0), "unixfs-v0-2015"), (&v0, cid(&v0), cid(&v1), "unixfs-v1-2025")]
@@ -190,18 +189,21 @@ fn the_plan_of_an_import_profile_names_its_cid_alone() {
 #[test]
 fn a_payee_stands_among_the_records_and_in_the_call() {
     let folder = folder(&[("card.json", &card("cleanagent"))]);
+    let target = folder.path().join("card.json");
+    let file = folder.path().join("call.txt");
     let address = "0x00000000000000000000000000000000000000AA";
     let payees = [format!("eip155:1:{address}"), format!("eip155:8453:{address}")];
     let flags = ["--payee", &payees[0], "--payee", &payees[1]];
-    let output = plan(folder.path(), &flags);
+    let output = plan(&target, &flags);
     let text = out(&output);
     for line in [format!("  addr(60)={address}\n"), format!("  addr(2147492101)={address}\n")] {
         assert!(text.contains(&line), "{text}");
     }
     let (_, unset) = text.split_once("to be paid, set these too:\n").expect("what is not known");
     assert!(!unset.contains("addr(60)") && unset.contains("addr(2147483648)"), "{text}");
-    let with = json(&plan(folder.path(), &[&flags[..], &["-o", "json"]].concat()));
-    let call = with["transaction"]["data"].as_str().expect("call data");
+    let written = ["-o", "json", "--calldata", file.to_str().expect("text")];
+    let with = json(&plan(&target, &[&flags[..], &written].concat()));
+    let call = fs::read_to_string(&file).expect("call data");
     assert_eq!(call.matches("8b95dd71").count(), 2, "setAddr(bytes32,uint256,bytes)");
     assert_eq!(with["payment_records"][0]["value"], address);
     assert_eq!(code(&plan(folder.path(), &["--payee", "cleanagent.eth"])), 2);
@@ -223,13 +225,68 @@ fn the_worst_card_decides_the_code() {
     let short = plan_short(folder.path());
     assert_eq!(
         short,
-        "would be trusted  cleanagent.eth  card-id-mismatch\n\
-         would be untrusted  otheragent.eth  entry-version-noncompliant,card-id-mismatch\n"
+        "would be untrusted  otheragent.eth  entry-version-noncompliant,card-id-mismatch\n\
+         would be trusted  cleanagent.eth  card-id-mismatch\n"
     );
 }
 
 fn plan_short(target: &Path) -> String {
     out(&plan(target, &["-o", "short"])).to_owned()
+}
+
+#[test]
+fn reasons_come_before_the_records() {
+    let folder = folder(&[("a.json", &card("cleanagent").replace("/clean/v1", "/clean/v2"))]);
+    let text = plan_text(folder.path());
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part:?} is missing from\n{text}"));
+    assert!(
+        text.starts_with("plan for cleanagent.eth: would be untrusted\n\n  ✗ entry-version-noncompliant"),
+        "{text}"
+    );
+    assert!(at("! card-id-mismatch") < at("  cid  ") && at("  cid  ") < at("records to set:"), "{text}");
+    assert!(!text.contains("--calldata"), "{text}");
+}
+
+#[test]
+fn call_data_is_written_on_request_for_trusted_cards_only() {
+    let bad = card("otheragent").replace("/clean/v1", "/clean/v2");
+    let cards = folder(&[("a.json", &card("cleanagent")), ("b.json", &bad)]);
+    let (both, bad) = (cards.path(), cards.path().join("b.json"));
+    for output in [plan(both, &[]), plan(both, &["--json"])] {
+        assert!(!out(&output).contains("0xac9650d8"), "{}", out(&output));
+    }
+    let files = tempfile::tempdir().expect("a temporary folder");
+    let file = files.path().join("call.txt");
+    let flag = ["--calldata", file.to_str().expect("text")];
+    let output = plan(&bad, &flag);
+    assert_eq!((code(&output), file.exists()), (1, false), "{}", err(&output));
+    assert!(err(&output).contains("no call data for otheragent.eth, which would be untrusted"), "{}", err(&output));
+    assert_eq!(code(&plan(both, &flag)), 1);
+    let written = fs::read_to_string(&file).expect("call data");
+    assert!(written.starts_with("cleanagent.eth 0xac9650d8") && written.lines().count() == 1, "{written}");
+
+    let same = plan(&bad, &["--calldata", bad.to_str().expect("text")]);
+    assert_eq!(code(&same), 2);
+    assert!(err(&same).contains("this is the card; name another file"), "{}", err(&same));
+    let out_too = plan(both, &[&flag[..], &["--out", flag[1]]].concat());
+    assert_eq!(code(&out_too), 2, "{}", err(&out_too));
+}
+
+#[test]
+fn sandbox_rejects_cards_that_it_cannot_publish() {
+    let elsewhere = card("cleanagent");
+    let taken = card("summarizeagent").replace("https://cards.example/", "https://cards.sandbox.example/");
+    let unnamed = elsewhere.replace("\"ens\": \"cleanagent.eth\"", "\"ens\": \"a..eth\"");
+    for (card, part) in [
+        (elsewhere, "cleanagent.eth: the card's $id must be a URL below https://cards.sandbox.example/"),
+        (taken, "summarizeagent.eth: the sandbox has a card of this name already"),
+        (unnamed, "a card has no usable ENS name"),
+    ] {
+        let folder = folder(&[("a.json", &card)]);
+        let output = run_command([OsStr::new("sandbox"), OsStr::new("--publish"), folder.path().as_os_str()]);
+        assert_eq!((code(&output), out(&output)), (2, ""), "{}", err(&output));
+        assert!(err(&output).contains(part), "{part}: {}", err(&output));
+    }
 }
 
 #[test]

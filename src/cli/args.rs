@@ -28,8 +28,8 @@ pub(super) use ask::{
     ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
 };
 pub(super) use cards::{
-    AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, PlanArgs, ProjectArgs,
-    Projection, WeightArgs,
+    AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, NewCardArgs, PlanArgs,
+    ProjectArgs, Projection, WeightArgs,
 };
 pub(super) use ctl::{AdminArgs, AdminCommand, CtlArgs, CtlCommand, FlushArgs, ReadyArgs};
 pub(super) use mcp::McpArgs;

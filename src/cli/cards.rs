@@ -1,11 +1,12 @@
-//! `cards`: cards of other systems, made of what there is.
+//! `cards`: new cards, and cards of other systems made of what there is.
 
 use super::args::CardsCommand;
 use super::exit::Exit;
-use super::{aevum, convert, generate, project};
+use super::{aevum, convert, generate, new_card, project};
 
 pub(super) fn run(command: CardsCommand) -> anyhow::Result<Exit> {
     match command {
+        CardsCommand::New(args) => new_card::run(args),
         CardsCommand::Convert(args) => convert::run(args),
         CardsCommand::Generate(args) => generate::run(args),
         CardsCommand::Project(args) => project::run(*args),

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use clresolve_core::characters::unsafe_in_value;
 use clresolve_core::state::State;
 use clresolve_core::text::{Foreign, in_shell};
+use clresolve_ipfs::build::ImportProfile;
 use clresolve_verdict::profile::DEFAULT;
 use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
@@ -19,7 +20,7 @@ use super::args::{Format, PlanArgs};
 use super::exit::Exit;
 use super::input;
 use super::notice;
-use super::output::{Output, Results};
+use super::output::{Output, Results, is_same_file};
 use super::render::{self, Palette};
 use super::world::LocalRules;
 use crate::plan::{self, CardPlan, Declared, Node, PaymentRecord, Publication, Rules};
@@ -40,20 +41,55 @@ const MAX_NOTES: usize = 10;
 const MAX_RECORD_BYTES: usize = 4096;
 
 pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
-    let output = Output::new(&args.output.out)?;
-    let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
-    let publication = Publication::build(&reader.root(&args.target)?, args.import)?;
-    if publication.cards().is_empty() {
-        report_unreadable(&publication);
-        bail!("{} holds no card", input::shown(&args.target));
-    }
+    let output = Output::apart_from(&args.output.out, [("--calldata", args.calldata.as_deref())])?;
+    let calldata = args.calldata.as_deref().map(|file| calldata_output(file, &args.target)).transpose()?;
+    let (publication, hidden) = publication(&args.target, args.import)?;
     let LocalRules { profiles, profile, policy } = LocalRules::read(&args.offline)?;
     let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
     let declared = Declared { url: args.url.as_deref(), payees: &args.payee };
-    let plans = plan::plan(&publication, declared, rules)?;
-    notes(&publication, &reader.hidden);
+    let mut plans = plan::plan(&publication, declared, rules)?;
+    plans.sort_by_key(|plan| plan.would_be == State::Trusted);
+    notes(&publication, &hidden);
     report_rivals(&plans);
+    if let Some(calldata) = calldata {
+        write_calldata(&plans, calldata)?;
+    }
     write(&plans, output, args.output.form())
+}
+
+/// The publication in a folder or a card, and the hidden files and folders that it leaves out.
+pub(super) fn publication(target: &Path, import: ImportProfile) -> anyhow::Result<(Publication, Vec<String>)> {
+    let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
+    let publication = Publication::build(&reader.node(target, 0)?, import)?;
+    if publication.cards().is_empty() {
+        report_unreadable(&publication);
+        bail!("{} holds no card", input::shown(target));
+    }
+    Ok((publication, reader.hidden))
+}
+
+/// The file of `--calldata`, which must not overwrite the card.
+fn calldata_output(file: &Path, target: &Path) -> anyhow::Result<Output> {
+    if is_same_file(file, target) {
+        bail!("--calldata {}: this is the card; name another file", input::shown(file));
+    }
+    Output::file("--calldata", file)
+}
+
+/// Writes a line with name and call data for each card that would be trusted.
+fn write_calldata(plans: &[CardPlan], output: Output) -> anyhow::Result<()> {
+    let mut lines = String::new();
+    for plan in plans {
+        if let (Some(name), Some(data)) = (&plan.name, &plan.calldata) {
+            let _ = writeln!(lines, "{name} {data}");
+        } else {
+            notice::note(format_args!("note: no call data for {}, which would be {}", title(plan), plan.would_be));
+        }
+    }
+    if !lines.is_empty() {
+        output.write_whole(lines.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<Exit> {
@@ -125,6 +161,13 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     let style = palette.state(plan.would_be);
     let name = title(plan);
     let mut text = format!("plan for {name}: {style}would be {}{style:#}\n", plan.would_be);
+    for reason in &plan.reasons {
+        text.push('\n');
+        render::write_reason(&mut text, reason, palette);
+    }
+    if !plan.reasons.is_empty() {
+        text.push('\n');
+    }
     let path = plan.path.as_deref().unwrap_or("none: the CID is the card");
     let _ = writeln!(text, "  cid     {}\n  path    {}", plan.cid, Foreign::new(path));
     for (profile, cid) in plan.cids.iter().filter(|(_, cid)| **cid != plan.cid) {
@@ -147,21 +190,13 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     for PaymentRecord { record, value, .. } in &plan.payment_records {
         let _ = value.as_ref().map_or(Ok(()), |value| writeln!(text, "  {record}={value}"));
     }
-    if let Some(transaction) = &plan.transaction {
-        let _ = writeln!(
-            text,
-            "\nset them by hand at {}\nor at once, with a transaction to the name's resolver:",
-            transaction.manager
-        );
-        let _ = writeln!(text, "  {}", transaction.data);
+    if let (Some(manager), Some(_)) = (&plan.manager, &plan.calldata) {
+        let _ = writeln!(text, "\nset them by hand at {manager}");
+        let _ = writeln!(text, "or at once, with the call data that --calldata FILE writes");
     }
     text.push_str("\nto be paid, set these too:\n");
     for PaymentRecord { record, says, .. } in plan.payment_records.iter().filter(|record| record.value.is_none()) {
         let _ = writeln!(text, "  {record:<20} {says}");
-    }
-    for reason in &plan.reasons {
-        text.push('\n');
-        render::write_reason(&mut text, reason, palette);
     }
     let _ = writeln!(text, "\n{style}{}{style:#}", advice(plan, &name));
     text
@@ -209,10 +244,6 @@ struct Reader {
 }
 
 impl Reader {
-    fn root(&mut self, target: &Path) -> anyhow::Result<Node> {
-        self.node(target, 0)
-    }
-
     fn node(&mut self, path: &Path, depth: usize) -> anyhow::Result<Node> {
         let shown = || input::shown(path);
         let read = if clresolve_core::mutant!("symlinks-are-published") { fs::metadata } else { fs::symlink_metadata };

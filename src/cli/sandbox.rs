@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
-use clresolve_core::text::Foreign;
+use clresolve_core::text::{Foreign, in_shell};
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
@@ -16,6 +16,7 @@ use super::args::{Format, SandboxArgs};
 use super::demo;
 use super::exit::Exit;
 use super::output::{Output, Results, Unwritable, json, json_line};
+use super::publish;
 use super::stop::asked_to_stop;
 
 pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
@@ -85,14 +86,17 @@ fn line(row: &Value) -> String {
 
 async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
-    let sandbox = Sandbox::start().await?;
+    let publications = args.publish.iter().map(|target| publish::planned(target)).collect::<Result<Vec<_>, _>>()?;
+    let own = publications.iter().flat_map(|publication| &publication.cards).next().map(|card| card.name.clone());
+    let asked = own.as_deref().unwrap_or("summarizeagent.eth").to_owned();
+    let sandbox = Sandbox::with(publications).await?;
     if let Some(path) = &args.write_config {
         sandbox.shared_config().save(path)?;
     }
     let endpoints = sandbox.endpoints();
     let config = args.write_config.map(|path| path.display().to_string());
     let text = match args.output.form() {
-        Format::Text | Format::Short => for_people(&endpoints, config.as_deref()),
+        Format::Text | Format::Short => for_people(&endpoints, config.as_deref(), &asked),
         Format::Json => json(&for_programs(&endpoints, config.as_deref()))? + "\n",
         Format::Jsonl => json_line(&for_programs(&endpoints, config.as_deref()))? + "\n",
     };
@@ -104,13 +108,13 @@ async fn keep_running(args: SandboxArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-fn for_people(endpoints: &[(String, String)], config: Option<&str>) -> String {
+fn for_people(endpoints: &[(String, String)], config: Option<&str>, name: &str) -> String {
     let mut text = String::from("The sandbox is running; Ctrl-C stops it.\n");
     for (label, url) in endpoints {
         let _ = writeln!(text, "  {label:<10} {url}");
     }
     if let Some(path) = config {
-        let _ = writeln!(text, "Ask it: clresolve --config {path} summarizeagent.eth");
+        let _ = writeln!(text, "Ask it: clresolve --config {path} {}", in_shell(name));
     }
     text
 }
@@ -133,7 +137,8 @@ mod tests {
 
     #[test]
     fn people_are_told_how_to_ask() {
-        let text = for_people(&[("rpc".to_owned(), "http://127.0.0.1:1".to_owned())], Some("s.toml"));
+        let text =
+            for_people(&[("rpc".to_owned(), "http://127.0.0.1:1".to_owned())], Some("s.toml"), "summarizeagent.eth");
         assert!(text.contains("rpc        http://127.0.0.1:1\n"));
         assert!(text.ends_with("clresolve --config s.toml summarizeagent.eth\n"));
     }

@@ -1,4 +1,4 @@
-//! The transaction that sets the planned records: one call of the name's resolver. The owner signs it elsewhere.
+//! The call that sets the planned records at the name's resolver. The holder of the name signs and sends it elsewhere.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! The public base URL of an Orloj server.
+//! The public base URL of a server.
 
 use std::fmt;
 use std::str::FromStr;
 
 use url::Url;
 
-/// The public base URL of an Orloj server: an `http` or `https` URL without user info, query or fragment.
+/// The public base URL of a server: an `http` or `https` URL without user info, query or fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(String);
 
@@ -13,7 +13,7 @@ impl FromStr for BaseUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const EXPECTED: &str = "expected a URL such as https://orloj.example, without user, query and fragment";
+        const EXPECTED: &str = "expected a URL such as https://agent.example, without user, query and fragment";
         let url = Url::parse(text).map_err(|_| EXPECTED.to_owned())?;
         let is_plain = ["http", "https"].contains(&url.scheme())
             && url.has_host()

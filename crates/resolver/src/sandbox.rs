@@ -10,7 +10,7 @@ use clresolve_core::reading::Block;
 use clresolve_payment::asset::Asset;
 use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::purchase::{self, Reply};
-use clresolve_sandbox::spec::Spec;
+use clresolve_sandbox::spec::{PlannedPublication, Spec};
 use clresolve_sandbox::{agents, receipts};
 
 pub use clresolve_sandbox::agents::Expected;
@@ -103,7 +103,16 @@ impl Sandbox {
     /// # Errors
     /// If no port is available.
     pub async fn start() -> Result<Self, WorldError> {
-        clresolve_sandbox::World::start(&agents::spec()).await.map(Self)
+        Self::with(Vec::new()).await
+    }
+
+    /// Starts the sandbox with further publications, beside its own agents.
+    ///
+    /// # Errors
+    /// If no port is available, or if a card cannot be published in the sandbox.
+    pub async fn with(publications: Vec<PlannedPublication>) -> Result<Self, WorldError> {
+        let spec = Spec { planned: publications, ..agents::spec() };
+        clresolve_sandbox::World::start(&spec).await.map(Self)
     }
 
     /// A configuration that reads only the sandbox.

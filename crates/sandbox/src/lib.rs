@@ -11,6 +11,7 @@ pub mod demo;
 mod discovery;
 mod gateway;
 pub mod keys;
+mod planned;
 mod published;
 pub mod purchase;
 pub mod receipts;

@@ -19,12 +19,13 @@ use super::web::Manners;
 use clresolve_core::payment::CoinType;
 use clresolve_core::reason::Code;
 use clresolve_core::state::{NearMiss, State};
+use clresolve_ipfs::build::Blocks;
 
 /// The default publisher of an agent.
 const PUBLISHER: &str = "publisher.eth";
 
 /// The account that holds the names of [`PUBLISHER`].
-const PUBLISHER_ACCOUNT: &str = "publisher";
+pub(crate) const PUBLISHER_ACCOUNT: &str = "publisher";
 
 /// The definition of a sandbox, or a part of one.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -39,6 +40,30 @@ pub struct Spec {
     /// Schemas with a defect.
     #[serde(rename = "schema")]
     pub schemas: Vec<SchemaDefect>,
+    /// Cards that a publisher wrote, published byte for byte.
+    #[serde(skip)]
+    pub planned: Vec<PlannedPublication>,
+}
+
+/// Cards that a publisher wrote, and their IPFS blocks.
+#[derive(Clone, Debug)]
+pub struct PlannedPublication {
+    /// The cards.
+    pub cards: Vec<PlannedCard>,
+    /// The blocks of the folder or file in which they are.
+    pub blocks: Blocks,
+}
+
+/// A card that a publisher wrote. The sandbox's publisher holds its name and, unless the sandbox has that name already,
+/// the name of its owner.
+#[derive(Clone, Debug)]
+pub struct PlannedCard {
+    /// The name.
+    pub name: String,
+    /// The bytes that are served at the URL in `cl.agentcard`.
+    pub card: bytes::Bytes,
+    /// Its text records by key.
+    pub records: BTreeMap<String, String>,
 }
 
 /// A name that exists only on the chain: an owner, or an ancestor of other names.
@@ -400,6 +425,7 @@ impl Spec {
         self.agents.extend(other.agents);
         self.names.extend(other.names);
         self.schemas.extend(other.schemas);
+        self.planned.extend(other.planned);
         self
     }
 }

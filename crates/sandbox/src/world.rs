@@ -22,12 +22,13 @@ use super::demo::DemoSellers;
 use super::discovery;
 use super::gateway::{GatewayManners, Store};
 use super::keys::{payee, stranger};
+use super::planned;
 use super::published::{CARDS_HOST, Published};
 use super::purchase::SandboxPurchase;
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
-use super::spec::{Agent, EntrySpec, ResolverSpec, Spec, SpecError, Wallet};
+use super::spec::{Agent, EntrySpec, PUBLISHER_ACCOUNT, ResolverSpec, Spec, SpecError, Wallet};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointKey};
@@ -152,7 +153,7 @@ impl World {
 
         let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
             .map_err(|error| WorldError::Listen(error.to_string()))?;
-        let site = Arc::new(Hosts::new(&spec.agents, &published, &schemas, Arc::clone(&chain)));
+        let site = Arc::new(Hosts::new(spec, &published, &schemas, Arc::clone(&chain)));
         let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
             .await
             .map_err(|error| WorldError::Listen(error.to_string()))?;
@@ -383,6 +384,9 @@ impl Draft {
         for (agent, published) in published {
             draft.put(agent, published, now)?;
         }
+        for registration in planned::registrations(spec, account(PUBLISHER_ACCOUNT))? {
+            draft.register(&registration)?;
+        }
         for (number, agent, entry) in entries(&spec.agents) {
             draft.enter(number, agent, entry)?;
         }
@@ -558,7 +562,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn new(agents: &[Agent], published: &[(Agent, Published)], schemas: &Schemas, chain: Arc<SandboxChain>) -> Self {
+    fn new(spec: &Spec, published: &[(Agent, Published)], schemas: &Schemas, chain: Arc<SandboxChain>) -> Self {
         let mut documents = HashMap::new();
         let mut store = Store::default();
         for ((host, path), document) in schemas.documents() {
@@ -576,7 +580,11 @@ impl Hosts {
             documents.insert((CARDS_HOST.to_owned(), published.url_path.clone()), document);
             store.add(published.blocks.clone(), agent.ipfs);
         }
-        for (number, agent, entry) in entries(agents) {
+        documents.extend(planned::documents(spec));
+        for publication in &spec.planned {
+            store.add(publication.blocks.clone(), GatewayManners::Ok);
+        }
+        for (number, agent, entry) in entries(&spec.agents) {
             let mut dag = build::Dag::default();
             dag.raw(registration_file(number, agent, entry));
             store.add(dag.into_blocks(), GatewayManners::Ok);

@@ -19,6 +19,7 @@ use crate::plan::Payee;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  clresolve cards new mybot.eth --verb summarize --owner me.eth
   clresolve cards convert card.json --to a2a
   clresolve cards project summarizeagent.eth --to a2a")]
 pub(in crate::cli) struct CardsArgs {
@@ -29,6 +30,8 @@ pub(in crate::cli) struct CardsArgs {
 /// What is made of cards.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CardsCommand {
+    /// Write a new Agent-Card for a name, to edit and publish
+    New(NewCardArgs),
     /// Write a card of one system as a card of another, and what could not be carried over
     Convert(ConvertArgs),
     /// Make agent cards from Orloj's AgentSystem resources
@@ -37,6 +40,37 @@ pub(in crate::cli) enum CardsCommand {
     Project(Box<ProjectArgs>),
     /// Compute the ledger's part of Aevum's agent cards
     Aevum(AevumArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The card is complete, and `clresolve lint` finds nothing in it. Edit at least
+display_name, description, networks and license before you publish it. The
+schemas that it binds are the released ones, or with --sandbox those of the
+embedded world.
+Exit codes: 0 written, 2 usage.
+
+Examples:
+  clresolve cards new mybot.eth --verb summarize --owner me.eth
+  clresolve cards new mybot.eth --verb summarize --owner me.eth \\
+    --base-url https://mybot.example/cards --out card.json")]
+pub(in crate::cli) struct NewCardArgs {
+    /// The ENS name of the agent
+    #[arg(value_parser = parse_name)]
+    pub(in crate::cli) name: String,
+    /// The verb that the agent implements, such as summarize
+    #[arg(long, value_name = "VERB")]
+    pub(in crate::cli) verb: String,
+    /// The ENS name of the publisher
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub(in crate::cli) owner: String,
+    /// Where you serve cards; the card's $id becomes URL/CLASS/NAME.json
+    #[arg(long, value_name = "URL")]
+    pub(in crate::cli) base_url: Option<BaseUrl>,
+    #[command(flatten)]
+    pub(in crate::cli) out: OutArgs,
+    #[command(flatten)]
+    pub(in crate::cli) offline: OfflineArgs,
 }
 
 #[derive(Debug, Args)]
@@ -143,7 +177,12 @@ No network is used, so a plan is not a verdict. The CID, and every record and
 call that names it, is that of importers of the profile of --import
 (IPIP-499): unixfs-v1-2025 with CIDv1 and raw leaves, such as
 `ipfs add -r --cid-version=1 DIR`, or unixfs-v0-2015. At --depth schemas the
-schemas are taken to be served as the manifests pin them.
+schemas are taken to be served as the manifests pin them. Cards that would not
+be trusted come first.
+
+--calldata writes a line with NAME and call data for each card that would be
+trusted. Its holder sends the data to the name's resolver, which sets all
+records at once: multicall(bytes[]), as in ENS's PublicResolver.
 Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 
 Examples:
@@ -162,6 +201,9 @@ pub(in crate::cli) struct PlanArgs {
     /// Account that is paid, such as eip155:8453:0x…; repeatable; eip155:0:0x… is for every other EVM chain
     #[arg(long, value_name = "ACCOUNT")]
     pub(in crate::cli) payee: Vec<Payee>,
+    /// Write the call data that sets the records to FILE, for cards that would be trusted
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) calldata: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]

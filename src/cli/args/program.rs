@@ -109,6 +109,7 @@ Examples:
   clresolve sandbox --list                         its names, and their verdicts
   clresolve sandbox --receipts receipts            receipts for `receipt verify`
   clresolve sandbox --write-config sandbox.toml &  run it
+  clresolve sandbox --publish card.json            run it with your own card
   clresolve --config sandbox.toml summarizeagent.eth   ask it, from any client")]
 pub(in crate::cli) struct SandboxArgs {
     /// Run a daemon and two sellers, one of which lies, and print commands that buy from them
@@ -126,6 +127,9 @@ pub(in crate::cli) struct SandboxArgs {
     /// Write a configuration file (and its trust root beside it) for use with --config
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) write_config: Option<PathBuf>,
+    /// Publish a card, or the cards in a folder, with the records that `clresolve plan` prints; repeatable
+    #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["list", "receipts", "demo"])]
+    pub(in crate::cli) publish: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
 }

@@ -1,0 +1,35 @@
+//! `sandbox --publish`: the cards of a publisher for the embedded world, with the records that `plan` prints.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clresolve_ipfs::build::ImportProfile;
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sandbox::spec::{PlannedCard, PlannedPublication};
+use clresolve_verdict::check::Policy;
+use clresolve_verdict::profile::DEFAULT;
+use jiff::Timestamp;
+
+use super::input;
+use super::plan::publication;
+use crate::plan::{Declared, Rules, plan};
+
+/// The cards of a folder, or a single card, as `plan` would have them published.
+pub(super) fn planned(target: &Path) -> anyhow::Result<PlannedPublication> {
+    let (publication, _) = publication(target, ImportProfile::UnixfsV1)?;
+    let profiles = Sandbox::profiles();
+    let profile = profiles.get(DEFAULT).context("the default profile is missing")?;
+    let policy = Policy::default();
+    let rules = Rules { profile: &profile, profiles: &profiles, policy: &policy, now: Timestamp::now() };
+    let plans = plan(&publication, Declared::default(), rules)?;
+    let mut cards = Vec::new();
+    for (path, planned) in publication.cards().into_iter().zip(plans) {
+        let (Some(name), Some(card)) = (planned.name, publication.bytes(path)) else {
+            let target = input::shown(target);
+            bail!("--publish {target}: a card has no usable ENS name; `clresolve lint {target}` reports its defects");
+        };
+        let records = planned.records.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        cards.push(PlannedCard { name, card: card.clone(), records });
+    }
+    Ok(PlannedPublication { cards, blocks: publication.into_blocks() })
+}
