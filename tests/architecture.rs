@@ -217,6 +217,17 @@ fn only_the_egress_crate_opens_outbound_sockets() {
     assert_no_words(&others.collect::<Vec<_>>(), &words);
 }
 
+/// A waiver cannot change a verdict, the gate or a decision.
+#[test]
+fn only_the_audit_command_names_waivers() {
+    for (name, _) in CRATES.iter().filter(|(name, _)| !name.is_empty()) {
+        assert!(!dependencies(name).contains("clresolve-audit"), "{name} depends on clresolve-audit");
+    }
+    let is_audit = |source: &Source| source.module.starts_with(&["cli".to_owned(), "audit".to_owned()]);
+    let others = sources("").into_iter().filter(|source| !is_audit(source));
+    assert_no_words(&others.collect::<Vec<_>>(), &["Waiver", "clresolve_audit :: waiver"]);
+}
+
 /// The compiler keeps a verdict that was read from becoming a live one. Who may call what makes trust is kept here.
 #[test]
 fn trust_is_made_in_few_places() {

@@ -413,14 +413,14 @@ fn render_writes_each_form_as_the_audit_did() {
 }
 
 #[test]
-fn waiver_leaves_its_finding_out_of_the_exit_code_alone() {
+fn waiver_changes_the_exit_code_and_nothing_else() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("waivers.toml");
     let name = "entry-record-differs.eth";
     let list = format!("summarizeagent.eth\n{name}\n");
     let good = format!(
-        "[[waiver]]\nname = \"{name}\"\ncode = \"txt-entry-mismatch\"\nobserved = \"x402://{name}/classify/v1\"\n\
-         reason = \"<b>renamed\"\nuntil = \"2999-12-31\"\n"
+        "[[waiver]]\nname = \"{name}\"\ncode = \"txt-entry-mismatch\"\nwhere = \"cl.entry\"\n\
+         observed = \"x402://{name}/classify/v1\"\nreason = \"<b>renamed\"\nuntil = \"2999-12-31\"\n"
     );
     let waived = |text: &str| {
         std::fs::write(&file, text).unwrap();
@@ -434,6 +434,7 @@ fn waiver_leaves_its_finding_out_of_the_exit_code_alone() {
     assert!(fits_schema(&report), "{report:#}");
     for (from, to, status) in [
         ("classify/v1\"", "classify/v2\"", "other-value"),
+        ("where = \"cl.entry\"\n", "", "other-value"),
         ("2999-12-31", "2020-12-31", "expired"),
         (&format!("name = \"{name}\""), "name = \"host-changed.eth\"", "no-finding"),
     ] {
@@ -443,13 +444,13 @@ fn waiver_leaves_its_finding_out_of_the_exit_code_alone() {
         assert_eq!(json_of(&counted.stdout)["waivers"][0]["status"], status);
         assert!(said.contains("waiver of txt-entry-mismatch of "), "{status}: {said}");
     }
-    let malformed = waived(&good.replace("txt-entry-mismatch", "no-such-code"));
-    let said = String::from_utf8_lossy(&malformed.stderr).into_owned();
-    assert_eq!((code(&malformed), text_of(&malformed)), (Some(2), ""), "{said}");
-    assert!(said.contains("--waive") && said.contains("line 3"), "{said}");
-    let mut gate = without_configuration();
-    let gate = gate.args(["gate", "--sandbox", name, "--waive", file.to_str().unwrap()]).output().unwrap();
-    assert_eq!(code(&gate), Some(2), "the gate knows no waivers");
+    let unknown_code = good.replace("txt-entry-mismatch", "no-such-code");
+    for (text, line) in [(unknown_code, "line 3: "), (good.repeat(2), "line 8: ")] {
+        let refused = waived(&text);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!((code(&refused), text_of(&refused)), (Some(2), ""), "{said}");
+        assert!(said.contains("--waive") && said.contains(line), "{said}");
+    }
 }
 
 #[cfg(unix)]
@@ -733,6 +734,7 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     assert_eq!(code(&whole), Some(0), "{}", text_of(&whole));
     let later = held(&decided.replace(&today, "2999-01-01"), None);
     assert_eq!(code(&later), Some(1), "it is of another audit: {}", text_of(&later));
+    assert!(text_of(&later).contains("too late   line 5: 2999-01-01  checksum-mismatch.eth"), "{}", text_of(&later));
 
     let mut before = report.clone();
     before["rows"][0]["on_chain"]["holder"] = json!("0x0000000000000000000000000000000000000001");
@@ -767,6 +769,7 @@ fn a_governance_log_must_say_what_audits_saw_and_nothing_else() {
     assert!(text_of(&invented).contains("not seen   line 7: "), "{}", text_of(&invented));
     let unknown = held(&(logged.clone() + &row("elsewhere.eth", "incident")), Some(&before));
     assert_eq!(code(&unknown), Some(3), "{}", text_of(&unknown));
+    assert!(!text_of(&unknown).contains("has its row"), "{}", text_of(&unknown));
     let undone = row("raw-cid.eth", "incident") + &row("raw-cid.eth", "correction");
     let undone = held(&(logged.clone() + &undone), Some(&before));
     assert_eq!(code(&undone), Some(3), "seen by neither: {}", text_of(&undone));

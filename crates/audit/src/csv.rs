@@ -114,8 +114,9 @@ fn cells(report: &Report, row: &Row) -> [String; 31] {
 /// The waivers about a name, and whether they are in force.
 fn waivers(report: &Report, row: &Row) -> String {
     let waivers = report.waivers.of(row).iter().map(|AppliedWaiver { waiver, status, .. }| {
-        let Waiver { code, until, reason, .. } = waiver;
-        format!("{code} until {until}, {}: {reason}", status.in_words())
+        let Waiver { code, place, until, reason, .. } = waiver;
+        let place = place.as_deref().map_or_else(String::new, |place| format!(" at {place}"));
+        format!("{code}{place} until {until}, {}: {reason}", status.in_words())
     });
     waivers.collect::<Vec<_>>().join(" / ")
 }

@@ -43,6 +43,9 @@ pub struct LogCheck {
     pub unobserved: Vec<NamedRow>,
     /// Rows that the reports can neither confirm nor deny.
     pub unknown: Vec<NamedRow>,
+    /// Rows about names with something missing that are dated after the latest report.
+    #[serde(skip)]
+    pub later: Vec<NamedRow>,
     /// The rows to add, for a person to decide.
     pub drafts: Vec<Draft>,
 }
@@ -121,6 +124,7 @@ impl LogCheck {
             undecided_rows: Vec::new(),
             unobserved: Vec::new(),
             unknown: Vec::new(),
+            later: Vec::new(),
             drafts: Vec::new(),
         };
         let undecided = latest.names.iter().filter(|(_, now)| now.state == State::Indeterminate);
@@ -129,6 +133,8 @@ impl LogCheck {
             for name in &row.names {
                 if row.is_draft() {
                     check.undecided_rows.push(named(row, name));
+                } else if !judge.days.has(row) && check.missing.iter().any(|missing| missing.name == *name) {
+                    check.later.push(named(row, name));
                 } else if judge.days.is_new(row) && earlier.is_some() {
                     match judge.seen(row, name) {
                         Some(true) => {}

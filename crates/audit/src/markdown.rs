@@ -255,13 +255,15 @@ fn waivers(report: &Report) -> Option<Section> {
     if waivers.is_empty() {
         return None;
     }
-    let heads = ["name", "code", "observed value", "until", "status", "reason"];
+    let heads = ["name", "code", "where", "observed value", "until", "status", "reason"];
     let mut section = Section::new(WAIVERS, table(&heads));
     for AppliedWaiver { waiver, status, .. } in waivers {
-        let Waiver { name, code: slug, observed, reason, until } = waiver;
-        let (name, observed) = (code(name.as_str()), observed.as_deref().map_or_else(String::new, code));
+        let Waiver { name, code: slug, place, observed, reason, until } = waiver;
+        let shown = |text: &Option<String>| text.as_deref().map_or_else(String::new, code);
+        let (name, place, observed, reason) = (code(name.as_str()), shown(place), shown(observed), code(reason));
         let status = status.in_words();
-        section.push_of(&name, &format!("| {name} | {slug} | {observed} | {until} | {status} | {} |\n", code(reason)));
+        let line = format!("| {name} | {slug} | {place} | {observed} | {until} | {status} | {reason} |\n");
+        section.push_of(&name, &line);
     }
     Some(section)
 }

@@ -2,7 +2,7 @@
 //! count beside those that accept more.
 
 use super::cause::Cause;
-use super::difference::Kind;
+use super::difference::{Difference, Kind};
 use super::document::Report;
 use super::overview::{NearMisses, Overview};
 use super::owners::Owner;
@@ -133,12 +133,13 @@ fn changed(report: &Report) -> Option<OpeningLine<'_>> {
         let earlier = report.before.and_then(|before| before.generated_at.or(before.checked));
         let earlier = earlier.map_or_else(|| "the report before".to_owned(), |at| format!("{at:.0}"));
         told = format!(
-            " since {earlier}, {} added, {} removed, {} newly broken, {} newly trusted, {} with another owner.",
+            " since {earlier}, {} added, {} removed, {} newly broken, {} newly trusted, {} with another owner{}.",
             count(Kind::Added),
             count(Kind::Removed),
             count(Kind::NewlyBroken),
             count(Kind::NewlyTrusted),
-            count(Kind::Owner)
+            count(Kind::Owner),
+            others(since)
         );
     }
     let over_time = report.over_time();
@@ -148,6 +149,16 @@ fn changed(report: &Report) -> Option<OpeningLine<'_>> {
         told += &format!(" Trusted in the last {} reports: {}.", trusted.len(), trusted.join(", "));
     }
     (!told.is_empty()).then(|| OpeningLine { label: "What changed:", pieces: vec![plain(told)] })
+}
+
+/// How many changes are of kinds that are not counted one by one.
+fn others(since: &Difference) -> String {
+    let counted = [Kind::Added, Kind::Removed, Kind::NewlyBroken, Kind::NewlyTrusted, Kind::Owner];
+    match since.changes.iter().filter(|change| !counted.contains(&change.kind)).count() {
+        0 => String::new(),
+        1 => ", 1 other change".to_owned(),
+        several => format!(", {several} other changes"),
+    }
 }
 
 /// Which findings are accepted, and which waivers are not in force.
@@ -169,7 +180,8 @@ fn waivers(report: &Report) -> Option<OpeningLine<'_>> {
     };
     for (status, what) in [
         (WaiverStatus::Expired, "expired"),
-        (WaiverStatus::OtherValue, "for another value than the observed one"),
+        (WaiverStatus::OtherValue, "for another value or place"),
+        (WaiverStatus::UnlistedFindings, "for a name with more findings than the report lists"),
         (WaiverStatus::NoFinding, "without a finding"),
     ] {
         match having(status).count() {

@@ -18,7 +18,7 @@ use clresolve_core::text::Foreign;
 /// Most waivers of an audit: whoever accepts more needs other rules.
 pub const MAX_WAIVERS: usize = 1_000;
 
-/// The last character of a value that was cut. What stood behind it is not known, so no waiver covers it.
+/// The last character of a value or place that was cut. The rest is not known, so no waiver covers it.
 const CUT: char = '…';
 
 /// A finding that somebody accepts.
@@ -29,6 +29,9 @@ pub struct Waiver {
     pub name: EnsName,
     /// The code of the finding.
     pub code: Code,
+    /// Its place, byte for byte; absent for a finding without one.
+    #[serde(default, rename = "where")]
+    pub place: Option<String>,
     /// The observed value, byte for byte; absent for a finding without one.
     #[serde(default)]
     pub observed: Option<String>,
@@ -59,8 +62,10 @@ pub enum WaiverStatus {
     Accepted,
     /// Its last day has passed.
     Expired,
-    /// The name has the finding, with another value.
+    /// The name has the finding, with another value or in another place.
     OtherValue,
+    /// The name has more findings than the report lists. None of them is accepted.
+    UnlistedFindings,
     /// The audit has no such finding.
     NoFinding,
 }
@@ -70,8 +75,9 @@ impl WaiverStatus {
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
-            Self::Expired => "expired: the finding counts",
-            Self::OtherValue => "another value was observed: the finding counts",
+            Self::Expired => "expired",
+            Self::OtherValue => "the value or place differs: the finding counts",
+            Self::UnlistedFindings => "the name has more findings than the report lists: all of them count",
             Self::NoFinding => "no such finding: remove the waiver",
         }
     }
@@ -120,8 +126,11 @@ impl Waivers {
         &self.0[self.range_of(row)]
     }
 
-    /// The waiver that accepts a finding of a row.
+    /// The waiver that accepts a finding of a row; none if the row lacks reasons of its verdict.
     pub(super) fn accepting(&self, row: &Row, reason: &Reason) -> Option<&Waiver> {
+        if row.more_reasons > 0 {
+            return None;
+        }
         let in_force = self.of(row).iter().filter(|applied| applied.status == WaiverStatus::Accepted);
         in_force.map(|applied| &applied.waiver).find(|waiver| waiver.covers(reason))
     }
@@ -144,10 +153,10 @@ impl Waivers {
         Ok(worst(has_untrusted, has_indeterminate))
     }
 
-    /// The state that a name counts with. Where a row lacks reasons of its verdict, an accepted one changes nothing.
+    /// The state with which a name counts.
     fn state_of(&self, row: &Row) -> State {
         let is_accepted = |reason: &Reason| self.accepting(row, reason).is_some();
-        if row.more_reasons > 0 || !decisive(row).any(is_accepted) {
+        if !decisive(row).any(is_accepted) {
             return row.state;
         }
         let counts = |effect| decisive(row).any(|reason| reason.effect == effect && !is_accepted(reason));
@@ -165,8 +174,12 @@ impl Waivers {
 impl fmt::Display for AppliedWaiver {
     /// Says in one line whether it is in force.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Waiver { name, code, until, .. } = &self.waiver;
-        write!(f, "waiver of {code} of {}, until {until}: {}", Foreign::new(name.as_str()), self.status.in_words())
+        let Waiver { name, code, place, until, .. } = &self.waiver;
+        write!(f, "waiver of {code} of {}", Foreign::new(name.as_str()))?;
+        if let Some(place) = place {
+            write!(f, " at {}", Foreign::new(place))?;
+        }
+        write!(f, ", until {until}: {}", self.status.in_words())
     }
 }
 
@@ -174,6 +187,10 @@ impl AppliedWaiver {
     /// Takes the findings of a row of its name into account.
     fn compare(&mut self, row: &Row) {
         if self.status == WaiverStatus::Expired {
+            return;
+        }
+        if row.more_reasons > 0 {
+            self.status = WaiverStatus::UnlistedFindings;
             return;
         }
         for reason in decisive(row).filter(|reason| reason.code == self.waiver.code) {
@@ -188,10 +205,11 @@ impl AppliedWaiver {
 }
 
 impl Waiver {
-    /// Whether it is about this finding of its name: one that decides the state, with this code and this value.
+    /// Whether it is about this finding of its name: one that decides the state, with this code, place and value.
     fn covers(&self, reason: &Reason) -> bool {
-        let is_cut = reason.observed.as_deref().is_some_and(|value| value.ends_with(CUT));
-        decides(reason) && reason.code == self.code && reason.observed == self.observed && !is_cut
+        let is_cut = |text: &Option<String>| text.as_deref().is_some_and(|text| text.ends_with(CUT));
+        let is_same = reason.code == self.code && reason.place == self.place && reason.observed == self.observed;
+        decides(reason) && is_same && !is_cut(&reason.place) && !is_cut(&reason.observed)
     }
 }
 

@@ -162,10 +162,11 @@ too, unless flag, environment or file names the depth identity.
 Ctrl-C ends the audit; the report then holds the names judged until then.
 Exit codes are those of several names: the worst counts. With --since, those
 of audit diff count too: 1 for a change, 3 for an incomplete report without
-one. A waiver of --waive names a finding, its observed value, a reason and the
-last day: [[waiver]] name, code, observed, reason, until = \"2026-12-31\". Until
-then this finding does not count in the exit code; another value does. States
-stay as they are, and no gate or decision reads waivers.
+one. A waiver of --waive names a finding, its place and observed value, a
+reason and the last day: [[waiver]] name, code, where, observed, reason,
+until = \"2026-12-31\". Until then this finding does not count in the exit code;
+another place or value does. States stay as they are, and no gate or decision
+reads waivers.
 
 Examples:
   clresolve audit --names names.txt --format html --out audit.html

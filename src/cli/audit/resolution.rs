@@ -58,10 +58,14 @@ fn people(check: &LogCheck, form: Form) -> String {
     rows("not seen", &check.unobserved);
     rows("not known", &check.unknown);
     rows("draft", &check.undecided_rows);
+    rows("too late", &check.later);
     for name in &check.undecided {
         let _ = writeln!(text, "not known  {}  indeterminate", Foreign::new(name));
     }
-    if check.holds() {
+    if !check.later.is_empty() {
+        text.push_str("A row that is dated after the report counts in the next audit.\n");
+    }
+    if check.holds() && check.is_complete() {
         text.push_str("Every incident, correction and change that was seen has its row.\n");
     }
     if !check.drafts.is_empty() {

@@ -1,5 +1,6 @@
 //! The file of `--waive`: findings that are accepted, in TOML.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -7,6 +8,7 @@ use clresolve_audit::Waiver;
 use clresolve_audit::waiver::MAX_WAIVERS;
 use clresolve_core::text::Foreign;
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::cli::input::{self, shown};
 
@@ -20,13 +22,13 @@ const MAX_MESSAGE_CHARACTERS: usize = 300;
 #[serde(deny_unknown_fields)]
 struct WaiverFile {
     #[serde(default)]
-    waiver: Vec<Waiver>,
+    waiver: Vec<Spanned<Waiver>>,
 }
 
 /// Reads the waivers of a file.
 ///
 /// # Errors
-/// If it cannot be read, or with the first line that is wrong.
+/// If it cannot be read, or with the first line that is wrong. Two waivers for one finding are wrong.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Waiver>> {
     let bytes = input::read(file, MAX_BYTES)?;
     if bytes.len() > MAX_BYTES {
@@ -37,18 +39,27 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Waiver>> {
 }
 
 fn parse(text: &str) -> anyhow::Result<Vec<Waiver>> {
-    let WaiverFile { waiver } = match toml::from_str(text) {
+    let WaiverFile { waiver: waivers } = match toml::from_str(text) {
         Ok(file) => file,
-        Err(error) => bail!("line {}: {}", line(text, &error), message(&error)),
+        Err(error) => bail!("line {}: {}", line(text, error.span().map_or(0, |span| span.start)), message(&error)),
     };
-    if waiver.len() > MAX_WAIVERS {
-        bail!("{} waivers are more than {MAX_WAIVERS}", waiver.len());
+    if waivers.len() > MAX_WAIVERS {
+        bail!("{} waivers are more than {MAX_WAIVERS}", waivers.len());
     }
-    Ok(waiver)
+    let mut findings = BTreeSet::new();
+    for waiver in &waivers {
+        let Waiver { name, code, place, observed, .. } = waiver.get_ref();
+        if !findings.insert((name.as_str(), *code, place, observed)) {
+            let line = line(text, waiver.span().start);
+            bail!("line {line}: an earlier waiver has the same name, code, where and observed value");
+        }
+    }
+    Ok(waivers.into_iter().map(Spanned::into_inner).collect())
 }
 
-fn line(text: &str, error: &toml::de::Error) -> usize {
-    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+/// The number of the line with the byte at `offset`.
+fn line(text: &str, offset: usize) -> usize {
+    let at = offset.min(text.len());
     text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
@@ -61,12 +72,13 @@ mod tests {
     use super::*;
 
     const GOOD: &str = "[[waiver]]\nname = \"a.eth\"\ncode = \"checksum-mismatch\"\nobserved = \"sha256:00\"\n\
-        reason = \"fixed with 1.0.1\"\nuntil = \"2026-12-31\"\n";
+        where = \"https\"\nreason = \"fixed with 1.0.1\"\nuntil = \"2026-12-31\"\n";
 
     #[test]
     fn waivers_are_read() {
         let waivers = parse(GOOD).unwrap();
-        assert_eq!((waivers[0].name.as_str(), waivers[0].observed.as_deref()), ("a.eth", Some("sha256:00")));
+        let Waiver { name, place, observed, .. } = &waivers[0];
+        assert_eq!((name.as_str(), place.as_deref(), observed.as_deref()), ("a.eth", Some("https"), Some("sha256:00")));
         assert_eq!(parse("").unwrap(), []);
     }
 
@@ -76,9 +88,9 @@ mod tests {
             ("a.eth", "a..eth", "line 2: "),
             ("a.eth", "A.eth", "line 2: the name is not in normal form"),
             ("checksum-mismatch", "no-such-code", "line 3: "),
-            ("fixed with 1.0.1", " ", "line 5: the reason is empty"),
-            ("2026-12-31", "2026-13-31", "line 6: "),
-            ("until = ", "since = ", "line 6: unknown field `since`"),
+            ("fixed with 1.0.1", " ", "line 6: the reason is empty"),
+            ("2026-12-31", "2026-13-31", "line 7: "),
+            ("until = ", "since = ", "line 7: unknown field `since`"),
             ("until = \"2026-12-31\"\n", "", "line 1: missing field `until`"),
             ("[[waiver]]", "[[waver]]", "line 1: unknown field `waver`"),
             ("[[waiver]]", "[[\u{202e}", "line 1: "),
@@ -88,5 +100,20 @@ mod tests {
         }
         let many = parse(&GOOD.repeat(MAX_WAIVERS + 1)).unwrap_err().to_string();
         assert_eq!(many, "1001 waivers are more than 1000");
+    }
+
+    #[test]
+    fn second_waiver_for_a_finding_is_refused_with_its_line() {
+        let refused = parse(&[GOOD, &GOOD.replace("1.0.1", "1.0.2")].concat()).unwrap_err().to_string();
+        assert_eq!(refused, "line 8: an earlier waiver has the same name, code, where and observed value");
+        for (from, to) in [
+            ("a.eth", "b.eth"),
+            ("checksum-mismatch", "cid-mismatch"),
+            ("sha256:00", "sha256:01"),
+            ("where = \"https\"", "where = \"ipfs\""),
+            ("where = \"https\"\n", ""),
+        ] {
+            assert_eq!(parse(&[GOOD, &GOOD.replace(from, to)].concat()).unwrap().len(), 2, "{from}");
+        }
     }
 }

@@ -15,17 +15,20 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         out,
         "<section id=\"waivers\">\n<h2>Waivers</h2>\n<p class=\"soft\">An accepted finding is left out of the exit code \
          until its last day. It changes no state.</p>\n{}",
-        table("waivers-table", "waivers", &["name", "code", "observed value", "until", "status", "reason"])
+        table("waivers-table", "waivers", &["name", "code", "where", "observed value", "until", "status", "reason"])
     )?;
     for AppliedWaiver { waiver, status, .. } in report.waivers.all() {
-        let Waiver { name, code: slug, observed, reason, until } = waiver;
+        let Waiver { name, code: slug, place, observed, reason, until } = waiver;
+        let shown = |text: &Option<String>| text.as_deref().map_or_else(|| "–".to_owned(), code);
         writeln!(
             out,
             "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"code\"><code>{slug}</code></td>\
-             <td class=\"wide\" data-label=\"observed value\">{}</td><td data-label=\"until\">{until}</td>\
+             <td class=\"wide\" data-label=\"where\">{}</td><td class=\"wide\" data-label=\"observed value\">{}</td>\
+             <td data-label=\"until\">{until}</td>\
              <td data-label=\"status\">{}</td><td class=\"wide\" data-label=\"reason\">{}</td></tr>",
             code(name.as_str()),
-            observed.as_deref().map_or_else(|| "–".to_owned(), code),
+            shown(place),
+            shown(observed),
             status.in_words(),
             code(reason)
         )?;

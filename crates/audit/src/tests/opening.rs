@@ -164,7 +164,7 @@ fn what_changed_and_the_trend_stand_among_the_first_lines() {
     let kinds = [Kind::Added, Kind::Removed, Kind::NewlyBroken, Kind::NewlyTrusted, Kind::Owner, Kind::Payee];
     since.changes = [Kind::Added, Kind::NewlyBroken].into_iter().chain(kinds).map(changed).collect();
     whole.since = Some(since);
-    let kinds = "2 added, 1 removed, 2 newly broken, 1 newly trusted, 1 with another owner.";
+    let kinds = "2 added, 1 removed, 2 newly broken, 1 newly trusted, 1 with another owner, 1 other change.";
     assert_eq!(told(&whole, &rows)[2], format!("What changed: since the report before, {kinds}"));
     (whole.before, whole.earlier) = (Some(at("2026-10-01", 5)), vec![at("2026-10-01", 5)]);
     assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds}"));

@@ -28,7 +28,7 @@ fn full(rows: &[Row]) -> Report {
     });
     whole.scope.schema_layers = true;
     whole.schema_layers = Some(Vec::new());
-    let accepted = waiver("a.eth", Code::ChecksumMismatch, Some(&digest("card")), "2026-11-20");
+    let accepted = waiver("a.eth", Code::ChecksumMismatch, "https, ipfs", Some(&digest("card")), "2026-11-20");
     let today = "2026-11-20".parse().expect("a day");
     whole.waivers = Waivers::apply(vec![accepted], today, &Listed(rows)).expect("rows in memory");
     whole

@@ -4,10 +4,11 @@ use super::*;
 use crate::waiver::{Waiver, WaiverStatus};
 use clresolve_core::name::EnsName;
 
-pub(super) fn waiver(name: &str, code: Code, observed: Option<&str>, until: &str) -> Waiver {
+pub(super) fn waiver(name: &str, code: Code, place: &str, observed: Option<&str>, until: &str) -> Waiver {
     Waiver {
         name: EnsName::parse(name).expect("a name"),
         code,
+        place: Some(place.to_owned()),
         observed: observed.map(str::to_owned),
         reason: HOSTILE.to_owned(),
         until: until.parse().expect("a day"),
@@ -15,6 +16,9 @@ pub(super) fn waiver(name: &str, code: Code, observed: Option<&str>, until: &str
 }
 
 const TODAY: &str = "2026-11-20";
+
+/// The place of the finding of [`wrong_checksum`].
+const SOURCES: &str = "https, ipfs";
 
 fn applied(given: Vec<Waiver>, rows: &[Row]) -> Waivers {
     Waivers::apply(given, TODAY.parse().expect("a day"), &Listed(rows)).expect("rows in memory")
@@ -32,13 +36,13 @@ fn outcome(given: Waiver, rows: &[Row]) -> (WaiverStatus, State) {
 fn waiver_covers_one_value_of_one_finding_until_its_day() {
     let rows = [Row::of(1, &wrong_checksum())];
     let (code, value) = (Code::ChecksumMismatch, digest("card"));
-    let with = |name, code, observed: &str, until| outcome(waiver(name, code, Some(observed), until), &rows);
+    let with = |name, code, observed: &str, until| outcome(waiver(name, code, SOURCES, Some(observed), until), &rows);
     assert_eq!(with("a.eth", code, &value, TODAY), (WaiverStatus::Accepted, State::Trusted));
     assert_eq!(with("a.eth", code, &value, "2026-11-19"), (WaiverStatus::Expired, State::Untrusted));
     assert_eq!(with("a.eth", code, &digest("another"), TODAY), (WaiverStatus::OtherValue, State::Untrusted));
     assert_eq!(with("b.eth", code, &value, TODAY), (WaiverStatus::NoFinding, State::Untrusted));
     assert_eq!(with("a.eth", Code::CidMismatch, &value, TODAY), (WaiverStatus::NoFinding, State::Untrusted));
-    let without_value = waiver("a.eth", code, None, TODAY);
+    let without_value = waiver("a.eth", code, SOURCES, None, TODAY);
     assert_eq!(outcome(without_value, &rows), (WaiverStatus::OtherValue, State::Untrusted));
     assert_eq!(rows[0].state, State::Untrusted, "a waiver changes no state");
 }
@@ -46,7 +50,7 @@ fn waiver_covers_one_value_of_one_finding_until_its_day() {
 #[test]
 fn other_findings_of_a_name_still_count() {
     let mut row = Row::of(1, &changed_host());
-    let accepted = || waiver("a.eth", Code::ChecksumMismatch, None, TODAY);
+    let accepted = || waiver("a.eth", Code::ChecksumMismatch, "https", None, TODAY);
     let rows = |row: &Row| [row.clone()];
     assert_eq!(outcome(accepted(), &rows(&row)), (WaiverStatus::Accepted, State::Untrusted), "cid-mismatch");
     row.reasons.retain(|reason| reason.code == Code::ChecksumMismatch);
@@ -54,19 +58,58 @@ fn other_findings_of_a_name_still_count() {
     assert_eq!(outcome(accepted(), &rows(&row)).1, State::Indeterminate);
     row.reasons.pop();
     assert_eq!(outcome(accepted(), &rows(&row)).1, State::Trusted);
-    row.more_reasons = 1;
-    assert_eq!(outcome(accepted(), &rows(&row)).1, State::Untrusted, "the row lacks a reason");
     let other = [rows(&Row::of(1, &wrong_checksum()))[0].clone(), misrouted(2)];
-    let accepted = waiver("a.eth", Code::ChecksumMismatch, Some(&digest("card")), TODAY);
+    let accepted = waiver("a.eth", Code::ChecksumMismatch, SOURCES, Some(&digest("card")), TODAY);
     assert_eq!(outcome(accepted, &other), (WaiverStatus::Accepted, State::Untrusted), "another name");
 }
 
 #[test]
-fn value_that_was_cut_is_not_accepted() {
+fn waiver_covers_one_place() {
+    let missing = |key: &str| Reason::new(Code::TxtMissing).at(key);
+    let row = |keys: &[&str]| Row::of(1, &failing(keys.iter().copied().map(missing)));
+    let given = || waiver("a.eth", Code::TxtMissing, "cl.owner", None, TODAY);
+    let both = [row(&["cl.entry", "cl.owner"])];
+    let waivers = applied(vec![given()], &both);
+    let accepted: Vec<bool> = both[0].reasons.iter().map(|it| waivers.accepting(&both[0], it).is_some()).collect();
+    assert_eq!((accepted, waivers.all()[0].findings), (vec![false, true], 1));
+    assert_eq!(outcome(given(), &both), (WaiverStatus::Accepted, State::Untrusted));
+    assert_eq!(outcome(given(), &[row(&["cl.owner"])]), (WaiverStatus::Accepted, State::Trusted));
+    assert_eq!(outcome(given(), &[row(&["cl.entry"])]), (WaiverStatus::OtherValue, State::Untrusted));
+    let anywhere = || Waiver { place: None, ..given() };
+    assert_eq!(outcome(anywhere(), &both), (WaiverStatus::OtherValue, State::Untrusted));
+    let nowhere = [Row::of(1, &failing([Reason::new(Code::TxtMissing)]))];
+    assert_eq!(outcome(anywhere(), &nowhere), (WaiverStatus::Accepted, State::Trusted));
+    assert_eq!(outcome(given(), &nowhere), (WaiverStatus::OtherValue, State::Untrusted));
+}
+
+#[test]
+fn name_with_unlisted_findings_is_not_accepted() {
+    let mut row = Row::of(1, &wrong_checksum());
+    row.more_reasons = 1;
+    let rows = [row];
+    let given = || waiver("a.eth", Code::ChecksumMismatch, SOURCES, Some(&digest("card")), TODAY);
+    assert_eq!(outcome(given(), &rows), (WaiverStatus::UnlistedFindings, State::Untrusted));
+    let mut whole = report(&rows, Ending::Complete);
+    whole.waivers = applied(vec![given()], &rows);
+    let told = "no finding is accepted; 1 waiver for a name with more findings than the report lists.";
+    let text = written_as(&whole, Format::Markdown, &rows);
+    assert!(text.contains(told), "{text}");
+    let log: Value = serde_json::from_str(&written_as(&whole, Format::Sarif, &rows)).expect("JSON");
+    assert_eq!(log["runs"][0]["results"][0]["suppressions"], json!([]));
+    let value: Value = serde_json::from_str(&written_as(&whole, Format::Json, &rows)).expect("JSON");
+    assert_eq!(value["waivers"][0]["status"], "unlisted-findings");
+    assert!(fits_schema(&value), "{value:#}");
+}
+
+#[test]
+fn cut_value_or_place_is_not_accepted() {
     let mut row = Row::of(1, &wrong_checksum());
     row.reasons[0] = row.reasons[0].clone().observed("x".repeat(600));
     let cut = row.reasons[0].observed.clone().expect("a value");
-    let given = waiver("a.eth", Code::ChecksumMismatch, Some(&cut), TODAY);
+    let given = waiver("a.eth", Code::ChecksumMismatch, SOURCES, Some(&cut), TODAY);
+    assert_eq!(outcome(given, std::slice::from_ref(&row)), (WaiverStatus::OtherValue, State::Untrusted));
+    row.reasons[0] = Reason::new(Code::ChecksumMismatch).at("/skills…");
+    let given = waiver("a.eth", Code::ChecksumMismatch, "/skills…", None, TODAY);
     assert_eq!(outcome(given, &[row]), (WaiverStatus::OtherValue, State::Untrusted));
 }
 
@@ -80,15 +123,18 @@ fn every_form_lists_accepted_findings_and_idle_waivers() {
         assert!(!plain(format).contains(word), "without waivers there is no section");
     }
     let given = vec![
-        waiver("n2.eth", Code::EntryVersionNoncompliant, Some("n2.eth"), "2026-11-01"),
-        waiver("a.eth", Code::ChecksumMismatch, Some(&digest("card")), TODAY),
+        waiver("n2.eth", Code::EntryVersionNoncompliant, "/entry", Some("n2.eth"), "2026-11-01"),
+        waiver("a.eth", Code::ChecksumMismatch, SOURCES, Some(&digest("card")), TODAY),
     ];
     whole.waivers = applied(given, &rows);
     let written = |format| written_as(&whole, format, &rows);
     let told = "1 finding is accepted, and left out of the exit code; 1 waiver expired.";
-    for format in [Format::Markdown, Format::Html] {
+    for (format, cells) in [
+        (Format::Markdown, "| `/entry` | `n2.eth` | 2026-11-01 | expired |"),
+        (Format::Html, "data-label=\"where\"><code>/entry</code>"),
+    ] {
         let text = written(format);
-        assert!(text.contains(told) && text.contains("expired: the finding counts"), "{text}");
+        assert!(text.contains(told) && text.contains(cells), "{text}");
         assert!(!text.contains('\u{202e}'), "{text}");
     }
     assert!(!written(Format::Html).contains("<script>alert"), "{}", written(Format::Html));
@@ -97,8 +143,8 @@ fn every_form_lists_accepted_findings_and_idle_waivers() {
         assert!(!outside.contains("script"), "{line}");
     }
     let table = written(Format::Csv);
-    assert!(table.contains("checksum-mismatch until 2026-11-20, accepted: =x"), "{table}");
-    assert!(table.contains("entry-version-noncompliant until 2026-11-01, expired"), "{table}");
+    assert!(table.contains("checksum-mismatch at https, ipfs until 2026-11-20, accepted: =x"), "{table}");
+    assert!(table.contains("entry-version-noncompliant at /entry until 2026-11-01, expired"), "{table}");
     let log: Value = serde_json::from_str(&written(Format::Sarif)).expect("JSON");
     super::sarif::fits_sarif(&log.to_string()).expect("a log");
     let results = log["runs"][0]["results"].as_array().expect("results");
@@ -111,9 +157,10 @@ fn every_form_lists_accepted_findings_and_idle_waivers() {
     let why = suppression["justification"].as_str().expect("a text");
     assert!(why.ends_with("(until 2026-11-20)") && !why.contains('\u{202e}'), "{why}");
     let notices = log["runs"][0]["invocations"][0]["toolExecutionNotifications"].to_string();
-    assert!(notices.contains("n2.eth") && notices.contains("expired"), "{notices}");
+    assert!(notices.contains("n2.eth at /entry, ") && notices.contains("expired"), "{notices}");
     let value: Value = serde_json::from_str(&written(Format::Json)).expect("JSON");
     assert!(fits_schema(&value), "{value:#}");
     assert_eq!(value["waivers"][0]["status"], "accepted");
+    assert_eq!(value["waivers"][0]["waiver"]["where"], SOURCES);
     assert_eq!(value["counts"]["untrusted"], 2, "a waiver changes no state");
 }
