@@ -9,8 +9,11 @@ const PLATFORM = `clresolve-${process.platform}-${process.arch}`;
 // Exit status for a usage or configuration error, as the program itself has it.
 const USAGE = 2;
 
-// Signals that end the program or make it read its configuration again.
-const FORWARDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"];
+// Signals for one process: they end the program or make it read its configuration again.
+const FORWARDED = ["SIGTERM", "SIGHUP"];
+
+// A terminal sends these to the whole process group: the program already has them.
+const SHARED = ["SIGINT", "SIGQUIT"];
 
 function fail(message) {
   console.error(`clresolve: ${message}`);
@@ -30,6 +33,7 @@ function program() {
 
 const child = spawn(program(), process.argv.slice(2), { stdio: "inherit" });
 for (const signal of FORWARDED) process.on(signal, () => child.kill(signal));
+for (const signal of SHARED) process.on(signal, () => {});
 child.on("error", (error) => fail(error.message));
 child.on("exit", (status, signal) => {
   if (signal === null) process.exit(status);

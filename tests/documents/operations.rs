@@ -158,7 +158,12 @@ fn unit_and_image_set_the_allocator_that_the_load_programs_set() {
 /// An alert compares the commits that daemons say they were built from.
 #[test]
 fn what_is_shipped_is_built_with_its_commit() {
-    assert!(read(".github/workflows/release.yml").contains("CLRESOLVE_COMMIT: ${{ github.sha }}"));
+    for (file, given) in [
+        (".github/workflows/release.yml", "CLRESOLVE_COMMIT: ${{ github.sha }}"),
+        ("deploy/Dockerfile", "CLRESOLVE_COMMIT=$(git rev-parse HEAD) "),
+    ] {
+        assert!(read(file).contains(given), "{file}: {given}");
+    }
 }
 
 /// The workflows, and what a user copies as one.

@@ -11,7 +11,7 @@ from x402.mechanisms.evm.exact import register_exact_evm_client
 from x402.mechanisms.evm.signers import EthAccountSigner
 
 defaults = ["summarizeagent.eth", "https://api.example/summarize", "http://127.0.0.1:8402"]
-agent, url, daemon = sys.argv[1:] or defaults
+agent, url, daemon = sys.argv[1:] + defaults[len(sys.argv) - 1 :]
 
 guard = GuardTransport(httpx.AsyncHTTPTransport(), daemon=daemon, agent=agent, verb="summarize")
 payer = EthAccountSigner(Account.from_key(os.environ["PAYER_KEY"]))
