@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Who holds a name at one block: the registry's owner, or the NameWrapper's owner if the registry's owner is the
 /// NameWrapper. In JSON `null`, the address, or an object with the member `unreadable`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Holder {
     /// Nobody, as for a wildcard or off-chain subname, and for a wrapped name after its expiry.
     #[default]
@@ -80,6 +80,8 @@ mod tests {
             assert_eq!(serde_json::to_value(holder).expect("JSON"), form);
             assert_eq!(serde_json::from_value::<Holder>(form).expect("a holder"), holder);
         }
-        assert!(serde_json::from_value::<Holder>(json!({"unreadable": "perhaps"})).is_err());
+        for other in [json!({"unreadable": "perhaps"}), json!({"unreadable": "unlisted", "since": 1})] {
+            assert!(serde_json::from_value::<Holder>(other).is_err());
+        }
     }
 }

@@ -90,7 +90,8 @@ impl GatePolicy {
     /// proof below the minimum, and a warning in [`GatePolicy::deny`].
     ///
     /// If `deny` contains a warning that requires the history store, a missing or unavailable history store is an
-    /// objection too.
+    /// objection too. If it contains `owner-unproven`, an owner that cannot be proven because the holder is unreadable
+    /// is one as well: otherwise an agent could name such an owner and pass.
     pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
         let verdict = trusted.verdict();
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
@@ -100,8 +101,11 @@ impl GatePolicy {
         if self.denies_by_memory() && !remembers(verdict) && !clresolve_core::mutant!("no-memory-denies-nothing") {
             return Some(Code::MemoryUnavailable.slug());
         }
-        let is_denied =
-            |code: Code| self.deny.contains(&code) || (code == Code::MemoryUnavailable && self.denies_by_memory());
+        let is_denied = |code: Code| match code {
+            Code::MemoryUnavailable if self.denies_by_memory() => true,
+            Code::HolderUnreadable if self.deny.contains(&Code::OwnerUnproven) => true,
+            code => self.deny.contains(&code),
+        };
         let mut denied = verdict.reasons.iter().map(|reason| reason.code).filter(|code| is_denied(*code));
         denied.find(|_| !clresolve_core::mutant!("denied-warnings-pass")).map(Code::slug)
     }
@@ -241,6 +245,16 @@ mod tests {
         let none = GatePolicy { deny: Vec::new(), ..GatePolicy::default() };
         assert_eq!(none.objection(&released, None, None), None);
         assert_eq!(GatePolicy::default().objection(&agent(&[Code::NameExpired]), None, None), None);
+    }
+
+    #[test]
+    fn unreadable_holder_is_denied_with_unproven_owners() {
+        let unreadable = agent(&[Code::HolderUnreadable]);
+        assert_eq!(GatePolicy::default().objection(&unreadable, None, None), None);
+        for code in [Code::OwnerUnproven, Code::HolderUnreadable] {
+            let policy = GatePolicy { deny: vec![code], ..GatePolicy::default() };
+            assert_eq!(policy.objection(&unreadable, None, None), Some("holder-unreadable"));
+        }
     }
 
     #[test]

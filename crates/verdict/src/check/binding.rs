@@ -46,10 +46,20 @@ fn publisher(evidence: &Evidence, card: &Card, owner: Option<&str>, allowed: &[S
     }
     let reason = Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str());
     // An owner on the list whose proof could not be read is not refused: nothing is known.
-    if let (true, OwnerEvidence::Failed(cause)) = (listed, &evidence.owner) {
-        let reason =
-            reason.message("Whether the chain proves the owner could not be read.").observed(cause.to_string());
-        return Some(Reason { effect: Effect::Unknown, retryable: true, ..reason });
-    }
-    Some(reason.observed(owner.unwrap_or("no owner")))
+    let Some((cause, retryable)) = unread(evidence).filter(|_| listed) else {
+        return Some(reason.observed(owner.unwrap_or("no owner")));
+    };
+    let reason = reason.message("Whether the chain proves the owner could not be read.").observed(cause);
+    Some(Reason { effect: Effect::Unknown, retryable, ..reason })
+}
+
+/// Why it could not be read whether the owner holds the name, and whether a later attempt may succeed.
+fn unread(evidence: &Evidence) -> Option<(String, bool)> {
+    let of_name = evidence.reading.as_ref().ok().and_then(|reading| reading.holder.unreadable());
+    let unreadable = match &evidence.owner {
+        OwnerEvidence::Failed(cause) => return Some((cause.to_string(), true)),
+        OwnerEvidence::Read(owner) => of_name.or_else(|| owner.holder.unreadable()),
+        _ => of_name,
+    };
+    unreadable.map(|how| (how.to_string(), false))
 }
