@@ -104,8 +104,8 @@ export class Daemon {
    * @returns {Promise<Decision>}
    */
   async decide(reply, caller) {
-    const { passing, codes } = await this.#ask("/v1/decisions", { response: reply }, caller);
-    if (passing.length === 0) throw new GuardError("denied", codes);
+    const { passing, codes, against } = await this.#ask("/v1/decisions", { response: reply }, caller);
+    if (passing.length === 0) throw new GuardError("denied", codes, undefined, "", against);
     return { reply, entries: passing };
   }
 
@@ -119,11 +119,11 @@ export class Daemon {
    */
   async signed(reply, header, entry, caller) {
     const question = { response: reply, selected: entry, header };
-    const { abort, passing, codes, document } = await this.#ask("/v1/decisions/signed", question, caller);
-    if (abort) return { allowed: false, codes, document };
+    const { abort, passing, codes, against, document } = await this.#ask("/v1/decisions/signed", question, caller);
+    if (abort) return { allowed: false, codes, against, document };
     // The decision must be about this entry only.
     if (passing.length !== 1 || passing[0].index !== entry) throw this.#failure("invalid answer");
-    return { allowed: true, codes, document };
+    return { allowed: true, codes, against, document };
   }
 
   /**

@@ -32,10 +32,12 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
  * @returns {{
  *   abort: boolean,
  *   codes: string[],
+ *   against: string[],
  *   passing: import("./daemon.js").Entry[],
  *   until: number | undefined,
  *   document: object,
- * }} `until` is in milliseconds since 1970; `document` is the whole decision.
+ * }} `until` is in milliseconds since 1970; `document` is the whole decision; `against` are the
+ *   codes without those of warnings.
  */
 export function readDecision(decision, about) {
   must(decision?.schema === SCHEMA, "schema");
@@ -54,7 +56,20 @@ export function readDecision(decision, about) {
   must(new Set(entries.map((entry) => entry.index)).size === entries.length, "entries");
   const until = timeOf(decision.valid_until);
   const passing = entries.filter((entry) => !entry.abort).map((entry) => endOf(entry, until));
-  return { abort: decision.abort, codes, passing, until, document: decision };
+  const against = withoutWarnings(codes, decision.reasons);
+  return { abort: decision.abort, codes, against, passing, until, document: decision };
+}
+
+/**
+ * The codes that are no warnings. The first always remains: if the gate denies a warning, its code is the first one.
+ *
+ * @param {string[]} codes
+ * @param {unknown} reasons
+ */
+function withoutWarnings(codes, reasons) {
+  const listed = Array.isArray(reasons) ? reasons : [];
+  const warnings = listed.filter((reason) => reason?.effect === "warn").map((reason) => reason.code);
+  return codes.filter((code, at) => at === 0 || !warnings.includes(code));
 }
 
 /**

@@ -113,8 +113,8 @@ class Guard {
     let refusal = new GuardError("no-decision");
     for (const { decision, entry } of questions.slice(0, MAX_QUESTIONS)) {
       const answer = await this.#daemon.signed(decision.reply, payment, entry.index, request.signal);
-      const { allowed, codes, document } = answer;
-      if (!allowed) refusal = new GuardError("payment-denied", codes);
+      const { allowed, codes, against, document } = answer;
+      if (!allowed) refusal = new GuardError("payment-denied", codes, undefined, "", against);
       // Nothing else runs between these two conditions, so only one of two payments gets the decision.
       else if (this.#waiting.take(decision, entry)) return cleaned(await this.#leave(request, document, payment), true);
     }
