@@ -110,7 +110,7 @@ async fn a_tightened_gate_holds_for_the_next_answer_and_the_cache_stays() {
     let (sandbox, folder) = (Sandbox::start().await.expect("a sandbox"), tempfile::tempdir().expect("a folder"));
     let mut config = patient(&sandbox);
     // A reading at a new head could start a resolution, which would be counted.
-    config.chain.head_poll = NO_POLLS;
+    (config.chain.head_poll, config.cache.max_unconfirmed) = (NO_POLLS / 2, NO_POLLS);
     let mut daemon = Daemon::start(folder.path(), &config);
     for name in [GOOD, DEPRECATED] {
         assert_eq!(daemon.gate(name).await.status, 200, "{name}");

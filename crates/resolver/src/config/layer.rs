@@ -283,9 +283,9 @@ impl Config {
                 format!("the built-in endpoints serve mainnet; name one of chain {}", chain.id),
             ));
         }
-        if chain.head_poll > self.cache.max_unconfirmed {
+        if chain.head_poll >= self.cache.max_unconfirmed {
             let detail =
-                "no verdict would stay confirmed from one poll to the next: set it to cache.max-unconfirmed at most";
+                "no verdict would stay confirmed from one poll to the next: set it below cache.max-unconfirmed";
             return Err(conflict("head-poll", detail.to_owned()));
         }
         self.limits.check()?;
