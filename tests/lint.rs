@@ -62,7 +62,7 @@ fn new_card_has_no_findings() {
 fn new_card_needs_a_known_verb_and_names_in_normal_form() {
     let new = |name: &str, verb: &str, owner: &str| run(["cards", "new", name, "--verb", verb, "--owner", owner]);
     for (output, part) in [
-        (new("mybot.eth", "sumarize", "me.eth"), "purchase, ship, verify; did you mean `summarize`?"),
+        (new("mybot.eth", "sumarize", "me.eth"), "parse, summarize; did you mean `summarize`?"),
         (new("MyBot.eth", "clean", "me.eth"), "NAME MyBot.eth: the name is not in normal form; write mybot.eth"),
         (new("mybot.eth", "clean", "a..eth"), "--owner a..eth: the name has an empty label"),
         (new("mybot", "clean", "me.eth"), "an ENS name has a dot, as in mybot.eth"),

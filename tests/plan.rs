@@ -243,7 +243,10 @@ fn reasons_come_before_the_records() {
         text.starts_with("plan for cleanagent.eth: would be untrusted\n\n  ✗ entry-version-noncompliant"),
         "{text}"
     );
-    assert!(at("! card-id-mismatch") < at("  cid  ") && at("  cid  ") < at("records to set:"), "{text}");
+    assert!(
+        at("! card-id-mismatch") < at("  cid  ") && at("  cid  ") < at("records of this card, not to be set:"),
+        "{text}"
+    );
     assert!(!text.contains("--calldata"), "{text}");
 }
 

@@ -54,7 +54,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     if let Some(calldata) = calldata {
         write_calldata(&plans, calldata)?;
     }
-    write(&plans, output, args.output.form())
+    write(&plans, output, args.output.form(), args.calldata.as_deref())
 }
 
 /// The publication in a folder or a card, and the hidden files and folders that it leaves out.
@@ -92,7 +92,7 @@ fn write_calldata(plans: &[CardPlan], output: Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<Exit> {
+fn write(plans: &[CardPlan], output: Output, format: Format, calldata: Option<&Path>) -> anyhow::Result<Exit> {
     let palette = output.palette();
     let mut results = Results::named(output, format, plans.len());
     let mut worst = Exit::Trusted;
@@ -100,8 +100,8 @@ fn write(plans: &[CardPlan], output: Output, format: Format) -> anyhow::Result<E
         worst = worst.max(plan.would_be.into());
         results.push(plan, |format| match format {
             Format::Short => short(plan, &palette),
-            _ if at > 0 => format!("\n{}", people(plan, &palette)),
-            _ => people(plan, &palette),
+            _ if at > 0 => format!("\n{}", people(plan, &palette, calldata)),
+            _ => people(plan, &palette, calldata),
         })?;
     }
     results.finish()?;
@@ -157,7 +157,8 @@ fn title(plan: &CardPlan) -> String {
     Foreign::new(name).to_string()
 }
 
-fn people(plan: &CardPlan, palette: &Palette) -> String {
+/// The plan for people. `calldata` is the file that has the call data, if it was written.
+fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String {
     let style = palette.state(plan.would_be);
     let name = title(plan);
     let mut text = format!("plan for {name}: {style}would be {}{style:#}\n", plan.would_be);
@@ -178,7 +179,9 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     for (depth, state) in &plan.would_be_at {
         let _ = writeln!(text, "  {depth:<9}would be {state}");
     }
-    let _ = writeln!(text, "\nrecords to set:");
+    let heading =
+        if plan.would_be == State::Trusted { "records to set" } else { "records of this card, not to be set" };
+    let _ = writeln!(text, "\n{heading}:");
     for (key, value) in &plan.records {
         let _ = match unsafe_in_value(value) {
             // Escapes would make another record.
@@ -192,7 +195,10 @@ fn people(plan: &CardPlan, palette: &Palette) -> String {
     }
     if let (Some(manager), Some(_)) = (&plan.manager, &plan.calldata) {
         let _ = writeln!(text, "\nset them by hand at {manager}");
-        let _ = writeln!(text, "or at once, with the call data that --calldata FILE writes");
+        let _ = match calldata {
+            Some(file) => writeln!(text, "or at once, with the call data in {}", input::shown(file)),
+            None => writeln!(text, "or at once, with the call data that --calldata FILE writes"),
+        };
     }
     text.push_str("\nto be paid, set these too:\n");
     for PaymentRecord { record, says, .. } in plan.payment_records.iter().filter(|record| record.value.is_none()) {

@@ -138,9 +138,9 @@ async fn a_change_closes_every_gate_while_redis_is_stopped() {
     fleet.refuses_in_time(net, OTHER).await;
 }
 
-/// What `plan` prints is sent as it stands to a name's resolver, the official one.
+/// The call data of `plan` is sent as it stands to a name's resolver, the official one.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_transaction_of_a_plan_sets_its_records() {
+async fn the_call_data_of_a_plan_sets_its_records() {
     let Some(world) = world() else { return };
     let net = &world.changing;
     let url = "https://planned.example/card.json";
@@ -148,11 +148,15 @@ async fn the_transaction_of_a_plan_sets_its_records() {
     let card = renamed(net.card(NAME), PUBLISHERS_NAME, url);
     std::fs::write(folder.path().join("card.json"), card).expect("a temporary folder takes files");
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    command.args(["plan", text(folder.path()), "--url", "https://planned.example/", "-o", "json"]);
+    command.args(["plan", text(folder.path()), "--url", "https://planned.example/", "-o", "json", "--calldata"]);
+    let file = folder.path().join("call.txt");
+    command.arg(&file);
     let output = command.output().expect("the binary runs");
     let plan: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let resolver = resolver_of(net, PUBLISHERS_NAME).await;
-    let data: Bytes = serde_json::from_value(plan["transaction"]["data"].clone()).expect("bytes");
+    let line = std::fs::read_to_string(file).expect("the call data was written");
+    let (_name, data) = line.trim_end().split_once(' ').expect("a name and its call data");
+    let data: Bytes = data.parse().expect("bytes");
     send(net, resolver, data.to_vec()).await;
     let node = node(PUBLISHERS_NAME);
     let records = plan["records"].as_object().expect("records");

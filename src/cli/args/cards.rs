@@ -58,7 +58,7 @@ pub(in crate::cli) struct NewCardArgs {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
-    /// The verb that the agent implements, such as summarize
+    /// The verb that the agent implements, such as summarize; an unknown verb lists all
     #[arg(long, value_name = "VERB")]
     pub(in crate::cli) verb: String,
     /// The ENS name of the publisher
