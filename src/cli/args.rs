@@ -108,7 +108,7 @@ Examples:
                                            ask your own node and gateway
 
 Files:
-  $XDG_CONFIG_HOME/clresolve/config.toml, ~/.config/clresolve/config.toml,
+  ~/.config/clresolve/config.toml (or below $XDG_CONFIG_HOME), then
   /etc/clresolve/config.toml
       The first that exists is the configuration file: see clresolve.toml(5).
 

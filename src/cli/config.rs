@@ -182,11 +182,11 @@ fn short(value: &Value) -> String {
 }
 
 fn check(args: CheckArgs) -> anyhow::Result<Exit> {
-    let path = match args.file {
-        Some(file) => file,
+    let (path, layer) = match args.file {
+        Some(file) => (file.clone(), Layer::from_file(&file)?),
         None => read_by_default()?,
     };
-    let config = Config::default().with([Layer::from_file(&path)?])?;
+    let config = Config::default().with([layer])?;
     config.check_gate()?;
     if local_profiles(&config)?.get(&config.rules.profile).is_none() {
         bail!("{}, key `profile`: no profile is called {}", path.display(), Foreign::new(&config.rules.profile));
@@ -214,14 +214,14 @@ pub(super) fn gap(config: &Config) -> Option<&'static str> {
 }
 
 fn init(args: InitArgs) -> anyhow::Result<Exit> {
-    let path = match args.file {
-        Some(file) => file,
-        None => place_to_begin()?,
+    let (path, readers) = match args.file {
+        Some(file) => (file, "name it with --config"),
+        None => (place_to_begin()?, "all commands and `serve` read it"),
     };
     write_new(&path)?;
     notice::note(format_args!(
-        "clresolve: wrote {}, for all commands and `serve`. Set [limits] in it before you pay; `clresolve config show` \
-         prints the values in force",
+        "clresolve: wrote {}; {readers}. Set [limits] in it before you pay; `clresolve config show` prints the values in \
+         force",
         path.display()
     ));
     Ok(Exit::Trusted)
@@ -255,9 +255,11 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The file that commands without options read.
-fn read_by_default() -> anyhow::Result<PathBuf> {
+/// The file that commands read by default, with its settings.
+fn read_by_default() -> anyhow::Result<(PathBuf, Layer)> {
     if let Some(file) = ConfigFile::find(&RulesArgs::default()) {
-        return Ok(file.path);
+        let layer = file.read()?;
+        return Ok((file.path, layer));
     }
     let path = place_to_begin()?;
     bail!("{}: there is no such file; `clresolve config init` writes one to start from", path.display())

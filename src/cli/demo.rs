@@ -77,8 +77,8 @@ impl Demo {
         let buy = |program: &str| both.map(|(agent, url)| format!("PAYER_KEY={key} {program} {agent} {url} {daemon}"));
         let ask = |(agent, url): (&str, &str)| {
             let question = format!(r#"{{"name":"{agent}","verb":"summarize","url":"{url}","paymentRequired":%s}}"#);
-            let post = format!("curl -s {daemon}/v1/decisions -H 'content-type: application/json' -d @-");
-            format!("printf '{question}' \"$(curl -s {url})\" | {post}")
+            let post = format!("curl -s --noproxy '*' {daemon}/v1/decisions -H 'content-type: application/json' -d @-");
+            format!("printf '{question}' \"$(curl -s --noproxy '*' {url})\" | {post}")
         };
         Self {
             explorer: format!("{daemon}/"),
@@ -108,7 +108,7 @@ impl Demo {
         ] {
             let _ = write!(text, "\n{heading}:\n\n{honest}\n\n{lying}\n");
         }
-        text + "\nclresolve allows the first payment of each two, and refuses the second (payee-mismatch).\n"
+        text + "\nclresolve allows the honest seller and refuses the lying one (payee-mismatch).\n"
     }
 }
 

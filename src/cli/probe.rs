@@ -25,7 +25,7 @@ async fn probe(args: ProbeArgs) -> anyhow::Result<Exit> {
     let palette = output.palette();
     let mut results = Results::one(output, args.output.form());
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open(&args.world).await?;
+    let world = World::open_for_payers(&args.world).await?;
     world.check_now()?;
     let resolution = world.resolver.resolve_confirmed(&args.name).await;
     let request = world.resolver.probe(&resolution, &asked(&args)).await;
