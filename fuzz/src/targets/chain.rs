@@ -96,6 +96,8 @@ pub(crate) fn aggregate(success: bool, resolved: &[u8]) -> Vec<u8> {
         (true, three([0; 3])),
         (true, word(9)),
         (true, three([RESOLVER, 0, 0])),
+        (true, word(RESOLVER)),
+        (true, word(0)),
         (success, Bytes::copy_from_slice(resolved)),
         (success, Bytes::copy_from_slice(resolved)),
     ];
