@@ -423,7 +423,7 @@ enum OwnFile {
 /// Every command, its arguments, and whether it reads the default configuration file. `{}` is a folder, and `NOBODY` an
 /// endpoint that does not answer.
 #[cfg(unix)]
-const READERS: [(&str, &str, OwnFile); 53] = [
+const READERS: [(&str, &str, OwnFile); 56] = [
     ("verify", "a.eth NOBODY", OwnFile::Read),
     ("trace", "a.eth NOBODY", OwnFile::Read),
     ("records", "a.eth NOBODY", OwnFile::Read),
@@ -441,6 +441,7 @@ const READERS: [(&str, &str, OwnFile); 53] = [
     ("lint", "{}/object", OwnFile::Read),
     ("plan", "{}/object", OwnFile::Read),
     ("cards convert", "{}/object --to a2a", OwnFile::Read),
+    ("cards new", "a.eth --verb summarize --owner b.eth --out {}/new.json", OwnFile::Read),
     ("cards generate", "--from {}/object", OwnFile::NoConfiguration),
     ("cards project", "a.eth NOBODY", OwnFile::Read),
     ("cards aevum metadata", "--ledger {}/object", OwnFile::NoConfiguration),
@@ -452,6 +453,7 @@ const READERS: [(&str, &str, OwnFile); 53] = [
     ("audit list", "--below a.eth NOBODY", OwnFile::Read),
     ("audit schemas", "NOBODY", OwnFile::Read),
     ("audit diff", "{}/object {}/object", OwnFile::NoConfiguration),
+    ("audit render", "{}/object", OwnFile::NoConfiguration),
     ("audit resolution", "{}/object --log {}/names", OwnFile::NoConfiguration),
     ("audit sign", "{}/object --key {}/object", OwnFile::NoConfiguration),
     ("audit verify", "{}/object", OwnFile::NoConfiguration),
@@ -460,6 +462,7 @@ const READERS: [(&str, &str, OwnFile); 53] = [
     ("serve", "--check-config", OwnFile::Read),
     ("ctl flush", "a.eth --socket {}/socket", OwnFile::NoConfiguration),
     ("ctl show", "--socket {}/socket", OwnFile::NoConfiguration),
+    ("ctl ready", "--listen 127.0.0.1:1", OwnFile::NoConfiguration),
     ("ctl reload", "--socket {}/socket", OwnFile::NoConfiguration),
     ("ctl log-level", "debug --socket {}/socket", OwnFile::NoConfiguration),
     ("mcp", "NOBODY", OwnFile::Read),

@@ -61,7 +61,7 @@ const LINE: usize = 120;
 
 /// The first lines of the samples that do not run, and why.
 const NOT_RUN: &[(&str, &str, &str)] = &[
-    ("README.md", "clresolve sandbox --demo", "it runs until it is stopped; tests/documents/demo.rs runs it"),
+    ("README.md", "clresolve sandbox --demo", "tests/documents/demo.rs runs the demo; cargo test runs these tests"),
     ("README.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
     (
         "docs/audit.md",
@@ -75,7 +75,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
     ("docs/pay.md", "clresolve sandbox --demo", "it runs until it is stopped; tests/documents/demo.rs runs it"),
     ("docs/run.md", "clresolve serve --sandbox", "it runs until it is stopped, on a fixed port"),
-    ("docs/release.md", "git push origin v0.1.0", "it publishes"),
+    ("docs/release.md", "git tag v0.1.0 && git push origin v0.1.0", "it publishes"),
     (
         "docs/release.md",
         "release/archive target/release/clresolve x86_64-unknown-linux-gnu dist",
@@ -282,11 +282,10 @@ async fn the_typescript_sample_opens_for_a_trusted_agent_alone() {
         println!("skipped: there is no node");
         return;
     }
-    let mut samples = blocks("docs/pay.md").into_iter().filter(|block| block.language == "ts");
+    let mut samples = blocks("docs/pay.md").into_iter().filter(|block| block.language == "js");
     let sample = samples.find(|block| block.text.contains("/v1/verdicts/")).expect("a sample that asks for a verdict");
     let folder = workplace();
     let run = |daemon: &str, name: &str| {
-        // It is valid JavaScript too.
         let script = folder.path().join("sample.mjs");
         run_program("node".as_ref(), &script, &sample.text, &[(DAEMON, daemon), (GOOD, name)])
     };

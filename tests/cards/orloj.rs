@@ -452,7 +452,7 @@ fn the_command_line_writes_the_card() {
         ),
         (&[], INTERNAL.to_owned(), "no AgentSystem is exposed; set spec.a2a.enabled: true"),
         (&[], changed("kind: Tool", "kind: ["), "clresolve: standard input, line "),
-        (&["--base-url", "orloj.example"], LIBRARY.to_owned(), "expected a URL such as https://orloj.example"),
+        (&["--base-url", "orloj.example"], LIBRARY.to_owned(), "expected a URL such as https://agent.example"),
     ] {
         let (code, out, error) =
             said(&run(&[&["cards", "generate", "--from", "-"], arguments].concat(), input.as_bytes()));

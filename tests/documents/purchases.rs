@@ -30,8 +30,8 @@ const EXAMPLES: [(&str, &str, &str); 6] = [
     ("clients/python/README.md", "python", "clients/python/examples/buy.py"),
     ("clients/rust/README.md", "rust", "clients/rust/examples/buy.rs"),
     ("clients/rust/README.md", "rust", "clients/rust/examples/buy_in_process.rs"),
-    ("clients/typescript/README.md", "ts", "clients/typescript/examples/buy.mjs"),
-    ("docs/pay.md", "ts", "clients/typescript/examples/buy.mjs"),
+    ("clients/typescript/README.md", "js", "clients/typescript/examples/buy.mjs"),
+    ("docs/pay.md", "js", "clients/typescript/examples/buy.mjs"),
 ];
 
 #[test]

@@ -213,7 +213,8 @@ pub(crate) fn load() -> Scenarios {
         let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(!file.title.is_empty(), "{}: a file has a title", path.display());
         let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name in ASCII");
-        all.add(stem, Spec { agents: file.agents, names: file.names, schemas: file.schemas }, file.asks);
+        let spec = Spec { agents: file.agents, names: file.names, schemas: file.schemas, planned: Vec::new() };
+        all.add(stem, spec, file.asks);
     }
     all.check();
     // One scenario in the whole world, by its name or its sentence: for a look at it, and for the run of mutants.

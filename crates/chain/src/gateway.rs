@@ -83,7 +83,9 @@ impl Door {
         let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
         match answered(&reply.bytes_within(body_limit(cap), bodies).await?, cap) {
             // The status explains more: a redirect or an empty response is not a malformed answer.
-            Err(FetchError::Unavailable(Cause::Malformed)) if status != 200 => Err(Cause::Status(status).into()),
+            Err(FetchError::Unavailable(Cause::Malformed)) if !(200..=203).contains(&status) => {
+                Err(Cause::Status(status).into())
+            }
             data => data,
         }
     }

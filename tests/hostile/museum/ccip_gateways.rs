@@ -14,9 +14,9 @@ pub(super) const HEADING: &str = "\
 # CCIP-Read gateways and their answers
 
 Each row describes behaviour of off-chain gateways (ERC-3668) that has been reported or that clients accept. The columns
-show the verdict if that gateway is the only one, and the verdict if an honest gateway follows it in the contract's list.
-A status from 400 to 499 ends the lookup. After any other failure the next gateway is asked. An honest gateway would
-make the agent *trusted*. `tests/hostile/museum.rs` generates this table.
+show the verdict if that gateway is the only one, and the verdict if an honest gateway follows it in the contract's
+list. A status from 400 to 499 ends the lookup. After any other failure the next gateway is asked. An honest gateway
+would make the agent *trusted*. `tests/hostile/museum.rs` generates this table.
 
 | gateway | answers | observed at | verdict | cause | before an honest gateway |
 |---|---|---|---|---|---|

@@ -14,8 +14,8 @@ pub(super) const HEADING: &str = "\
 # IPFS gateways and their answers
 
 Each row describes behaviour of public IPFS gateways that has been reported, and the verdict if that gateway is the only
-one. The card has several blocks below a path. clresolve asks for one CAR, then for each missing block. An honest gateway
-would make the agent *trusted*. With an honest gateway beside it, every row yields *trusted*.
+one. The card has several blocks below a path. clresolve asks for one CAR, then for each missing block. An honest
+gateway would make the agent *trusted*. With an honest gateway beside it, every row yields *trusted*.
 `tests/hostile/museum.rs` generates this table.
 
 | gateway | answers | observed at | verdict | cause |
