@@ -511,7 +511,7 @@ async fn endpoints_that_give_nothing_usable_are_named_with_the_cause() {
         (RpcFault::DropConnection, "error sending request"),
         (RpcFault::ErrorReply, "error -32005: limit exceeded"),
         (RpcFault::Garbage, "Multicall3's answer is garbage"),
-        (RpcFault::AliasedOffsets, "an ABI array has more than 144 elements"),
+        (RpcFault::AliasedOffsets, "an ABI array has too many elements"),
     ];
     for (fault, expected) in cases {
         world.server.set_fault(fault);

@@ -9,9 +9,8 @@ use alloy_primitives::U256;
 /// Size of an ABI word in bytes.
 const WORD: usize = 32;
 
-/// Most elements of one array. The longest requested array contains one element per label of a name, which has at most
-/// 128, and 8 others.
-const MAX_ELEMENTS: usize = 144;
+/// Most elements of an array that a contract chooses.
+pub(crate) const MAX_ELEMENTS: usize = 64;
 
 /// The expected ABI type of a value.
 pub(crate) enum Shape {
@@ -19,8 +18,8 @@ pub(crate) enum Shape {
     Word,
     /// `bytes` or `string`.
     Bytes,
-    /// `T[]`.
-    Array(&'static Shape),
+    /// `T[]`, with its most elements.
+    Array(&'static Shape, usize),
     /// A tuple or a parameter list.
     Tuple(&'static [Shape]),
 }
@@ -34,8 +33,8 @@ pub enum AbiError {
     /// An offset points into the head, where the offsets themselves are.
     #[error("an ABI offset points into the head")]
     BadOffset,
-    /// An array is longer than [`MAX_ELEMENTS`].
-    #[error("an ABI array has more than {MAX_ELEMENTS} elements")]
+    /// An array is longer than its shape allows.
+    #[error("an ABI array has too many elements")]
     TooMany,
     /// The parts are longer than the whole, because several offsets point to the same data.
     #[error("parts of the ABI data overlap")]
@@ -58,7 +57,7 @@ impl Shape {
     const fn is_dynamic(&self) -> bool {
         match self {
             Self::Word => false,
-            Self::Bytes | Self::Array(_) => true,
+            Self::Bytes | Self::Array(..) => true,
             Self::Tuple(parts) => any_dynamic(parts),
         }
     }
@@ -114,9 +113,9 @@ impl BudgetedWalk {
         Ok(())
     }
 
-    fn array(&mut self, tail: &[u8], element: &'static Shape) -> Result<(), AbiError> {
+    fn array(&mut self, tail: &[u8], element: &'static Shape, most: usize) -> Result<(), AbiError> {
         let count = length(tail, 0)?;
-        if count > MAX_ELEMENTS {
+        if count > most {
             return Err(AbiError::TooMany);
         }
         self.charge(WORD)?;
@@ -143,7 +142,7 @@ impl BudgetedWalk {
         match shape {
             Shape::Word => Ok(()),
             Shape::Bytes => self.bytes(tail),
-            Shape::Array(element) => self.array(tail, element),
+            Shape::Array(element, most) => self.array(tail, element, *most),
             Shape::Tuple(parts) => self.tuple(tail, parts),
         }
     }
@@ -181,8 +180,9 @@ mod tests {
     use super::*;
 
     const BYTES: &[Shape] = &[Shape::Bytes];
-    const LIST: &[Shape] = &[Shape::Array(&Shape::Bytes)];
-    const RESULTS: &[Shape] = &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]))];
+    const LIST: &[Shape] = &[Shape::Array(&Shape::Bytes, MAX_ELEMENTS)];
+    const RESULTS: &[Shape] =
+        &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]), MAX_ELEMENTS)];
 
     type Results = (U256, U256, Vec<(bool, Bytes)>);
 

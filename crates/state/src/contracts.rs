@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use jiff::Timestamp;
 
-use super::abi::{self, AbiError, Shape};
+use super::abi::{self, AbiError, MAX_ELEMENTS, Shape};
 use clresolve_core::cause::{CcipFault, GatewayStatus, ResolverFault};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
@@ -96,15 +96,18 @@ sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
 }
 
+/// Most calls of one aggregate: one per label of a name, which has at most 128, and [`FACTS`] and two more.
+const MAX_CALLS: usize = 128 + FACTS + 2;
+
 pub(crate) const AGGREGATE: &[Shape] =
-    &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]))];
+    &[Shape::Word, Shape::Word, Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Bytes]), MAX_CALLS)];
 const RESOLVED: &[Shape] = &[Shape::Bytes, Shape::Word];
-const ELEMENTS: &[Shape] = &[Shape::Array(&Shape::Bytes)];
+const ELEMENTS: &[Shape] = &[Shape::Array(&Shape::Bytes, MAX_ELEMENTS)];
 const TEXT: &[Shape] = &[Shape::Bytes];
 const NOT_CONTRACT: &[Shape] = &[Shape::Bytes, Shape::Word];
 const HTTP_ERROR: &[Shape] = &[Shape::Word, Shape::Bytes];
 
-/// Number of the calls about a name before those about the registry's resolvers.
+/// Number of calls about a name that precede the calls for the registry's resolvers.
 const FACTS: usize = 6;
 
 /// The calls that read a name.
@@ -192,8 +195,8 @@ impl Subject {
         nodes
     }
 
-    /// The resolver to which the registry leads (ENSIP-10), with the offset of the name for which it is set. `resolvers`
-    /// are the registry's results for [`Subject::nodes`].
+    /// The resolver to which the registry leads (ENSIP-10), with the offset of the name that has it. `resolvers` are
+    /// the registry's results for [`Subject::nodes`].
     fn listed(&self, resolvers: &[CallResult]) -> Result<Option<(Address, U256)>, Garbled> {
         let mut offset = 0;
         for (label, result) in self.name.labels().zip(resolvers) {
@@ -259,8 +262,8 @@ impl Subject {
     }
 }
 
-/// Whether the name lives in ENSv2: the Universal Resolver finds another resolver than the registry, which has this
-/// owner and leads to `listed`.
+/// How the ENSv1 registry shows that the name lives in ENSv2. `None` if the registry leads to the resolver that the
+/// Universal Resolver found. `owner` and `listed` are the registry's owner and resolver.
 fn migrated(owner: Address, listed: Option<(Address, U256)>, found: &findResolverReturn) -> Option<Migrated> {
     let found = (!found.resolver.is_zero()).then_some((found.resolver, found.offset));
     if found == listed || clresolve_core::mutant!("stale-registries-are-believed") {

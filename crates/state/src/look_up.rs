@@ -4,7 +4,7 @@
 use alloy_primitives::{Address, Bytes, FixedBytes};
 use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 
-use crate::abi::{self, AbiError, Shape};
+use crate::abi::{self, AbiError, MAX_ELEMENTS, Shape};
 use crate::contracts::{HttpError, OffchainLookup};
 
 /// Longest gateway response and longest revert data, in bytes. The records of a name take about 20 KB.
@@ -123,8 +123,12 @@ const BATCH_GATEWAY: &str = "x-batch-gateway:true";
 /// Length of a function selector in bytes.
 const SELECTOR_BYTES: usize = 4;
 
-const LOOK_UP: &[Shape] = &[Shape::Word, Shape::Array(&Shape::Bytes), Shape::Bytes, Shape::Word, Shape::Bytes];
-const BATCH: &[Shape] = &[Shape::Array(&Shape::Tuple(&[Shape::Word, Shape::Array(&Shape::Bytes), Shape::Bytes]))];
+const LOOK_UP: &[Shape] =
+    &[Shape::Word, Shape::Array(&Shape::Bytes, MAX_ELEMENTS), Shape::Bytes, Shape::Word, Shape::Bytes];
+const BATCH: &[Shape] = &[Shape::Array(
+    &Shape::Tuple(&[Shape::Word, Shape::Array(&Shape::Bytes, MAX_ELEMENTS), Shape::Bytes]),
+    MAX_ELEMENTS,
+)];
 
 sol! {
     struct GatewayRequest {
