@@ -42,7 +42,7 @@ use super::names;
 use super::output::{Output, Unwritable, is_same_file};
 use super::stop::asked_to_stop;
 use super::uri;
-use super::world::{Reader, World, WorldFiles};
+use super::world::{World, WorldFiles};
 
 pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
     match args.command {
@@ -120,7 +120,7 @@ struct Prepared {
 impl Prepared {
     /// Whatever can be seen to be wrong is an error here: an audit of many names must not fail at its end.
     async fn of(args: &AuditArgs, history: &History) -> anyhow::Result<Self> {
-        let world = World::open_for_list(&args.world, Reader::Others, Depth::Schemas, args.concurrency).await?;
+        let world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency).await?;
         let registry = Registry::of(args, &world.resolver).await?;
         let scope = Scope {
             registry: registry.as_ref().and_then(|registry| registry.about.clone()),

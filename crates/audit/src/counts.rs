@@ -36,7 +36,7 @@ pub struct AuditCounts {
     pub indeterminate: u64,
     /// Those with two sources that differ.
     pub drifting: u64,
-    /// Those whose holder, or that of whose owner's name, cannot be read.
+    /// Names for which the holder, or the holder of the name in `cl.owner`, cannot be read.
     pub holder_unreadable: u64,
     /// What a registry and the chain say of them.
     pub registry: RegistryCounts,
@@ -84,7 +84,8 @@ impl AuditCounts {
             State::Indeterminate => self.indeterminate += 1,
         }
         self.drifting += u64::from(row.drift.differs());
-        self.holder_unreadable += u64::from(row.codes(Effect::Warn).contains(&Code::HolderUnreadable));
+        let is_unreadable = row.reasons.iter().any(|reason| reason.code == Code::HolderUnreadable);
+        self.holder_unreadable += u64::from(is_unreadable);
         if let Some(listing) = row.registry {
             self.registry.add(listing);
         }

@@ -111,7 +111,7 @@ fn cells(report: &Report, row: &Row) -> [String; 31] {
     ]
 }
 
-/// The waivers about a name, and whether they are in force.
+/// The waivers for a name, each with its status.
 fn waivers(report: &Report, row: &Row) -> String {
     let waivers = report.waivers.of(row).iter().map(|AppliedWaiver { waiver, status, .. }| {
         let Waiver { code, place, until, reason, .. } = waiver;

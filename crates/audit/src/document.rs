@@ -15,15 +15,15 @@ use clresolve_verdict::verdict::Tool;
 /// An audit: its scope, its counts and how it ended. The caller keeps the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The program that made it.
+    /// The program that produced the report.
     pub tool: Tool,
-    /// When it was written; absent in a report of an older version.
+    /// When the report was written. `None` in reports of older versions.
     pub generated_at: Option<Timestamp>,
     /// The question and the rules.
     pub scope: Scope,
     /// The counts.
     pub counts: AuditCounts,
-    /// What is missing from it; `None` for a complete one.
+    /// What an incomplete report lacks. `None` if the report is complete.
     pub warning: Option<String>,
     /// What changed since an earlier report, where there is one.
     pub since: Option<Difference>,
@@ -38,17 +38,17 @@ pub struct Report {
     pub schema_layers: Option<Vec<PublishedSchema>>,
     /// The flags that lead a command to the world of this audit, each word by itself.
     pub flags: Vec<String>,
-    /// The findings that are accepted.
+    /// The waivers that the audit applied.
     pub waivers: Waivers,
 }
 
 impl Report {
-    /// Whether it lacks nothing.
+    /// Whether the report is complete.
     pub(super) const fn is_complete(&self) -> bool {
         self.warning.is_none()
     }
 
-    /// The time of the newest block that was read.
+    /// Time of the newest block that the audit read.
     pub(super) fn block_time(&self) -> Option<Timestamp> {
         self.counts.checked.map(|(_, last)| last)
     }

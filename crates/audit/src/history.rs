@@ -11,7 +11,7 @@ pub const MAX_EARLIER_REPORTS: usize = 24;
 /// The states in an earlier report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastCounts {
-    /// When the report was written; absent where it does not say so.
+    /// When the report was written. `None` in reports of older versions.
     pub generated_at: Option<Timestamp>,
     /// When its first name was checked.
     pub checked: Option<Timestamp>,

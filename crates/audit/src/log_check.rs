@@ -43,7 +43,7 @@ pub struct LogCheck {
     pub unobserved: Vec<NamedRow>,
     /// Rows that the reports can neither confirm nor deny.
     pub unknown: Vec<NamedRow>,
-    /// Rows about names with something missing that are dated after the latest report.
+    /// Rows that are dated after the latest report, about names that lack a row.
     #[serde(skip)]
     pub later: Vec<NamedRow>,
     /// The rows to add, for a person to decide.
@@ -129,11 +129,12 @@ impl LogCheck {
         };
         let undecided = latest.names.iter().filter(|(_, now)| now.state == State::Indeterminate);
         check.undecided = undecided.map(|(name, _)| name.clone()).collect();
+        let missing: BTreeSet<&str> = check.missing.iter().map(|missing| missing.name.as_str()).collect();
         for row in log.events() {
             for name in &row.names {
                 if row.is_draft() {
                     check.undecided_rows.push(named(row, name));
-                } else if !judge.days.has(row) && check.missing.iter().any(|missing| missing.name == *name) {
+                } else if !judge.days.has(row) && missing.contains(name.as_str()) {
                     check.later.push(named(row, name));
                 } else if judge.days.is_new(row) && earlier.is_some() {
                     match judge.seen(row, name) {

@@ -163,7 +163,7 @@ fn counts(report: &Report) -> String {
     let cell = |names: u64| before.map_or_else(String::new, |_| format!(" {names} |"));
     let [trusted, untrusted, indeterminate] = before.unwrap_or_default();
     let rows = [
-        ("names", counts.names, cell(trusted + untrusted + indeterminate)),
+        ("names", counts.names, cell(trusted.saturating_add(untrusted).saturating_add(indeterminate))),
         ("trusted", counts.trusted, cell(trusted)),
         ("untrusted", counts.untrusted, cell(untrusted)),
         ("indeterminate", counts.indeterminate, cell(indeterminate)),
@@ -249,7 +249,7 @@ fn changes(report: &Report) -> Option<Section> {
     Some(section)
 }
 
-/// The findings that are accepted, and the waivers that are not in force.
+/// The table of the waivers, with and without effect. `None` if the audit has no waivers.
 fn waivers(report: &Report) -> Option<Section> {
     let waivers = report.waivers.all();
     if waivers.is_empty() {

@@ -18,7 +18,7 @@ const MAX_KEPT: usize = 32;
 pub struct OnChain {
     /// Who holds the name.
     pub holder: Option<String>,
-    /// Why holder and expiry cannot be read, although the chain was asked: the name lives in ENSv2.
+    /// Why holder and expiry are unknown although the chain was read: the name lives in ENSv2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
     /// Which contract answered for its records.
@@ -114,8 +114,8 @@ impl OnChain {
         records.get(key).map(Option::as_deref).or_else(absent)
     }
 
-    /// Takes over what could not be read; the members of it. The holder and the expiry from before a name migrated are
-    /// stale.
+    /// Copies the facts that could not be read from an earlier report, and returns their members. Holder and expiry are
+    /// not copied if the name has migrated since, because they are stale.
     pub(super) fn complete_from(&mut self, earlier: &Self) -> Vec<&'static str> {
         let has_records = !self.has_no_records();
         let is_readable = self.unreadable.is_none();

@@ -114,18 +114,18 @@ fn main_owner(overview: &Overview, due: u64) -> Vec<Piece<'_>> {
     vec![plain(before), foreign(account), plain(after)]
 }
 
-/// Of how many names the holder cannot be read.
+/// For how many names the holder or the expiry is unknown.
 fn holders(report: &Report) -> Option<OpeningLine<'_>> {
     let unreadable = report.counts.holder_unreadable;
     let told = format!(
-        " of {}. They live in ENSv2, or the names of their owners do ({}).",
+        " for {}. In each case, the name or its owner's name lives in ENSv2 ({}).",
         names(unreadable),
         Code::HolderUnreadable.slug()
     );
     (unreadable > 0).then(|| OpeningLine { label: "Holder or expiry unknown:", pieces: vec![plain(told)] })
 }
 
-/// Which names came and went, what broke and who sold since the report before, and how many names were trusted over time.
+/// What changed since the previous report, and how many names were trusted over time.
 fn changed(report: &Report) -> Option<OpeningLine<'_>> {
     let mut told = String::new();
     if let Some(since) = &report.since {
@@ -151,7 +151,7 @@ fn changed(report: &Report) -> Option<OpeningLine<'_>> {
     (!told.is_empty()).then(|| OpeningLine { label: "What changed:", pieces: vec![plain(told)] })
 }
 
-/// How many changes are of kinds that are not counted one by one.
+/// The number of changes of all other kinds.
 fn others(since: &Difference) -> String {
     let counted = [Kind::Added, Kind::Removed, Kind::NewlyBroken, Kind::NewlyTrusted, Kind::Owner];
     match since.changes.iter().filter(|change| !counted.contains(&change.kind)).count() {
@@ -161,7 +161,7 @@ fn others(since: &Difference) -> String {
     }
 }
 
-/// Which findings are accepted, and which waivers are not in force.
+/// How many findings are accepted, and how many waivers have no effect.
 fn waivers(report: &Report) -> Option<OpeningLine<'_>> {
     let waivers = report.waivers.all();
     if waivers.is_empty() {
@@ -170,7 +170,8 @@ fn waivers(report: &Report) -> Option<OpeningLine<'_>> {
     let having = |status| waivers.iter().filter(move |applied| applied.status == status);
     let mut accepted: Vec<&str> = having(WaiverStatus::Accepted).map(|applied| applied.waiver.name.as_str()).collect();
     accepted.dedup();
-    let mut told = match having(WaiverStatus::Accepted).map(|applied| applied.findings).sum::<u64>() {
+    let findings = having(WaiverStatus::Accepted).map(|applied| applied.findings);
+    let mut told = match findings.fold(0, u64::saturating_add) {
         0 => " no finding is accepted".to_owned(),
         1 => " 1 finding is accepted, and left out of the exit code".to_owned(),
         findings => format!(

@@ -40,7 +40,7 @@ pub struct Past {
     pub complete: bool,
     /// What is known of each name. Of a name that stands there twice the first row counts.
     pub names: BTreeMap<String, PastName>,
-    /// When it was written; of a report that was read and says so.
+    /// When the report was written. `None` in reports of older versions, and in an audit that has no report yet.
     pub generated_at: Option<Timestamp>,
     /// The times of the first and the last block; of a report that was read.
     pub checked: Option<(Timestamp, Timestamp)>,
@@ -250,8 +250,8 @@ impl PastName {
     }
 }
 
-/// A report: its rows, what changed since an earlier one, and the counts of each earlier one. A member that it does not have,
-/// or that stands there twice, is refused.
+/// A report: its rows, its changes since an earlier report, and the counts of each earlier report. Unknown and
+/// duplicate members are rejected.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document<R, D = IgnoredAny, C = IgnoredAny> {
@@ -261,7 +261,7 @@ pub(super) struct Document<R, D = IgnoredAny, C = IgnoredAny> {
     pub(super) generated_at: Option<Timestamp>,
     #[serde(rename = "block_time", default)]
     _block_time: IgnoredAny,
-    complete: bool,
+    pub(super) complete: bool,
     pub(super) warning: Option<String>,
     pub(super) scope: Scope,
     #[serde(default)]
@@ -294,7 +294,7 @@ where
     D: DeserializeOwned,
     C: DeserializeOwned,
 {
-    /// Reads a report, and gives the digest of its lines.
+    /// Reads a report, and returns it with the digest of its lines.
     pub(super) fn read(mut report: impl BufRead + Seek) -> Result<(Self, Digest), PastError> {
         let digest = check_digest(&mut report)?;
         report.seek(SeekFrom::Start(0))?;

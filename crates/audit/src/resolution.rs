@@ -71,8 +71,8 @@ impl Action {
 
 /// The day of the row's block, or of the last one of the report.
 fn day(report: &Report, row: &Row) -> Option<String> {
-    let last = || report.counts.checked.map(|(_, last)| last.to_string());
-    Some(row.checked_at.clone().or_else(last)?.chars().take(10).collect())
+    let at = row.checked_at.as_deref().and_then(|at| at.parse().ok());
+    at.or_else(|| report.block_time()).map(super::page::day)
 }
 
 fn decision(row: &Row) -> String {
@@ -103,11 +103,11 @@ fn reason(report: &Report, row: &Row) -> String {
     let mut parts: Vec<String> = Vec::new();
     for code in row.codes(Effect::Fail) {
         let having = row.reasons.iter().filter(|reason| reason.code == code && reason.effect == Effect::Fail);
-        let rules = rules(having);
+        let rules: Vec<&str> = rules(having).into_iter().filter(|rule| is_plain(rule)).collect();
         if rules.is_empty() {
             parts.push(code.to_string());
         } else {
-            parts.push(format!("{code} ({})", Foreign::new(&rules.join(", "))));
+            parts.push(format!("{code} ({})", rules.join(", ")));
         }
     }
     let mut text = format!("{}; {}", parts.join(", "), Foreign::new(&report.scope.profile.id).markdown());
@@ -117,8 +117,13 @@ fn reason(report: &Report, row: &Row) -> String {
     for profile in &row.near_misses {
         let _ = write!(text, ", trusted under {}", Foreign::new(profile).markdown());
     }
-    if let Some(conclusion) = &row.conclusion {
-        let _ = write!(text, ", conclusion {}", Foreign::new(conclusion));
+    if let Some(conclusion) = row.conclusion.as_deref().filter(|text| is_plain(text)) {
+        let _ = write!(text, ", conclusion {conclusion}");
     }
     text
+}
+
+/// Whether a text needs no escaping in Markdown. A stored report may contain any text in the place of a rule or digest.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':'))
 }

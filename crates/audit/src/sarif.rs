@@ -18,7 +18,11 @@ const FINGERPRINT: &str = "clresolve/finding/v1";
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let rules = rules(report);
     writeln!(out, "{{\n\"$schema\": {},\n\"version\": {},", line(&SCHEMA)?, line(&VERSION)?)?;
-    writeln!(out, "\"runs\": [{{\n\"tool\": {},", line(&tool(rules.iter().copied()))?)?;
+    let mut tool = tool(rules.iter().copied());
+    for member in ["version", "semanticVersion"] {
+        tool["driver"][member] = Foreign::new(&report.tool.version).to_string().into();
+    }
+    writeln!(out, "\"runs\": [{{\n\"tool\": {},", line(&tool)?)?;
     writeln!(out, "\"invocations\": [{}],", line(&invocation(report))?)?;
     writeln!(out, "\"properties\": {},", line(&properties(report)?)?)?;
     let mut list = List::start(out, "results")?;
@@ -43,7 +47,7 @@ fn invocation(report: &Report) -> Value {
     json!({"executionSuccessful": report.is_complete(), "toolExecutionNotifications": notices})
 }
 
-/// The question and the rules, and when they were asked.
+/// The scope and rules of the audit, and its times.
 fn properties(report: &Report) -> io::Result<Value> {
     let mut properties = serde_json::to_value(&report.scope)?;
     properties["generated_at"] = json!(report.generated_at);
@@ -68,7 +72,7 @@ fn result(report: &Report, rules: &[Code], row: &Row, index: usize) -> Value {
         "partialFingerprints": {FINGERPRINT: fingerprint(row, index)},
         "properties": {"more_reasons": row.more_reasons},
     });
-    // Either every result of a run has the member or none (3.27.23).
+    // Either every result of a run has `suppressions`, or none has (SARIF 3.27.23).
     if !report.waivers.all().is_empty() {
         let accepting = report.waivers.accepting(row, reason);
         result["suppressions"] = accepting.into_iter().map(suppression).collect();

@@ -97,9 +97,10 @@ impl Demands {
 /// The list of an audit, as its report names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListOfNames {
-    /// The file of the names, as a URI reference; absent where they came from standard input.
+    /// The file with the names, as a URI reference. `None` if the names came from standard input.
     pub file: Option<String>,
-    /// The digest of all that was asked for ([`ListDigester`](crate::list_digest::ListDigester)); absent where the list was not read to its end.
+    /// The digest of the list ([`ListDigester`](crate::list_digest::ListDigester)). `None` if the audit did not read
+    /// the list to its end.
     pub digest: Option<Digest>,
 }
 

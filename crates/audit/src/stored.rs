@@ -1,6 +1,8 @@
-//! A report that was written in its JSON form, read again as a whole, so that it can be written in any other form.
+//! Reads a whole JSON report, to render it in any other format.
 
 use std::io::{BufRead, Seek};
+
+use serde::de::Error as _;
 
 use super::counts::AuditCounts;
 use super::difference::Difference;
@@ -8,14 +10,21 @@ use super::document::Report;
 use super::history::PastCounts;
 use super::past::{Document, PastError};
 use super::row::Row;
+use super::waiver::MAX_WAIVERS;
 
 impl Report {
-    /// Reads a report with its rows, all of which are in memory. It writes the same bytes as the report that was written.
+    /// Reads a report and all its rows into memory. Rendering them yields the same bytes as rendering the original.
     ///
     /// # Errors
     /// [`PastError`]
     pub fn read(report: impl BufRead + Seek) -> Result<(Self, Vec<Row>), PastError> {
         let (document, _): (Document<Vec<Row>, Option<Difference>, PastCounts>, _) = Document::read(report)?;
+        if document.waivers.all().len() > MAX_WAIVERS {
+            return Err(serde_json::Error::custom(format_args!("it has more than {MAX_WAIVERS} waivers")).into());
+        }
+        if document.complete != document.warning.is_none() {
+            return Err(serde_json::Error::custom("`complete` and `warning` contradict each other").into());
+        }
         let mut counts = AuditCounts::default();
         document.rows.iter().for_each(|row| counts.add(row));
         counts.listed_again = document.counts.listed_again;

@@ -1,5 +1,5 @@
-//! Waivers: findings that somebody accepts until a day. An accepted finding is left out of the exit code of an audit. It
-//! stays in rows, counts, drafts and states: a waiver makes no name trusted.
+//! Waivers, which accept findings until a date. The exit code of an audit ignores accepted findings. Rows, counts,
+//! drafts and states do not change: a waiver never makes a name trusted.
 
 use std::fmt;
 use std::io;
@@ -15,58 +15,58 @@ use clresolve_core::reason::{Code, Effect, MAX_VALUE_BYTES, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 
-/// Most waivers of an audit: whoever accepts more needs other rules.
+/// Maximum number of waivers of an audit. To accept more findings, audit under another profile.
 pub const MAX_WAIVERS: usize = 1_000;
 
-/// The last character of a value or place that was cut. The rest is not known, so no waiver covers it.
+/// The last character of a truncated place or value. The rest is unknown, so no waiver covers it.
 const CUT: char = '…';
 
-/// A finding that somebody accepts.
+/// The acceptance of one finding until a date.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Waiver {
-    /// The name, in its normal form.
+    /// The name, in normal form.
     pub name: EnsName,
     /// The code of the finding.
     pub code: Code,
-    /// Its place, byte for byte; absent for a finding without one.
+    /// The place of the finding, byte for byte. `None` if the finding has none.
     #[serde(default, rename = "where")]
     pub place: Option<String>,
-    /// The observed value, byte for byte; absent for a finding without one.
+    /// The observed value, byte for byte. `None` if the finding has none.
     #[serde(default)]
     pub observed: Option<String>,
-    /// Why it is accepted.
+    /// Why the finding is accepted.
     #[serde(deserialize_with = "given_reason")]
     pub reason: String,
-    /// The last day on which it is accepted, in UTC.
+    /// The last day of the waiver, in UTC.
     pub until: Date,
 }
 
-/// A waiver and what an audit found of it.
+/// A waiver, compared with the findings of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppliedWaiver {
     /// The waiver.
     pub waiver: Waiver,
-    /// Whether it is in force.
+    /// Whether the waiver has an effect, and why not.
     pub status: WaiverStatus,
-    /// How many findings it covers.
+    /// The number of findings that the waiver covers.
     pub findings: u64,
 }
 
-/// Whether a waiver is in force.
+/// Whether a waiver has an effect, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaiverStatus {
-    /// It covers a finding, which is left out of the exit code.
+    /// The waiver covers at least one finding, which the exit code ignores.
     Accepted,
-    /// Its last day has passed.
+    /// The last day of the waiver has passed.
     Expired,
-    /// The name has the finding, with another value or in another place.
+    /// The name has a finding with this code, but with another value or in another place.
     OtherValue,
     /// The name has more findings than the report lists. None of them is accepted.
     UnlistedFindings,
-    /// The audit has no such finding.
+    /// The name has no failure with this code, or the audit does not contain the name.
     NoFinding,
 }
 
@@ -78,12 +78,12 @@ impl WaiverStatus {
             Self::Expired => "expired",
             Self::OtherValue => "the value or place differs: the finding counts",
             Self::UnlistedFindings => "the name has more findings than the report lists: all of them count",
-            Self::NoFinding => "no such finding: remove the waiver",
+            Self::NoFinding => "the name has no failure with this code: remove the waiver",
         }
     }
 }
 
-/// The waivers of an audit, by name.
+/// The waivers of an audit, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<AppliedWaiver>")]
 pub struct Waivers(Vec<AppliedWaiver>);
@@ -96,7 +96,7 @@ impl From<Vec<AppliedWaiver>> for Waivers {
 }
 
 impl Waivers {
-    /// Compares waivers with the rows of an audit, on a day in UTC.
+    /// Compares waivers with the rows of an audit. `today` is the day in UTC.
     ///
     /// # Errors
     /// If a row cannot be read.
@@ -116,17 +116,17 @@ impl Waivers {
         Ok(waivers)
     }
 
-    /// All of them.
+    /// All waivers.
     pub fn all(&self) -> &[AppliedWaiver] {
         &self.0
     }
 
-    /// Those about the name of a row.
+    /// The waivers for the name of a row.
     pub(super) fn of(&self, row: &Row) -> &[AppliedWaiver] {
         &self.0[self.range_of(row)]
     }
 
-    /// The waiver that accepts a finding of a row; none if the row lacks reasons of its verdict.
+    /// The waiver that accepts a finding of a row. `None` if the row does not list all findings of its name.
     pub(super) fn accepting(&self, row: &Row, reason: &Reason) -> Option<&Waiver> {
         if row.more_reasons > 0 {
             return None;
@@ -135,7 +135,7 @@ impl Waivers {
         in_force.map(|applied| &applied.waiver).find(|waiver| waiver.covers(reason))
     }
 
-    /// The worst state of the names, without the findings that are accepted.
+    /// The worst state of the names, without accepted findings.
     ///
     /// # Errors
     /// If a row cannot be read.
@@ -153,7 +153,7 @@ impl Waivers {
         Ok(worst(has_untrusted, has_indeterminate))
     }
 
-    /// The state with which a name counts.
+    /// The state of a name without its accepted findings.
     fn state_of(&self, row: &Row) -> State {
         let is_accepted = |reason: &Reason| self.accepting(row, reason).is_some();
         if !decisive(row).any(is_accepted) {
@@ -172,7 +172,7 @@ impl Waivers {
 }
 
 impl fmt::Display for AppliedWaiver {
-    /// Says in one line whether it is in force.
+    /// Writes one line: the finding, the last day, and whether the waiver has an effect.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Waiver { name, code, place, until, .. } = &self.waiver;
         write!(f, "waiver of {code} of {}", Foreign::new(name.as_str()))?;
@@ -184,7 +184,7 @@ impl fmt::Display for AppliedWaiver {
 }
 
 impl AppliedWaiver {
-    /// Takes the findings of a row of its name into account.
+    /// Updates status and count from a row of the waiver's name.
     fn compare(&mut self, row: &Row) {
         if self.status == WaiverStatus::Expired {
             return;
@@ -193,7 +193,9 @@ impl AppliedWaiver {
             self.status = WaiverStatus::UnlistedFindings;
             return;
         }
-        for reason in decisive(row).filter(|reason| reason.code == self.waiver.code) {
+        for reason in
+            row.reasons.iter().filter(|reason| reason.effect == Effect::Fail && reason.code == self.waiver.code)
+        {
             if self.waiver.covers(reason) {
                 self.status = WaiverStatus::Accepted;
                 self.findings += 1;
@@ -205,15 +207,16 @@ impl AppliedWaiver {
 }
 
 impl Waiver {
-    /// Whether it is about this finding of its name: one that decides the state, with this code, place and value.
+    /// Whether the waiver covers this finding of its name: the finding is a failure, and code, place and observed value
+    /// are equal. What could not be decided has no value that anyone could accept.
     fn covers(&self, reason: &Reason) -> bool {
         let is_cut = |text: &Option<String>| text.as_deref().is_some_and(|text| text.ends_with(CUT));
         let is_same = reason.code == self.code && reason.place == self.place && reason.observed == self.observed;
-        decides(reason) && is_same && !is_cut(&reason.place) && !is_cut(&reason.observed)
+        reason.effect == Effect::Fail && is_same && !is_cut(&reason.place) && !is_cut(&reason.observed)
     }
 }
 
-/// The findings of a row that decide its state.
+/// The findings that decide the state of a row.
 fn decisive(row: &Row) -> impl Iterator<Item = &Reason> {
     row.reasons.iter().filter(|reason| decides(reason))
 }

@@ -1,4 +1,4 @@
-//! `audit render`: a report in other forms, from its JSON form alone.
+//! `audit render`: renders a JSON report in other formats, without a network.
 
 use std::fs::File;
 use std::io::BufReader;

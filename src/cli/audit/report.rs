@@ -21,7 +21,7 @@ use crate::cli::exit::Exit;
 use crate::cli::notice;
 use crate::cli::output::{Output, Unwritable};
 
-/// The context of an error about the rows that wait in a file.
+/// Error context for the file that buffers rows.
 const UNREADABLE: &str = "cannot read the scratch file";
 
 /// As for several names, the worst wins; an audit that did not reach the end of its list says so.
@@ -92,14 +92,14 @@ impl About {
     }
 }
 
-/// The forms of a report, each with the place that it goes to.
+/// The formats of a report, each with its output.
 pub(super) struct Outputs(Vec<(Format, Output)>);
 
 impl Outputs {
-    /// The outputs that the arguments name: none of them a file that is read.
+    /// Opens the outputs that the arguments name. None of them may be an input file.
     ///
     /// # Errors
-    /// If one cannot be written, or several forms go to standard output.
+    /// If an output is an input file or cannot be written, or if several formats would go to standard output.
     pub(super) fn of<'a>(
         args: &ReportOutputArgs,
         read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)> + Clone,
@@ -108,10 +108,10 @@ impl Outputs {
         args.targets()?.into_iter().map(output).collect::<anyhow::Result<_>>().map(Self)
     }
 
-    /// Writes a report in each form.
+    /// Writes a report in each format.
     ///
     /// # Errors
-    /// If an output takes no more.
+    /// If an output cannot be written.
     pub(super) fn write(&mut self, report: &Report, rows: &dyn Rows) -> Result<(), Unwritable> {
         for (format, output) in &mut self.0 {
             let mut out = BufWriter::new(ToOutput(output));
@@ -121,15 +121,15 @@ impl Outputs {
         Ok(())
     }
 
-    /// Whether a reader has gone.
+    /// Whether the reader of an output has closed the pipe.
     pub(super) fn is_gone(&self) -> bool {
         self.0.iter().any(|(_, output)| output.is_gone())
     }
 
-    /// Puts the files in their place.
+    /// Moves the finished files into place.
     ///
     /// # Errors
-    /// If the disk takes no more.
+    /// If a file cannot be written, for example because the disk is full.
     pub(super) fn finish(self) -> Result<(), Unwritable> {
         self.0.into_iter().try_for_each(|(_, output)| output.finish())
     }

@@ -1,4 +1,4 @@
-//! The file of `--waive`: findings that are accepted, in TOML.
+//! Reads the TOML file of `--waive`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,10 +12,10 @@ use toml::Spanned;
 
 use crate::cli::input::{self, shown};
 
-/// Longest file, in bytes: [`MAX_WAIVERS`] with the longest values fit.
+/// Maximum file size in bytes, enough for [`MAX_WAIVERS`] waivers with the longest values.
 const MAX_BYTES: usize = 2 << 20;
 
-/// Longest message about a file, in characters.
+/// Maximum length of a parser message, in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 300;
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct WaiverFile {
 /// Reads the waivers of a file.
 ///
 /// # Errors
-/// If it cannot be read, or with the first line that is wrong. Two waivers for one finding are wrong.
+/// If the file cannot be read or parsed, or has two waivers for one finding. The error names the first wrong line.
 pub(super) fn read(file: &Path) -> anyhow::Result<Vec<Waiver>> {
     let bytes = input::read(file, MAX_BYTES)?;
     if bytes.len() > MAX_BYTES {

@@ -114,7 +114,8 @@ pub(super) fn length(class: &str, part: u64, whole: u64) -> String {
 pub(super) fn states_over_time(reports: &[PastCounts]) -> String {
     let title = format!("States in {} reports, the latest on the right", reports.len());
     let mut svg = chart("times", &title, &reports.iter().map(report_in_words).collect::<Vec<_>>().join("; "));
-    let most = reports.iter().map(|report| report.states().iter().sum::<u64>()).max().unwrap_or(1).max(1);
+    let sum = |report: &PastCounts| report.states().into_iter().fold(0, u64::saturating_add);
+    let most = reports.iter().map(sum).max().unwrap_or(1).max(1);
     let is_labelled = reports.len() <= MAX_LABELLED;
     for (number, report) in (0..).zip(reports) {
         let middle = place(number * 2 + 1, reports.len() * 2);

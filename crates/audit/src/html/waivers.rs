@@ -1,4 +1,4 @@
-//! The findings that are accepted, and the waivers that are not in force.
+//! The section that lists the waivers, with and without effect.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use super::markup::{code, table};
 use crate::Report;
 use crate::waiver::{AppliedWaiver, Waiver};
 
-/// Writes the section, where there are waivers.
+/// Writes the section if the audit has waivers.
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if report.waivers.all().is_empty() {
         return Ok(());
@@ -14,7 +14,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<section id=\"waivers\">\n<h2>Waivers</h2>\n<p class=\"soft\">An accepted finding is left out of the exit code \
-         until its last day. It changes no state.</p>\n{}",
+         until its waiver expires. No state changes.</p>\n{}",
         table("waivers-table", "waivers", &["name", "code", "where", "observed value", "until", "status", "reason"])
     )?;
     for AppliedWaiver { waiver, status, .. } in report.waivers.all() {

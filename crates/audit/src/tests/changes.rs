@@ -120,7 +120,7 @@ fn what_was_not_read_on_the_chain_has_not_changed() {
     }
 }
 
-/// The holder and the expiry from before a name migrated are stale.
+/// Otherwise the report would show the stale holder and expiry from before the migration.
 #[test]
 fn holder_of_before_a_migration_is_not_carried_over() {
     let before = read_as(&json!({"holder": "0x01"}));

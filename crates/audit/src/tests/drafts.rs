@@ -38,3 +38,14 @@ fn what_names_nobody_or_has_no_date_drafts_no_incident() {
     let dated = of(&[rows[0].clone(), invalid, Row::of(3, &trusted())]);
     assert_eq!(dated.iter().map(|draft| &*draft.date).collect::<Vec<_>>(), ["2026-11-20"], "the day of the run");
 }
+
+#[test]
+fn draft_of_a_stored_report_has_no_foreign_markup() {
+    let mut row = Row::of(1, &wrong_checksum());
+    row.conclusion = Some(HOSTILE.to_owned());
+    row.reasons[0].requirement = Some(HOSTILE.to_owned());
+    row.checked_at = Some("[a](//b.c)".to_owned());
+    let rows = [row, Row::of(2, &trusted())];
+    let text = Draft::of(&report(&rows, Ending::Complete), &rows[0]).expect("a draft").markdown(Form::Published);
+    assert!(text.starts_with("| 2026-11-20 |") && !text.contains("script"), "{text}");
+}

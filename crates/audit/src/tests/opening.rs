@@ -54,7 +54,7 @@ fn names_with_an_unreadable_holder_are_counted() {
     let unreadable = of(json!({"unreadable": "stale"}), &[Code::HolderUnreadable, Code::TxtMissing]);
     let rows = [of(json!("0xaa"), &[Code::TxtMissing]), unreadable.clone(), unreadable];
     let whole = report(&rows, Ending::Complete);
-    let line = "Holder or expiry unknown: of 2 names. They live in ENSv2, or the names of their owners do \
+    let line = "Holder or expiry unknown: for 2 names. In each case, the name or its owner's name lives in ENSv2 \
                 (holder-unreadable).";
     assert_eq!(told(&whole, &rows)[2], line);
     assert!(told(&report(&rows[..1], Ending::Complete), &rows[..1]).iter().all(|line| !line.starts_with("Holder")));

@@ -91,7 +91,7 @@ fn the_members_of_rows_are_those_of_the_schema() {
 }
 
 /// A report with the digest of its lines, whoever changed them.
-fn with_new_digest(report: &str) -> String {
+pub(super) fn with_new_digest(report: &str) -> String {
     let (lines, _) = report.split_once("\"digest\": ").expect("a digest");
     format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()))
 }

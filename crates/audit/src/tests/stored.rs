@@ -1,9 +1,11 @@
-//! Every form can be written from the JSON form alone.
+//! The JSON report suffices to render every other format.
 
+use super::reading::with_new_digest;
 use super::waivers::waiver;
 use super::*;
+use crate::waiver::MAX_WAIVERS;
 
-/// A report with all that a report can have.
+/// A report that uses every member.
 fn full(rows: &[Row]) -> Report {
     let mut whole = report(rows, Ending::ListFailed(HOSTILE.to_owned()));
     let past = |rows: &[Row]| Past::of(&whole.scope, true, &Listed(rows)).expect("rows in memory");
@@ -52,21 +54,21 @@ fn every_form_is_rendered_from_the_json_form_alone() {
     for format in [Format::Json, Format::Markdown, Format::Html, Format::Csv, Format::Sarif] {
         assert_eq!(written_as(&read, format, &read_rows), written_as(&whole, format, &rows), "{format:?}");
     }
+    assert!(written_as(&read, Format::Sarif, &read_rows).contains("\"version\":\"0.0.9\""));
     let page = written_as(&read, Format::Html, &read_rows);
     assert!(page.contains("<dt>generated at</dt><dd>2026-11-20T10:12:00Z</dd>"), "{page}");
     assert!(page.contains("<dt>block time</dt><dd>2026-11-20T10:00:00Z</dd>"), "{page}");
 }
 
 #[test]
-fn report_of_an_older_version_is_rendered_without_its_time() {
+fn contradictory_and_oversize_reports_are_not_rendered() {
     let rows = [misrouted(1)];
-    let json = written_as(&report(&rows, Ending::Complete), Format::Json, &rows);
-    let newer = ["generated_at", "block_time", "waivers", "before", "earlier"];
-    let is_newer = |line: &str| newer.iter().any(|member| line.starts_with(&format!("\"{member}\": ")));
-    let old: Vec<&str> = json.lines().filter(|line| !is_newer(line) && !line.starts_with("\"digest\"")).collect();
-    let lines = old.strip_suffix(&["}"]).expect("its end").join("\n") + "\n";
-    let old = format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()));
-    assert_eq!(old.lines().count() + newer.len(), json.lines().count());
-    let (read, read_rows) = Report::read(io::Cursor::new(&old)).expect("a report");
-    assert_eq!(written_as(&read, Format::Json, &read_rows), json);
+    let read = |json: &str| Report::read(io::Cursor::new(json)).map(|_| ());
+    let whole = report(&rows, Ending::Complete);
+    let json = written_as(&whole, Format::Json, &rows);
+    assert!(read(&json).is_ok());
+    assert!(read(&with_new_digest(&json.replace("\"complete\": true", "\"complete\": false"))).is_err());
+    let many = vec![waiver("a.eth", Code::ChecksumMismatch, "https", None, "2026-11-20"); MAX_WAIVERS + 1];
+    let waivers = Waivers::apply(many, "2026-11-20".parse().expect("a day"), &Listed(&rows)).expect("rows in memory");
+    assert!(read(&written_as(&Report { waivers, ..whole }, Format::Json, &rows)).is_err());
 }

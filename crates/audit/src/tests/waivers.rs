@@ -1,4 +1,4 @@
-//! Waivers: what they cover, and where they are listed.
+//! Which findings a waiver covers, and where the reports list it.
 
 use super::*;
 use crate::waiver::{Waiver, WaiverStatus};
@@ -61,6 +61,19 @@ fn other_findings_of_a_name_still_count() {
     let other = [rows(&Row::of(1, &wrong_checksum()))[0].clone(), misrouted(2)];
     let accepted = waiver("a.eth", Code::ChecksumMismatch, SOURCES, Some(&digest("card")), TODAY);
     assert_eq!(outcome(accepted, &other), (WaiverStatus::Accepted, State::Untrusted), "another name");
+}
+
+#[test]
+fn undecided_finding_is_not_accepted() {
+    let mut unread = Reason::new(Code::RpcUnreachable).at("records");
+    assert_eq!(unread.effect, Effect::Unknown);
+    let given = || waiver("a.eth", Code::RpcUnreachable, "records", None, TODAY);
+    let mut row = Row::of(1, &failing([unread.clone()]));
+    row.state = State::Indeterminate;
+    assert_eq!(outcome(given(), &[row.clone()]), (WaiverStatus::NoFinding, State::Indeterminate));
+    unread.effect = Effect::Fail;
+    row.reasons = vec![unread];
+    assert_eq!(outcome(given(), &[row]), (WaiverStatus::Accepted, State::Trusted));
 }
 
 #[test]
