@@ -93,7 +93,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What a sample may call without `--sandbox`: these ask no endpoint, or the sandbox of the sample.
+/// Commands that a sample may run without `--sandbox`, because they query no endpoint, or only the sample's sandbox.
 const OFFLINE: [&str; 17] = [
     "audit render ",
     "audit resolution ",
@@ -365,7 +365,7 @@ impl Step {
     }
 }
 
-/// A command that runs on while the next ones do. It ends with the samples.
+/// A command that runs in the background until the samples end.
 struct Background {
     process: Child,
     out: Receiver<String>,
@@ -381,7 +381,7 @@ impl Background {
         Self { process, out }
     }
 
-    /// The lines that it has printed as soon as they are `enough`, or when it prints no more.
+    /// Waits until the printed lines are `enough` or the output ends, and returns them.
     fn printed_when(&self, enough: impl Fn(&[&str]) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
         while !enough(&lines.iter().map(String::as_str).collect::<Vec<_>>()) {

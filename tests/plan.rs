@@ -282,11 +282,14 @@ fn sandbox_rejects_cards_that_it_cannot_publish() {
     let unnamed = elsewhere.replace("\"ens\": \"cleanagent.eth\"", "\"ens\": \"a..eth\"");
     for (card, part) in [
         (elsewhere, "cleanagent.eth: the card's $id must be a URL below https://cards.sandbox.example/"),
-        (taken, "summarizeagent.eth: the sandbox has a card of this name already"),
+        (taken, "summarizeagent.eth: the sandbox already has a card of this name"),
         (unnamed, "a card has no usable ENS name"),
     ] {
         let folder = folder(&[("a.json", &card)]);
-        let output = run_command([OsStr::new("sandbox"), OsStr::new("--publish"), folder.path().as_os_str()]);
+        // A sandbox that accepts the card ends too: it cannot write its configuration.
+        let unwritable = ["--write-config", "/no/such/folder/sandbox.toml"].map(OsStr::new);
+        let publish = [OsStr::new("sandbox"), OsStr::new("--publish"), folder.path().as_os_str()];
+        let output = run_command(publish.into_iter().chain(unwritable));
         assert_eq!((code(&output), out(&output)), (2, ""), "{}", err(&output));
         assert!(err(&output).contains(part), "{part}: {}", err(&output));
     }
@@ -297,7 +300,7 @@ fn what_cannot_be_planned_is_usage() {
     let empty = folder(&[("README.md", "# nothing\n")]);
     let cards = folder(&[("a.json", &card("cleanagent")), ("b.json", &card("otheragent"))]);
     for (output, part) in [
-        (plan(empty.path(), &[]), "holds no card"),
+        (plan(empty.path(), &[]), "contains no card"),
         (plan(&empty.path().join("none"), &[]), "cannot read"),
         (plan(cards.path(), &["--url", "https://cards.example/a.json"]), "ends with a slash"),
         (plan(cards.path(), &["--profile", "no/such"]), "no profile"),

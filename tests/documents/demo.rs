@@ -1,6 +1,4 @@
-//! `clresolve sandbox --demo` as a reader uses it: the commands that it prints run as they are printed.
-
-use std::io::{BufRead as _, BufReader};
+//! Runs the commands that `clresolve sandbox --demo` prints, exactly as printed.
 
 use super::*;
 
@@ -9,59 +7,50 @@ const LAST: &str = "clresolve allows ";
 
 /// A running demo.
 struct Demo {
-    process: Child,
+    running: Background,
     printed: Vec<String>,
+    _folder: TempDir,
 }
 
 impl Demo {
     fn start(listen: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-        command.args(["sandbox", "--demo", "--listen", listen]).env_clear();
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
-        let mut printed = Vec::new();
-        for line in BufReader::new(process.stdout.take().expect("a pipe")).lines() {
-            printed.push(line.expect("UTF-8"));
-            if printed.last().is_some_and(|line| line.starts_with(LAST)) {
-                return Self { process, printed };
-            }
-        }
-        panic!("it ended before it was ready ({:?}): {printed:#?}", process.wait());
+        let folder = workplace();
+        let running = Background::start(&folder, &format!("clresolve sandbox --demo --listen {listen}"));
+        let is_last = |line: &str| line.starts_with(LAST);
+        let printed = running.printed_when(|lines| lines.last().is_some_and(|line| is_last(line)));
+        assert!(printed.last().is_some_and(|line| is_last(line)), "no line begins with {LAST:?}: {printed:#?}");
+        Self { running, printed, _folder: folder }
     }
 
-    /// The pair of commands that contain this text: about the honest and the lying seller.
+    /// The two commands that contain this text: for the honest and for the lying seller.
     fn commands(&self, part: &str) -> [&str; 2] {
         let found: Vec<&str> = self.printed.iter().map(String::as_str).filter(|line| line.contains(part)).collect();
         found.try_into().unwrap_or_else(|found| panic!("two commands with {part}: {found:?}"))
     }
 
-    /// What it prints behind a label.
+    /// The text after a label in the output.
     fn labelled(&self, label: &str) -> &str {
         let found = self.printed.iter().find_map(|line| line.trim().strip_prefix(label));
         found.unwrap_or_else(|| panic!("{label}: {:#?}", self.printed)).trim()
     }
 
     fn signal(&mut self, signal: &str) {
-        let sent = Command::new("kill").args([signal, &self.process.id().to_string()]).status().expect("kill runs");
+        let process = &mut self.running.process;
+        let sent = Command::new("kill").args([signal, &process.id().to_string()]).status().expect("kill runs");
         assert!(sent.success());
-        assert_eq!(self.process.wait().expect("a process of ours").code(), Some(0), "{signal}");
+        // Its output ends with it.
+        assert_eq!(self.running.out.recv_timeout(PATIENCE), Err(mpsc::RecvTimeoutError::Disconnected), "{signal}");
+        assert_eq!(process.wait().expect("a process of ours").code(), Some(0), "{signal}");
     }
 }
 
-impl Drop for Demo {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// A free port that is followed by one, below the range in which the system chooses ports.
+/// The first of two consecutive free ports, below the range from which the system chooses ports.
 fn free_pair() -> u16 {
     let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
     (18_402..18_600).step_by(2).find(|port| is_free(port) && is_free(&(port + 1))).expect("two free ports")
 }
 
-/// Runs a command in the root of the checkout: whether it succeeded, and what it wrote.
+/// Runs a command in the root of the checkout. Returns whether it succeeded, and its output.
 fn runs(command: &str) -> (bool, String) {
     let mut shell = Command::new("sh");
     for proxy in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
@@ -119,9 +108,9 @@ async fn demo_seller_refuses_a_malformed_payment() {
 fn demo_names_the_port_of_the_sellers_that_is_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("it is bound").port();
-    let command = format!("clresolve sandbox --demo --listen 127.0.0.1:{}", port - 1);
-    let output = shell(&workplace(), &command);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let (folder, listen) = (workplace(), port - 1);
+    let mut refused = Background::start(&folder, &format!("clresolve sandbox --demo --listen 127.0.0.1:{listen} 2>&1"));
+    let said = refused.printed_when(|lines| !lines.is_empty()).join("\n");
     assert!(said.contains(&format!("127.0.0.1:{port}")) && said.contains("--listen"), "{said}");
+    assert_eq!(refused.process.wait().expect("a process of ours").code(), Some(2));
 }
