@@ -1,7 +1,6 @@
 //! The sellers of the demo: an honest one and a lying one, over plain HTTP on loopback. Clients sign payments to them.
 //! The sellers verify a payment by a dry run of the token contract, and settle nothing.
 
-use std::future::ready;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -29,7 +28,7 @@ const VERB: &str = "summarize";
 const HONEST_PATH: &str = "/honest/summarize";
 const LYING_PATH: &str = "/lying/summarize";
 
-/// The running sellers. Dropping them stops their server.
+/// The running sellers. Dropping them ends the acceptance of connections.
 #[derive(Debug)]
 pub struct DemoSellers {
     address: SocketAddr,
@@ -47,10 +46,15 @@ impl DemoSellers {
         let mut router = Router::new();
         for (path, pay_to) in [(HONEST_PATH, payee()), (LYING_PATH, stranger())] {
             let seller = Seller { url: format!("http://{address}{path}"), pay_to, chain: Arc::clone(chain) };
-            router = router.route(path, any(move |headers: HeaderMap| ready(seller.answer(&headers))));
+            // A payment is executed in the EVM, which must not hold up the daemon of the same process.
+            let answer = move |headers: HeaderMap| async move {
+                let answered = tokio::task::spawn_blocking(move || seller.answer(&headers)).await;
+                answered.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
+            };
+            router = router.route(path, any(answer));
         }
         let task = tokio::spawn(async move {
-            // It ends with the task: accepting connections is retried after an error.
+            // `serve` retries after an error, so it ends only with the task.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { address, task })

@@ -1,4 +1,4 @@
-//! Cards that a publisher wrote: the names that they need on the chain, and where the web host serves them.
+//! Cards that a publisher wrote: their registrations on the chain, and their paths on the web host.
 
 use std::collections::BTreeSet;
 
@@ -11,23 +11,27 @@ use super::published::CARDS_HOST;
 use super::spec::{PlannedCard, Spec, SpecError};
 use super::web::Document;
 
-/// The names of the cards with their records, and the names of the owners that the sandbox does not have otherwise. The
+/// Registrations of the cards' names with their records, and of owners' names that the sandbox does not have yet. The
 /// account `publisher` holds all of them.
 ///
 /// # Errors
-/// A card has the name of another one, or the web host does not serve its URL.
+/// If a card's name already exists in the sandbox, or if the web host does not serve the card's URL.
 pub(crate) fn registrations(spec: &Spec, publisher: Address) -> Result<Vec<NameRegistration>, SpecError> {
     let own = spec.agents.iter().map(|agent| &agent.name).chain(spec.names.iter().map(|plain| &plain.name));
     let mut taken: BTreeSet<&str> = own.map(String::as_str).collect();
+    let mut paths = BTreeSet::new();
     let mut registrations = Vec::new();
     for card in cards(spec) {
         let error = |detail: String| SpecError { agent: card.name.clone(), detail };
         let name = EnsName::parse(&card.name).map_err(|invalid| error(invalid.to_string()))?;
         if !taken.insert(&card.name) {
-            return Err(error("the sandbox has a card of this name already".to_owned()));
+            return Err(error("the sandbox already has a card of this name".to_owned()));
         }
-        if url_path(card).is_none() {
+        let Some(path) = url_path(card) else {
             return Err(error(format!("the card's $id must be a URL below https://{CARDS_HOST}/")));
+        };
+        if !paths.insert(path) {
+            return Err(error("another card has the same $id".to_owned()));
         }
         let texts = card.records.clone();
         registrations.push(NameRegistration { texts, ..NameRegistration::new(name, publisher) });
@@ -54,7 +58,7 @@ fn cards(spec: &Spec) -> impl Iterator<Item = &PlannedCard> {
     spec.planned.iter().flat_map(|publication| &publication.cards)
 }
 
-/// The path on [`CARDS_HOST`] of the URL in `cl.agentcard`. `None` if that is another host's URL.
+/// The path of the URL in `cl.agentcard`. `None` if its host is not [`CARDS_HOST`].
 fn url_path(card: &PlannedCard) -> Option<&str> {
     let url = card.records.get(Key::Agentcard.as_str())?;
     url.strip_prefix("https://")?.strip_prefix(CARDS_HOST).filter(|path| path.starts_with('/'))

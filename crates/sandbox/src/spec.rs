@@ -50,12 +50,12 @@ pub struct Spec {
 pub struct PlannedPublication {
     /// The cards.
     pub cards: Vec<PlannedCard>,
-    /// The blocks of the folder or file in which they are.
+    /// The blocks of the folder or file that contains the cards.
     pub blocks: Blocks,
 }
 
-/// A card that a publisher wrote. The sandbox's publisher holds its name and, unless the sandbox has that name already,
-/// the name of its owner.
+/// A card that a publisher wrote. The sandbox's publisher holds the card's name and, unless the sandbox already has it,
+/// the owner's name.
 #[derive(Clone, Debug)]
 pub struct PlannedCard {
     /// The name.
@@ -281,8 +281,8 @@ pub struct OnChain {
     pub expires_in_days: i64,
     /// Its resolver.
     pub resolver: ResolverSpec,
-    /// What ENSv1 still contains of the name, or with [`ResolverSpec::ParentWildcard`] of its parent, if that has migrated
-    /// to ENSv2.
+    /// If the name has migrated to ENSv2, what ENSv1 still contains of it. With [`ResolverSpec::ParentWildcard`], this
+    /// is about the parent.
     pub migrated: Option<Traces>,
 }
 

@@ -55,8 +55,8 @@ pub struct NameRegistration {
     pub expiry: Option<Timestamp>,
     /// Its resolver.
     pub resolver: ResolverKind,
-    /// What ENSv1 still contains of it, if it has [migrated](ChainBuilder::migrate) to ENSv2. Its records are those of
-    /// ENSv2.
+    /// What ENSv1 still contains of the name, if it has [migrated](ChainBuilder::migrate) to ENSv2. Its records are
+    /// then in ENSv2.
     pub migrated: Option<Traces>,
     /// Text records (ENSIP-5) by key.
     pub texts: BTreeMap<String, String>,
@@ -303,12 +303,13 @@ impl ChainBuilder {
         Ok(())
     }
 
-    /// Migrates a name that the registry holds, and all names below it, to ENSv2. The public resolver is replaced by one
-    /// that keys records by id, in which the name is linked to a new and empty record. Every other resolver is kept.
+    /// Migrates an unwrapped name and all names below it to ENSv2. If the name uses the public resolver, the builder
+    /// replaces that by the resolver that keys records by id, and links the name to a new, empty record. The name keeps
+    /// any other resolver.
     ///
     /// # Errors
     /// [`BuildError::Unregistered`], [`BuildError::Custody`] for a wrapped name, [`BuildError::NoRecords`] if its resolver
-    /// takes none, or [`BuildError::Transaction`].
+    /// accepts no records, or [`BuildError::Transaction`].
     pub fn migrate(&mut self, name: &EnsName, traces: Traces) -> Result<(), BuildError> {
         let node = name.node();
         let holding = self.holding(name)?;
@@ -355,7 +356,7 @@ impl ChainBuilder {
         self.transact(OPERATOR, ensv2.resolver, link(name.node(), name.dns_encoded(), record))
     }
 
-    /// Deletes a name from ENSv2. A migrated ancestor's wildcard resolver answers for it from then on.
+    /// Deletes a name from ENSv2. From then on, the wildcard resolver of a migrated ancestor answers for the name.
     ///
     /// # Errors
     /// [`BuildError::Transaction`] unless a name has migrated.

@@ -1,11 +1,12 @@
-//! What the builder needs of ENSv2, whose contracts are deployed when the first name migrates.
+//! ENSv2 in the builder, which deploys the contracts of ENSv2 when the first name migrates.
 
 use alloy_primitives::{Address, B256, U256, address};
 use serde::Deserialize;
 
 use super::abi::RecordResolver;
 
-/// The contract that takes names over from ENSv1. Nothing is deployed there: it sends no transaction in a sandbox.
+/// The address of the contract that migrates names from ENSv1. The sandbox deploys no code there, because that contract
+/// sends no transaction in it.
 pub(super) const MIGRATION_CONTROLLER: Address = address!("00000000000000000000000000000000005a4d82");
 
 /// What the registry of ENSv1 still contains of a name that has migrated to ENSv2.
