@@ -123,7 +123,7 @@ impl Publication {
         self.files.iter().filter(|(path, bytes)| is_card(path, bytes)).map(|(path, _)| path.as_str()).collect()
     }
 
-    /// The bytes of a file, if there is one at this path.
+    /// The bytes of the file at this path. `None` if there is no such file.
     pub(crate) fn bytes(&self, path: &str) -> Option<&Bytes> {
         self.files.get(path)
     }
@@ -206,7 +206,7 @@ pub(crate) struct CardPlan {
     pub(crate) records: BTreeMap<&'static str, String>,
     /// The page where the holder of a mainnet name can set the records by hand; `None` if the card has no usable name.
     pub(crate) manager: Option<String>,
-    /// Call data that sets the records and the addresses of known payees at once: one call of the name's resolver. `None`
+    /// Call data for the name's resolver, which sets the records and the addresses of known payees in one call. `None`
     /// unless the card would be trusted.
     #[serde(skip)]
     pub(crate) calldata: Option<alloy_primitives::Bytes>,

@@ -244,7 +244,7 @@ fn trust_is_made_in_few_places() {
     // Where the signature was verified.
     let verifies = |name: &str, module: &[String]| name == "bundle" && module == ["signed"];
     assert_no_words(&elsewhere(verifies), &["Trusted :: signed"]);
-    // The cache and its confirmations know what the head says of a verdict. The gate opens for nothing else.
+    // Only the cache and its confirmations know whether a head confirms a verdict, and the gate opens only then.
     let confirms = |name: &str, module: &[String]| match module {
         [first, ..] if first == "cache" => name == LIBRARY,
         [first, second] => name == LIBRARY && first == "resolve" && second == "confirm",

@@ -379,7 +379,7 @@ fn wrong_usage_is_2_and_writes_nothing() {
     }
 }
 
-/// One audit writes every form, and its JSON form is enough to write each of them again.
+/// One audit writes every format, and `audit render` writes the same bytes from the JSON report alone.
 #[test]
 fn render_writes_each_form_as_the_audit_did() {
     const FORMS: [&str; 5] = ["json", "md", "html", "csv", "sarif"];
@@ -1534,7 +1534,7 @@ fn block_of(world: &Served) -> String {
     verdict["anchor"]["block"]["number"].to_string()
 }
 
-/// The lines of a report without the time when it was written, and without the digest over it.
+/// The lines of a report without the time of writing and without the digest.
 fn of_any_time(report: &[u8]) -> Vec<&str> {
     let lines = std::str::from_utf8(report).expect("a report is UTF-8").lines();
     let kept = lines.filter(|line| !line.starts_with("\"generated_at\": \"2") && !line.starts_with("\"digest\": "));

@@ -539,7 +539,7 @@ fn a_file_that_others_may_write_is_refused() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), b"".as_slice()));
         let expected = format!(
-            "(--no-config skips it): others may write {0}, so it is not read; `chmod go-w {0}`",
+            "(--no-config skips it): other users can write {0}, so clresolve does not read it; run `chmod go-w {0}`",
             path.display()
         );
         assert!(error.contains(&expected), "{error}");
@@ -622,7 +622,7 @@ fn a_link_is_judged_by_where_it_leads() {
     let output = run(&["config", "show"], &home);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains(&format!("others may write {}, so", elsewhere.path().display())), "{error}");
+    assert!(error.contains(&format!("other users can write {}, so", elsewhere.path().display())), "{error}");
     with_mode(elsewhere.path(), 0o700);
     assert_eq!(shown("timeout", &[], &home).0, "3s");
 }

@@ -216,7 +216,7 @@ async fn a_receipt_is_judged_by_the_key_of_the_block_that_is_named() {
     assert_eq!((pending.state, pending.codes), (State::Indeterminate, as_strings(&["receipt-key-unpublished"])));
 }
 
-/// The verdict is cached and the signer's name is not read at each head, so its key is read for each receipt.
+/// No head confirms the signer's name, so each receipt reads the key anew, although the verdict is cached.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotated_key_counts_no_longer() {
     let mut world = world_with_its_signer().await;

@@ -1,4 +1,4 @@
-//! `cards`: new cards, and cards of other systems made of what there is.
+//! `cards`: creates cards, and converts cards and other documents between systems.
 
 use super::args::CardsCommand;
 use super::exit::Exit;

@@ -195,7 +195,7 @@ fn check(args: CheckArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// Reports a configuration without errors, and what it lacks.
+/// Reports that a configuration has no errors, and what it lacks for payments.
 pub(super) fn note_good(config: &Config, message: &str) {
     notice::note(format_args!("clresolve: {message}"));
     if let Some(gap) = gap(config) {
@@ -203,7 +203,7 @@ pub(super) fn note_good(config: &Config, message: &str) {
     }
 }
 
-/// What a payer would miss in this configuration.
+/// What this configuration lacks for payments.
 pub(super) fn gap(config: &Config) -> Option<&'static str> {
     let limits = config.limits.limits();
     match (limits.set, limits.assets.is_empty()) {
@@ -254,7 +254,6 @@ fn make_folder(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// The file that commands without options read.
 /// The file that commands read by default, with its settings.
 fn read_by_default() -> anyhow::Result<(PathBuf, Layer)> {
     if let Some(file) = ConfigFile::find(&RulesArgs::default()) {

@@ -1,5 +1,5 @@
-//! Which configuration file every command and the daemon read: the one that `--config` or `CLRESOLVE_CONFIG` names,
-//! otherwise the user's own, otherwise the system's.
+//! The configuration file that every command and the daemon read: the one that `--config` or `CLRESOLVE_CONFIG` names,
+//! otherwise the user's file, otherwise the system's.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,7 +17,7 @@ const VARIABLE: &str = "CLRESOLVE_CONFIG";
 /// The system's configuration file, read if the user has none.
 const SYSTEM: &str = "/etc/clresolve/config.toml";
 
-/// A configuration file, and why it is the one that is read.
+/// The configuration file in force, and what selected it.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     pub(super) path: PathBuf,
@@ -28,12 +28,13 @@ pub(super) struct ConfigFile {
 enum NamedBy {
     Option,
     Variable,
-    /// Nothing: it is in a default place.
+    /// Nothing selected the file; it is in a default place.
     Default,
 }
 
 impl ConfigFile {
-    /// The file that a command with these options reads. `None` if nothing names one and no default place has one.
+    /// The file that a command with these options reads. `None` if neither option nor variable names a file, and no
+    /// default place has one.
     pub(super) fn find(args: &RulesArgs) -> Option<Self> {
         let named = args.config.clone().map(|path| Self { path, named_by: NamedBy::Option }).or_else(in_environment);
         named.or_else(|| if args.no_config { None } else { in_default_place() })
@@ -42,8 +43,8 @@ impl ConfigFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// When it cannot be read or is not a configuration. A file in a default place, which nobody named, is also refused
-    /// if others may write it.
+    /// If the file cannot be read or is not a configuration. A file in a default place is also refused if other users
+    /// can write it.
     pub(super) fn read(&self) -> anyhow::Result<Layer> {
         let path = &self.path;
         match self.named_by {
@@ -79,7 +80,7 @@ fn first_in(own: Option<PathBuf>, system: PathBuf) -> Option<PathBuf> {
 
 /// Whether something is at `path`. If this cannot be determined, reading it reports why.
 fn has_file(path: &Path) -> bool {
-    // A home that is no folder, such as /dev/null of a service account, has no file either.
+    // If the home is not a folder, as /dev/null of a service account, it contains no file.
     let is_none = |error: std::io::Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
     !path.metadata().is_err_and(is_none)
 }
@@ -89,17 +90,17 @@ fn own_path() -> Option<PathBuf> {
     own_path_in(|key| std::env::var_os(key))
 }
 
-/// A relative `XDG_CONFIG_HOME` counts as unset, as its specification demands.
+/// A relative `XDG_CONFIG_HOME` counts as unset, as the XDG Base Directory Specification demands.
 fn own_path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let folder = |key: &str| variable(key).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
     Some(base.join("clresolve").join("config.toml"))
 }
 
-/// Opens the file at `path`, which only the user and root can have written.
+/// Opens the file at `path`, if only the user and root can have written it.
 ///
-/// The folder is opened first, then the file in it, and what is checked are these two handles. A path that changes
-/// meanwhile therefore cannot put an unchecked file in the place of the checked one.
+/// Opens the folder, then the file in it, and checks these two handles. If the path changes in between, the caller
+/// still reads the checked file.
 #[cfg(unix)]
 fn open_checked(path: &Path) -> anyhow::Result<File> {
     use rustix::fs::{Mode, OFlags, openat};
@@ -108,14 +109,14 @@ fn open_checked(path: &Path) -> anyhow::Result<File> {
     let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { bail!("this is not a file") };
     let folder = File::open(parent).with_context(|| parent.display().to_string())?;
     refuse_others(&folder, parent)?;
-    // Not blocking: to open a pipe would wait for its writer.
+    // Non-blocking, because opening a named pipe would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(openat(&folder, name, flags, Mode::empty())?);
     refuse_others(&file, &real)?;
     Ok(file)
 }
 
-/// Refuses what others could have written: the file says which endpoints are believed.
+/// Refuses a file or folder that other users can write, because the file decides which endpoints are trusted.
 #[cfg(unix)]
 fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -125,10 +126,10 @@ fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     let found = opened.metadata()?;
     let place = place.display();
     if found.mode() & WRITABLE_BY_OTHERS != 0 && !clresolve_core::mutant!("loose-configuration-files") {
-        bail!("others may write {place}, so it is not read; `chmod go-w {place}` changes that");
+        bail!("other users can write {place}, so clresolve does not read it; run `chmod go-w {place}`");
     }
     if found.uid() != rustix::process::geteuid().as_raw() && found.uid() != 0 {
-        bail!("{place} belongs to another user, so it is not read; --config FILE names another file");
+        bail!("{place} belongs to another user, so clresolve does not read it; name another file with --config FILE");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `ctl`: what the operator of a running daemon asks it, through its admin socket or its listener.
+//! `ctl`: operates a running daemon through its admin socket, and asks its listener for readiness.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Whether the daemon accepts requests, by its exit code.
+/// Reports whether the daemon accepts requests, in the output and in the exit code.
 fn ready(args: ReadyArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(async move {
         let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());

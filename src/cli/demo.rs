@@ -1,4 +1,4 @@
-//! `sandbox --demo`: the embedded world, a daemon that reads it, and two sellers, with commands that buy from them.
+//! `sandbox --demo`: runs the sandbox, a daemon and two sellers, and prints commands that buy from the sellers.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use super::exit::Exit;
 use super::output::{Output, json, json_line};
 use super::stop::asked_to_stop;
 
-/// The buyers, from the root of a checkout.
+/// The example buyers. The commands run in the root of a checkout.
 const NODE: &str = "node clients/typescript/examples/buy.mjs";
 const PYTHON: &str = "PYTHONPATH=clients/python clients/python/.venv/bin/python clients/python/examples/buy.py";
 
-/// Runs until it is asked to stop.
+/// Runs the demo until a signal stops it.
 pub(super) async fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     let stop = asked_to_stop();
     let output = Output::new(&args.output.out)?;
@@ -49,7 +49,7 @@ pub(super) async fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// The port of the sellers. 0 is a free one.
+/// The port of the sellers. 0 stands for any free port.
 const fn next_port(port: u16) -> u16 {
     match port {
         0 | u16::MAX => 0,
@@ -57,14 +57,14 @@ const fn next_port(port: u16) -> u16 {
     }
 }
 
-/// What runs, and the commands that use it.
+/// The URLs of the running demo, and the commands that use them.
 #[derive(Serialize)]
 struct Demo {
     explorer: String,
     honest_seller: String,
     lying_seller: String,
     test_key: String,
-    /// The command about the honest seller, and the one about the lying seller.
+    /// Two commands: for the honest seller and for the lying seller.
     curl: [String; 2],
     node: [String; 2],
     python: [String; 2],

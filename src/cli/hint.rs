@@ -17,18 +17,18 @@ pub(super) fn parse_name(given: &str) -> Result<String, String> {
     on_no_name(given).map_or_else(|| Ok(given.to_owned()), Err)
 }
 
-/// Why `given` is no ENS name, and what was probably meant. `None` where it looks like one.
+/// Why `given` is not an ENS name, and what was probably meant. `None` if it looks like one.
 fn on_no_name(given: &str) -> Option<String> {
     if given.starts_with("--") && !given.contains('.') && !given.contains("://") {
         return Some("an option is not an ENS name; put it before `--`".to_owned());
     }
     let hint = NameHint::of(given)?;
     let why = match hint.what {
-        NoName::Entry => "an entry is no ENS name",
+        NoName::Entry => "an entry is not an ENS name",
         NoName::Url => {
-            "a URL is no ENS name (`clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL)"
+            "a URL is not an ENS name (`clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL)"
         }
-        NoName::Address => "an address is no ENS name",
+        NoName::Address => "an address is not an ENS name",
         NoName::Padded => "an ENS name has no spaces around it and no dot at its end",
     };
     let meant = hint.meant.map(|name| format!("; did you mean `{}`?", Foreign::new(name).at_most(SHOWN_CHARACTERS)));

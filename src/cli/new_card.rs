@@ -1,4 +1,4 @@
-//! `cards new`: a card for a publisher to begin with.
+//! `cards new`: writes a card that the publisher then edits.
 
 use anyhow::{Context as _, bail};
 use clresolve_cards::new_card::NewCard;
@@ -32,7 +32,7 @@ pub(super) fn run(args: NewCardArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// The name that an argument gives, which must be in normal form.
+/// Parses the name in an argument, which must be in normal form.
 fn normal(argument: &str, given: &str) -> anyhow::Result<EnsName> {
     let shown = Foreign::new(given);
     let name = EnsName::parse(given).with_context(|| format!("{argument} {shown}"))?;

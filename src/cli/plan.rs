@@ -57,18 +57,18 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     write(&plans, output, args.output.form(), args.calldata.as_deref())
 }
 
-/// The publication in a folder or a card, and the hidden files and folders that it leaves out.
+/// The publication of a folder or a single card, and the hidden files and folders that it leaves out.
 pub(super) fn publication(target: &Path, import: ImportProfile) -> anyhow::Result<(Publication, Vec<String>)> {
     let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
     let publication = Publication::build(&reader.node(target, 0)?, import)?;
     if publication.cards().is_empty() {
         report_unreadable(&publication);
-        bail!("{} holds no card", input::shown(target));
+        bail!("{} contains no card", input::shown(target));
     }
     Ok((publication, reader.hidden))
 }
 
-/// The file of `--calldata`, which must not overwrite the card.
+/// Opens the file of `--calldata`, which must not overwrite the card.
 fn calldata_output(file: &Path, target: &Path) -> anyhow::Result<Output> {
     if is_same_file(file, target) {
         bail!("--calldata {}: this is the card; name another file", input::shown(file));
@@ -76,7 +76,7 @@ fn calldata_output(file: &Path, target: &Path) -> anyhow::Result<Output> {
     Output::file("--calldata", file)
 }
 
-/// Writes a line with name and call data for each card that would be trusted.
+/// Writes one line for each card that would be trusted: its name and its call data.
 fn write_calldata(plans: &[CardPlan], output: Output) -> anyhow::Result<()> {
     let mut lines = String::new();
     for plan in plans {
@@ -157,7 +157,7 @@ fn title(plan: &CardPlan) -> String {
     Foreign::new(name).to_string()
 }
 
-/// The plan for people. `calldata` is the file that has the call data, if it was written.
+/// The plan for people. `calldata` is the file with the call data, if one was written.
 fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String {
     let style = palette.state(plan.would_be);
     let name = title(plan);

@@ -1,4 +1,4 @@
-//! `sandbox --publish`: the cards of a publisher for the embedded world, with the records that `plan` prints.
+//! `sandbox --publish`: publishes cards in the sandbox, with the records that `plan` prints.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::input;
 use super::plan::publication;
 use crate::plan::{Declared, Rules, plan};
 
-/// The cards of a folder, or a single card, as `plan` would have them published.
+/// The cards of a folder or a single card, with the records that `plan` prints.
 pub(super) fn planned(target: &Path) -> anyhow::Result<PlannedPublication> {
     let (publication, _) = publication(target, ImportProfile::UnixfsV1)?;
     let profiles = Sandbox::profiles();

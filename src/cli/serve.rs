@@ -81,7 +81,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Where the configuration comes from.
+/// The log message about the configuration file.
 fn read_from(file: Option<PathBuf>) -> String {
     match file {
         Some(path) => format!("the configuration file is {}", path.display()),

@@ -42,7 +42,7 @@ impl World {
         Self::open_with(args, Layer::default()).await
     }
 
-    /// As [`World::open`], for a command that says whether to pay.
+    /// Like [`World::open`], for a command that decides on payments.
     pub(super) async fn open_for_payers(args: &WorldArgs) -> anyhow::Result<Self> {
         let (config, sandbox) = settings(args, Reader::Payers, Depth::default()).await?;
         Self::of(config, sandbox).await
@@ -57,13 +57,8 @@ impl World {
     /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
     /// say how deep, and keeps few verdicts, so that memory does not grow with the list. `at_once` names ask hosts and
     /// gateways at the same time.
-    pub(super) async fn open_for_list(
-        args: &WorldArgs,
-        reader: Reader,
-        unless_told: Depth,
-        at_once: u8,
-    ) -> anyhow::Result<Self> {
-        let (mut config, sandbox) = settings(args, reader, unless_told).await?;
+    pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth, at_once: u8) -> anyhow::Result<Self> {
+        let (mut config, sandbox) = settings(args, Reader::Others, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
             *pool = VERDICTS_KEPT.min(*pool);
         }
@@ -121,11 +116,11 @@ impl LocalRules {
     }
 }
 
-/// Which command reads the configuration.
+/// Kind of command that reads the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// The daemon, and commands that say whether to pay. If the file sets who is paid, others must not be able to write
-    /// it.
+    /// The daemon, and commands that decide on payments. Other users must not be able to write a file that sets
+    /// payees or limits.
     Payers,
     /// All other commands.
     Others,
@@ -172,7 +167,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     let mut sources = Vec::new();
     if let Some(file) = ConfigFile::find(&args.rules) {
         let path = &file.path;
-        // Checked before it is read, so that the text that is read can no longer be replaced by others.
+        // Checked before reading, so that no other user can replace the text in between.
         #[cfg(unix)]
         let exposed =
             if reader == Reader::Payers { clresolve_server::exposed_path::written_by_others(path) } else { Ok(None) };
@@ -209,7 +204,7 @@ fn warn_of_misspelt_variables() {
     }
 }
 
-/// The files that a world is read from, and what names each: no result is written over one of them.
+/// The input files of a command, each with the option that names it. No result may overwrite one of them.
 pub(super) struct WorldFiles<'a> {
     config: Option<ConfigFile>,
     ca: &'a [PathBuf],

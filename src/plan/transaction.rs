@@ -1,4 +1,5 @@
-//! The call that sets the planned records at the name's resolver. The holder of the name signs and sends it elsewhere.
+//! The call of the name's resolver that sets the planned records. clresolve does not send it: the holder of the name
+//! signs and sends the transaction.
 
 use std::collections::BTreeMap;
 

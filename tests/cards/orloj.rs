@@ -204,7 +204,7 @@ fn or_3_the_url_ends_in_the_name_and_the_namespace() {
     let resource = refused(&changed("https://orloj.example/", "https://u:p@orloj.example/"));
     assert_eq!(
         resource,
-        "o.yaml, line 1: a2a.publicBaseURL: expected a URL such as https://agent.example, without user, query and fragment"
+        "o.yaml, line 1: a2a.publicBaseURL: expected a URL such as https://agent.example, without user info, query or fragment"
     );
     let unknown = made(&changed("publicBaseURL: 'https://orloj.example/', ", "")).map(|_| ());
     assert_eq!(unknown, Err(GenerateError::BaseUrlMissing));

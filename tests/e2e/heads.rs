@@ -138,7 +138,7 @@ async fn a_change_closes_every_gate_while_redis_is_stopped() {
     fleet.refuses_in_time(net, OTHER).await;
 }
 
-/// The call data of `plan` is sent as it stands to a name's resolver, the official one.
+/// Sends the call data of `plan` unchanged to the name's resolver, which is the official contract.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_call_data_of_a_plan_sets_its_records() {
     let Some(world) = world() else { return };

@@ -162,8 +162,8 @@ async function itWorksWithoutScript(browser) {
   await page.context().close();
 }
 
-/** The sandbox offers its names. A typing error is no finding about an agent, and the name that was meant is a link. */
-async function whatIsNoNameIsNoVerdict(browser) {
+/** A typing error gets a link to the probable name, not a verdict. The start page lists the sandbox's names. */
+async function typingErrorsGetAHint(browser) {
   for (const javaScriptEnabled of [true, false]) {
     const page = await opened(browser, { javaScriptEnabled });
     for (const typed of ["a..eth", "summarizeagent", "x402://summarizeagent.eth/summarize/v1"]) {
@@ -480,7 +480,7 @@ async function picturesAreTaken(browser) {
 
 // Each launch has a profile of its own, which is removed at its end.
 const browser = await chromium.launch({ executablePath, args: QUIET });
-const checks = [everyPageIsSound, theWalkFillsIn, whatTheGateWasNotAskedIsUndecided, itWorksWithoutScript, whatIsNoNameIsNoVerdict,
+const checks = [everyPageIsSound, theWalkFillsIn, whatTheGateWasNotAskedIsUndecided, itWorksWithoutScript, typingErrorsGetAHint,
   itIsUsedByKeyboard, theLatestQuestionIsAnswered, chosenRulesAreSeen, aNameStaysAsItWasTyped, linesAreCopied,
   withoutAClipboardItSaysSo, papersAreJudged, aSellerIsAskedForItsTerms, whatIsRememberedIsShown, markupStaysText];
 if (write === "--write") checks.push(picturesAreTaken);

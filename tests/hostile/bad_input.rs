@@ -1,6 +1,6 @@
-//! What endpoints of a configuration do wrong, and where an operator sees it: in `doctor`, in verdicts and in metrics.
+//! Faults of configured endpoints, and where an operator sees each: in `doctor`, in verdicts and in metrics.
 //!
-//! Each test runs on one thread, so that its counts are its own.
+//! Each test runs on a single thread, so that its thread-local recorder counts this test only.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use crate::{HANGS, patient, resolved, spec};
 
 const NAME: &str = "good.eth";
 
-/// A clock that is ahead by so many minutes.
+/// A clock that is ahead by this number of minutes.
 struct Ahead(i64);
 
 impl Clock for Ahead {
@@ -40,7 +40,7 @@ async fn world() -> World {
         .unwrap()
 }
 
-/// The world's configuration with these endpoints, one of which is enough.
+/// The world's configuration with these endpoints. One endpoint suffices for a resolution.
 fn config(world: &World, endpoints: Vec<Endpoint>) -> Config {
     let mut config = patient(world);
     config.chain.endpoints = endpoints;
@@ -48,7 +48,7 @@ fn config(world: &World, endpoints: Vec<Endpoint>) -> Config {
     config
 }
 
-/// An endpoint before the world's, with each request changed.
+/// A proxy for the world's endpoint that changes each request.
 async fn before(world: &World, change: impl Fn(&mut Value) + Send + Sync + 'static) -> (Endpoint, Proxy) {
     let upstream: Url = world.config().chain.endpoints[0].url.clone();
     let (http, change) = (Client::builder().no_proxy().build().unwrap(), Arc::new(change));
@@ -68,12 +68,12 @@ async fn before(world: &World, change: impl Fn(&mut Value) + Send + Sync + 'stat
     (Endpoint { label: "bad".to_owned(), operator: "bad".to_owned(), url: proxy.url(), own: true }, proxy)
 }
 
-/// What `doctor` advises, in one text.
+/// The advice of `doctor`, as one text.
 async fn advice(config: &Config, clock: &dyn Clock) -> String {
     examine(config, clock).await.unwrap().advice.join("\n")
 }
 
-/// The state of the verdict, and its reasons in one text.
+/// The state of the verdict, and its reasons as one text.
 async fn verdict(config: &Config, clock: Arc<dyn Clock>) -> (String, String) {
     let resolver = Resolver::with_clock(config, clock).await.unwrap();
     let verdict = crate::json(&resolved(&resolver, NAME).await);
@@ -87,7 +87,7 @@ fn assert_says(text: &str, parts: &[&str]) {
     }
 }
 
-/// Checks where the fault of the only endpoint shows.
+/// Checks that `doctor`, the verdict and the metrics show the fault of the only endpoint.
 async fn shows(config: &Config, minutes: i64, doctor: &str, reasons: &[&str], metric: &str) {
     let counts = Exposition::default();
     let _counting = metrics::set_default_local_recorder(&counts);
@@ -122,7 +122,7 @@ async fn endpoint_that_answers_for_another_block() {
     shows(&config(&world, vec![endpoint]), 0, &doctor, &["rpc-unreachable", cause], metric).await;
 }
 
-/// That it changes no verdict beside two others is tested with the heads.
+/// `tests/hostile/heads.rs` tests that such an endpoint beside two others changes no verdict.
 #[tokio::test]
 async fn head_that_runs_backwards() {
     let counts = Exposition::default();
@@ -144,7 +144,7 @@ async fn head_that_runs_backwards() {
     let metric = "clresolve_rpc_heads_refused_total{endpoint=\"bad\",why=\"backwards\"}";
     let counted = async {
         while !counts.render().contains(metric) {
-            // It makes the name hot.
+            // This makes the name hot.
             let _ = resolver.gate(NAME, "summarize").await;
             tokio::task::yield_now().await;
         }

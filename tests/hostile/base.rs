@@ -1,6 +1,6 @@
 //! Payees on Base. A name publishes its payee on mainnet, by the address record for Base or by the default one for all
 //! EVM chains. Only a registration is read from Base itself: here through the public endpoints without keys that wallets
-//! and libraries ship for Base, each with the limits that have been reported for it.
+//! and libraries ship for Base, emulated with their reported limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,16 +32,16 @@ const PAYEE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
 
 const NAME: &str = "seller.eth";
 
-/// How old the newest block may be. The sandbox seals none while a test runs.
+/// Maximum age of the newest block. The sandbox adds no block while a test runs.
 const HEAD_AGE: Duration = Duration::from_secs(3600);
 
 /// An operator's limits.
 #[derive(Clone, Copy)]
 struct Limits {
     label: &'static str,
-    /// Most requests in a batch, and the status and error for longer ones.
+    /// Maximum number of requests in a batch, and the status and error for longer batches.
     batch: Option<(usize, StatusCode, i64, &'static str)>,
-    /// Requests that are answered at all. The bucket refills more slowly than a test takes.
+    /// Size of the rate limit's token bucket, in requests. It does not refill during a test.
     bucket: Option<usize>,
     /// Whether it refuses HTTP requests that ask for block 0.
     refuses_old_blocks: bool,
@@ -49,7 +49,7 @@ struct Limits {
 
 const UNLIMITED: Limits = Limits { label: "", batch: None, bucket: None, refuses_old_blocks: false };
 
-/// What drpc.org and 1rpc.io answer to a longer batch.
+/// The limit of drpc.org and 1rpc.io, and their answer to a longer batch.
 const BATCH_OF_THREE: Option<(usize, StatusCode, i64, &str)> =
     Some((3, StatusCode::INTERNAL_SERVER_ERROR, 31, "Batch of more than 3 requests are not allowed on free plan"));
 
@@ -122,7 +122,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// `addresses` and further keys are those of the seller's name.
+    /// `addresses` and `keys` are the seller's address records and further keys of its definition.
     async fn new(addresses: &str, keys: &str) -> Self {
         let seller = format!(
             "[[agent]]\nname = \"{NAME}\"\nabout = \"It sells.\"\nstate = \"trusted\"\nseller = \"\"\n\
@@ -144,8 +144,8 @@ impl Stage {
         Self { world, operators }
     }
 
-    /// A configuration that may pay in the dollar of Base, and that reads Base through all operators. Nothing listens
-    /// at the endpoints of those in `dead`.
+    /// A configuration that permits payments in USDC on Base, and reads Base through all operators. The endpoints of
+    /// operators in `dead` do not answer.
     fn config(&self, dead: &[usize]) -> Config {
         let mut config = patient(&self.world);
         let mut dollar = config.limits.assets.last().unwrap().clone();
@@ -164,7 +164,7 @@ impl Stage {
         config
     }
 
-    /// What is decided about a payment to `pay_to` on Base.
+    /// The decision about a payment to `pay_to` on Base.
     async fn decided(&self, pay_to: &str, dead: &[usize]) -> Decision {
         let resolver = Resolver::new(&self.config(dead)).await.unwrap();
         let route = resolver.route(&resolver.resolve(NAME).await, Some("summarize")).unwrap();
@@ -191,7 +191,7 @@ impl Stage {
     }
 }
 
-/// The record by which the name vouches for its agent on Base (ENSIP-25).
+/// The keys of a seller with a registration on Base, whose name has the record of ENSIP-25.
 fn registered() -> String {
     let registry = RegistryChain::new(Vec::new()).registry;
     let key = Registration::new(BASE, registry, 1.try_into().unwrap()).key();
@@ -211,7 +211,7 @@ async fn payee_on_base_is_proven_by_either_address_record() {
     }
 }
 
-/// The record for Base decides, not the default one.
+/// The address record for Base takes precedence over the default one.
 #[tokio::test(flavor = "multi_thread")]
 async fn record_for_base_takes_precedence_over_the_default() {
     let stage =
@@ -221,7 +221,7 @@ async fn record_for_base_takes_precedence_over_the_default() {
     assert_eq!((decision.decision, decision.codes), (Outcome::Deny, vec!["payee-mismatch".to_owned()]));
 }
 
-/// The operator that limits its rate answers too few requests for a registration. Two others are enough.
+/// The rate-limited operator answers too few requests for a registration. Two other operators suffice.
 #[tokio::test(flavor = "multi_thread")]
 async fn registration_on_base_is_read_through_its_public_endpoints() {
     for dead in [&[][..], &[0], &[1], &[2], &[3], &[0, 1]] {

@@ -11,7 +11,7 @@ const PARENT: &str = "wild.eth";
 /// The child of a parent whose wildcard resolver answers for every other name below it.
 const WILDCARD: &str = "a.wild.eth";
 
-/// An agent in ENSv2, with these traces in ENSv1.
+/// The definition of an agent in ENSv2, with these traces in ENSv1.
 fn migrated(name: &str, traces: &str) -> String {
     format!("{}chain.migrated = \"{traces}\"\n", good(name))
 }
@@ -20,7 +20,7 @@ fn wildcard() -> String {
     format!("{}chain.resolver = \"parent-wildcard\"\n", good(WILDCARD))
 }
 
-/// The resolver reports the new link, and no change of any text.
+/// The resolver emits an event for the link, but none for the texts that change with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn relinked_name_closes_the_gate() {
     for traces in ["cleared", "kept"] {
@@ -32,7 +32,7 @@ async fn relinked_name_closes_the_gate() {
     }
 }
 
-/// The answers of the parent's wildcard are records too, and the ENSv1 registry still has the child.
+/// The deleted child still has records, from the parent's wildcard resolver, and is still in the ENSv1 registry.
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_name_is_not_that_of_its_parents_wildcard() {
     let agents = format!("{}{}chain.migrated = \"taken\"\n", migrated(CHILD, "kept"), wildcard());
@@ -43,7 +43,7 @@ async fn deleted_name_is_not_that_of_its_parents_wildcard() {
     stage.stays_allowed(WILDCARD, &block).await;
 }
 
-/// Nothing changes but what the ENSv1 registry says, which shows that the holder of before may be another now.
+/// Only the ENSv1 registry changes. The name may therefore have another holder now.
 #[tokio::test(flavor = "multi_thread")]
 async fn migration_closes_the_gate_though_all_records_stay() {
     let agents = [good(OTHER), wildcard()].concat();

@@ -203,7 +203,7 @@ impl Tap {
         self.polled_at_least(self.polls() + 2).await;
     }
 
-    /// Waits until as many polls have begun.
+    /// Waits until this number of polls have begun.
     async fn polled_at_least(&self, count: usize) {
         until("a poll", async || self.polls() >= count).await;
     }
@@ -520,7 +520,7 @@ async fn outage_of_all_endpoints_denies_after_15_seconds() {
     assert_eq!(stage.cost(), cost);
 }
 
-/// Otherwise each poll would prolong what the operator counts.
+/// Otherwise each poll would prolong the operator's rate limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn limited_endpoint_is_not_polled_while_it_rests() {
     let mut stage = Stage::new(&good(GOOD), &[RpcFault::None; 2], quorum).await;
@@ -533,12 +533,12 @@ async fn limited_endpoint_is_not_polled_while_it_rests() {
     for _ in 0..BLOCKS {
         first.polled().await;
     }
-    // One poll may have begun before the limit.
+    // One poll may have been in flight when the limit began.
     let asked = limited.polls();
     assert!(asked <= before + 2, "{before}, {asked}");
     stage.clock.advance(31);
     limited.polled_at_least(asked + 1).await;
-    // Two operators must agree, so it is needed when another one fails.
+    // Two operators must agree, so the limited endpoint is needed when another one fails.
     second.set(Manner::Down);
     limited.set(Manner::Unchanged);
     stage.pass_blocks(1, &[GOOD]).await;

@@ -160,7 +160,7 @@ async fn the_default_endpoints_as_they_are_resolve_a_name_with_two_of_them_dead(
     }
 }
 
-/// The configuration with `server` in the place of `host`, and with a shorter time limit if it never answers.
+/// The configuration with `server` instead of `host`, and with a shorter timeout if the exhibit never answers.
 fn led_to<A>(mut config: Config, server: &Server, host: &str, exhibit: &Exhibit<A>) -> Config {
     config.network.connect_to.insert(0, server.detour(&format!("{host}:443")).parse().unwrap());
     config.network.ca_pems.push(String::from_utf8(server.root.to_vec()).unwrap());
@@ -176,7 +176,7 @@ struct OffChainStage {
 }
 
 impl OffChainStage {
-    /// For each template, one agent with only the exhibit, and one with an honest gateway after it.
+    /// For each template, one agent whose only gateway is the exhibit, and one with an honest gateway after it.
     async fn new() -> Self {
         let agents = ccip_gateways::AGENTS.map(|(name, template)| {
             let agent = |name: &str, urls: &[&str]| {

@@ -86,7 +86,7 @@ async fn a_page_says_what_the_verdict_says() {
     assert!(page.contains("clresolve --sandbox --block latest summarizeagent.eth"), "{page}");
 }
 
-/// A typing error is no finding about an agent. The verdict over HTTP stays as it is.
+/// The page shows a hint for a typing error. The HTTP API still returns a verdict.
 #[tokio::test(flavor = "multi_thread")]
 async fn text_that_is_no_name_gets_a_hint_instead_of_a_verdict() {
     let daemon = Daemon::start(|_| {}).await;

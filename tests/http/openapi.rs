@@ -249,10 +249,10 @@ async fn every_operation_that_is_described_is_answered_and_each_reference_leads_
     }
 }
 
-/// Responses in JSON without an example: documents that others wrote, and lists that the daemon itself prints.
+/// Operations whose JSON responses have no example: documents by third parties, and lists that the daemon generates.
 const NO_EXAMPLE: [&str; 5] = ["agentCard", "card", "openapi", "profiles", "reasons"];
 
-/// The examples are requests that the sandbox accepts, and responses that have the described form.
+/// The sandbox accepts the example requests, and the example responses match their schemas.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_operation_has_a_tag_and_examples_that_hold() {
     let daemon = Daemon::start(|_| {}).await;

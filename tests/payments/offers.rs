@@ -174,7 +174,7 @@ async fn a_key_that_could_not_be_read_decides_nothing() {
     assert!(reason.observed.as_deref().is_some_and(|cause| cause.contains("CCIP")), "{reason:?}");
 }
 
-/// The verdict is confirmed by the head, which tells nothing about the key.
+/// The head confirms the verdict, but not the key.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_offers_is_read_for_each_decision() {
     let world = world(&own_key()).await;

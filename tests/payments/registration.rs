@@ -251,7 +251,7 @@ async fn a_numbered_block_proves_no_wallet() {
     assert!(decision.abort && decision.codes.contains(&"chain-behind".to_owned()), "{decision:#?}");
 }
 
-/// The verdict is confirmed by the head of another chain, which tells nothing about the registration.
+/// The head confirms the verdict, but not the registration, which is on another chain.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registration_is_read_for_each_decision() {
     let world = world(&record(1), "").await;
@@ -260,8 +260,8 @@ async fn a_registration_is_read_for_each_decision() {
     for _ in 0..2 {
         let before = world.counts().rpc;
         assert!(!resolver.decide(&request).await.abort);
-        // One for the name's record. For the registry one for the finalized block, one for the newest, and three for
-        // what it says in them.
+        // One request for the name's record. For the registry, one for the finalized block, one for the newest, and
+        // three for calls in these blocks.
         assert!(world.counts().rpc - before >= 6);
     }
 }

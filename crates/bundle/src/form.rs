@@ -132,7 +132,7 @@ pub(super) struct ReadingForm {
     failed_endpoints: Vec<(String, String)>,
 }
 
-/// The JSON form of the holder at the newest block, in which `null` means that it is the same.
+/// JSON of the holder at the newest block. `null` means that the holder is the same as at the resolved block.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum HolderForm {

@@ -1,4 +1,4 @@
-//! A new Agent-Card for a name: every required member, with values that its publisher keeps or edits.
+//! Creates an Agent-Card for a name. It has every required member; the publisher edits the values.
 
 use clresolve_core::base_url::BaseUrl;
 use clresolve_core::name::EnsName;
@@ -16,7 +16,7 @@ use crate::system::{CardSystem, Rules};
 /// The last segment of the entry of an Agent-Card 1.0.0.
 const ROUTE: &str = "v1";
 
-/// What a new card is made of.
+/// The inputs of a new card.
 #[derive(Clone, Debug)]
 pub struct NewCard<'a> {
     /// The name that the card is bound to.
@@ -31,7 +31,7 @@ pub struct NewCard<'a> {
     pub created: Timestamp,
 }
 
-/// Why there is no new card.
+/// Why no card was created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NewCardError {
@@ -45,7 +45,7 @@ pub enum NewCardError {
         /// All verbs.
         known: String,
     },
-    /// The rules are not those of Agent-Cards 1.0.0.
+    /// The profile in force rejects a card of Agent-Cards 1.0.0.
     #[error("{} does not accept a new card of agent-cards/1.0.0: {codes}", Foreign::new(.profile))]
     OtherRules {
         /// The profile in force.
@@ -60,7 +60,7 @@ fn suggestion(meant: Option<&str>) -> String {
 }
 
 impl NewCard<'_> {
-    /// The text of the card. Under `profile` it has no findings.
+    /// The card as JSON text. `profile` has no findings about it.
     ///
     /// # Errors
     /// [`NewCardError`]

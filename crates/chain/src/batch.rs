@@ -56,7 +56,7 @@ const MAX_APART: usize = 1024;
 pub(crate) struct Batches {
     multicall3: Address,
     patience: Duration,
-    /// The queries that spoiled a combined call, if they are asked again and again.
+    /// Repeated queries that made a combined call fail. `None` if queries are not repeated.
     apart: Option<Arc<Mutex<Apart>>>,
     /// Keyed by endpoint and block.
     readings: Collector<(String, BlockSelector), Arc<Query>, Observed>,
@@ -75,7 +75,7 @@ impl Batches {
         }
     }
 
-    /// The same for queries that are asked again and again: one that spoiled a combined call is asked apart from then on.
+    /// A batch for repeated queries: a query that made a combined call fail is sent separately from then on.
     pub(crate) fn repeated(config: &ChainConfig) -> Self {
         Self { apart: Some(Arc::default()), ..Self::new(config) }
     }

@@ -79,8 +79,8 @@ impl HeadReader {
         self.pool.endpoints().iter().map(|endpoint| endpoint.label.as_str())
     }
 
-    /// Whether to ask this endpoint for its newest block now. Not while it rests after a failure, unless too few other
-    /// operators are left for a head.
+    /// Whether to poll this endpoint now. `false` during the pause after a failure, unless too few other operators are
+    /// left for a head.
     pub fn is_due(&self, endpoint: usize) -> bool {
         let (endpoints, now) = (self.pool.endpoints(), (self.pool.clock)());
         let ready = endpoints.iter().filter(|endpoint| !endpoint.rests(now));

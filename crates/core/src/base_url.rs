@@ -13,7 +13,7 @@ impl FromStr for BaseUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const EXPECTED: &str = "expected a URL such as https://agent.example, without user, query and fragment";
+        const EXPECTED: &str = "expected a URL such as https://agent.example, without user info, query or fragment";
         let url = Url::parse(text).map_err(|_| EXPECTED.to_owned())?;
         let is_plain = ["http", "https"].contains(&url.scheme())
             && url.has_host()

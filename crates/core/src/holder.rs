@@ -15,26 +15,26 @@ pub enum Holder {
     Nobody,
     /// This address.
     Address(Address),
-    /// Unknown, because the name lives in ENSv2. What the registry of ENSv1 still says about holder and expiry is stale.
+    /// Unknown, because the name lives in ENSv2. Holder and expiry in the ENSv1 registry are stale.
     Unreadable {
-        /// How the registry shows it.
+        /// How the ENSv1 registry shows that.
         unreadable: Migrated,
     },
 }
 
-/// How the registry of ENSv1 shows that a name lives in ENSv2: it does not lead to the resolver that the Universal
-/// Resolver finds.
+/// How the ENSv1 registry shows that a name lives in ENSv2: the registry does not lead to the resolver that the
+/// Universal Resolver finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Migrated {
-    /// It has no owner for the name.
+    /// The registry has no owner for the name.
     Unlisted,
-    /// It still has one: the previous owner, or the contract that migrated the name.
+    /// The registry still has an owner: the previous one, or the contract that migrated the name.
     Superseded,
 }
 
 impl Holder {
-    /// The address of the holder, if it is known and there is one.
+    /// The address of the holder. `None` if nobody holds the name or the holder is unknown.
     pub const fn address(self) -> Option<Address> {
         match self {
             Self::Address(address) => Some(address),
@@ -42,7 +42,7 @@ impl Holder {
         }
     }
 
-    /// Why the holder is unknown, if it is.
+    /// Why the holder is unknown. `None` if it is known.
     pub const fn unreadable(self) -> Option<Migrated> {
         match self {
             Self::Unreadable { unreadable } => Some(unreadable),

@@ -4,7 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`name`] | ENS names in normal form (ENSIP-15), namehash, DNS encoding |
-//! | [`name_hint`] | what people enter in the place of a name |
+//! | [`name_hint`] | text that people enter instead of a name |
 //! | [`records`] | the `cl.*` text records and the result of reading each |
 //! | [`reading`] | a name's state at one block, and the proof grade of that state |
 //! | [`execution`] | the result of one executed transaction |

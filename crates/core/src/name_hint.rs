@@ -1,6 +1,6 @@
-//! Recognises what people enter in the place of an ENS name, and the name that they probably meant.
+//! Recognises text that people enter instead of an ENS name, such as a URL, and suggests the name that they meant.
 
-/// What a text is that is no ENS name.
+/// Kind of text that people enter instead of an ENS name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoName {
     /// An entry of an agent (`x402://`).
@@ -13,17 +13,17 @@ pub enum NoName {
     Padded,
 }
 
-/// What was entered in the place of a name.
+/// A text that is not an ENS name, and the name that was probably meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameHint<'t> {
-    /// What it is.
+    /// The kind of the text.
     pub what: NoName,
-    /// The name that was probably meant. It is foreign text, and not normalised.
+    /// The name that was probably meant. Foreign text, not normalised.
     pub meant: Option<&'t str>,
 }
 
 impl<'t> NameHint<'t> {
-    /// Why `text` is no ENS name. `None` if it looks like one. Whether it has a normal form is not checked.
+    /// The hint for `text`. `None` if `text` looks like an ENS name; this does not check its normal form.
     pub fn of(text: &'t str) -> Option<Self> {
         let hint = |what, name: &'t str| Some(Self { what, meant: Some(name).filter(|name| name.contains('.')) });
         if let Some((scheme, rest)) = text.trim().split_once("://") {

@@ -8,16 +8,16 @@ use url::Url;
 
 use crate::fetch::{Egress, EgressConfig};
 
-/// Longest time for the answer: shorter than the interval of common health checks.
+/// Timeout of the request, shorter than the interval of common health checks.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Longest answer: a line for each configured upstream.
+/// Maximum size of the response in bytes. It has one line for each configured upstream.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The body of the daemon's answer to `GET /readyz`, if it accepts requests.
+/// Sends `GET /readyz` to the daemon, and returns the body of the response if the daemon accepts requests.
 ///
 /// # Errors
-/// No answer in time, or any status other than 200.
+/// If the daemon does not answer in time, or if its status is not 200.
 pub async fn readiness(listener: SocketAddr) -> Result<String, Box<dyn Error + Send + Sync>> {
     let url = Url::parse(&format!("http://{listener}/readyz"))?;
     let daemon = Egress::new(EgressConfig::default())?.operator(&url)?;

@@ -106,7 +106,7 @@ impl Sandbox {
         Self::with(Vec::new()).await
     }
 
-    /// Starts the sandbox with further publications, beside its own agents.
+    /// Starts the sandbox with these publications in addition to its own agents.
     ///
     /// # Errors
     /// If no port is available, or if a card cannot be published in the sandbox.
@@ -137,7 +137,7 @@ impl Sandbox {
         self.0.sell(port).await
     }
 
-    /// The configuration of the demo: two agents are called at its sellers.
+    /// The configuration of the demo, which routes two agents to its sellers.
     pub fn demo_config(&self, sellers: &DemoSellers) -> Config {
         let routes = [(Self::HONEST_AGENT, sellers.honest()), (Self::LYING_AGENT, sellers.lying())];
         Config { routes: routes.map(|(agent, url)| (agent.to_owned(), url)).into(), ..self.config() }

@@ -90,8 +90,8 @@ impl GatePolicy {
     /// proof below the minimum, and a warning in [`GatePolicy::deny`].
     ///
     /// If `deny` contains a warning that requires the history store, a missing or unavailable history store is an
-    /// objection too. If it contains `owner-unproven`, an owner that cannot be proven because the holder is unreadable
-    /// is one as well: otherwise an agent could name such an owner and pass.
+    /// objection too. If `deny` contains `owner-unproven`, an unreadable holder is an objection as well: otherwise
+    /// an agent could pass by naming an owner whose holder is unreadable.
     pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
         let verdict = trusted.verdict();
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };

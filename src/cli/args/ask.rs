@@ -162,11 +162,11 @@ too, unless flag, environment or file names the depth identity.
 Ctrl-C ends the audit; the report then holds the names judged until then.
 Exit codes are those of several names: the worst counts. With --since, those
 of audit diff count too: 1 for a change, 3 for an incomplete report without
-one. A waiver of --waive names a finding, its place and observed value, a
-reason and the last day: [[waiver]] name, code, where, observed, reason,
-until = \"2026-12-31\". Until then this finding does not count in the exit code;
-another place or value does. States stay as they are, and no gate or decision
-reads waivers.
+one. Each [[waiver]] in the file of --waive accepts one finding. Its keys are
+name, code, where, observed, reason and until, such as until = \"2026-12-31\".
+The exit code ignores the finding until the end of that day; a finding with
+another place or value counts. States do not change, and neither the gate nor
+decisions read waivers.
 
 Examples:
   clresolve audit --names names.txt --format html --out audit.html
@@ -196,7 +196,7 @@ pub(in crate::cli) struct AuditArgs {
     pub(in crate::cli) schema_layers: bool,
     #[command(flatten)]
     pub(in crate::cli) earlier: EarlierReportsArgs,
-    /// Findings that are accepted until a day, in TOML: they are listed, and left out of the exit code
+    /// TOML file of findings to accept until a date: reports still list them, but the exit code ignores them
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) waive: Option<PathBuf>,
     /// Journal of what was judged: after a kill or a full disk the same command goes on from it; removed at the end
@@ -320,7 +320,7 @@ pub(in crate::cli) enum AuditCommand {
     Schemas(Box<AuditSchemasArgs>),
     /// Say what changed from one report to a later one; exit code 0: nothing, 1: something, 3: not known
     Diff(AuditDiffArgs),
-    /// Write a report in other forms, from its JSON form; nothing is asked again
+    /// Convert a JSON report to other formats, without a network
     Render(AuditRenderArgs),
     /// Hold a governance log against what audits saw; exit code 0: it agrees, 1: it does not, 3: not known
     Resolution(AuditResolutionArgs),
@@ -332,15 +332,15 @@ pub(in crate::cli) enum AuditCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The forms are those that audit would have written, waivers and changes
-included. A report that was cut or changed is refused.
+Writes what `clresolve audit` would have written, waivers and changes included.
+A truncated or modified report is refused.
 Exit codes: 0 written, whatever the report says; 2 usage.
 
 Examples:
   clresolve audit render july.json --format html --out july.html
   clresolve audit render july.json --format html --format sarif --out july")]
 pub(in crate::cli) struct AuditRenderArgs {
-    /// The report, in its JSON form
+    /// The JSON report
     #[arg(value_name = "REPORT")]
     pub(in crate::cli) report: PathBuf,
     #[command(flatten)]

@@ -46,8 +46,7 @@ pub(in crate::cli) enum CardsCommand {
 #[command(after_help = "\
 The card is complete, and `clresolve lint` finds nothing in it. Edit at least
 display_name, description, networks and license before you publish it. The
-schemas that it binds are the released ones, or with --sandbox those of the
-embedded world.
+card binds the released schemas, or with --sandbox those of the sandbox.
 Exit codes: 0 written, 2 usage.
 
 Examples:
@@ -58,13 +57,13 @@ pub(in crate::cli) struct NewCardArgs {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
-    /// The verb that the agent implements, such as summarize; an unknown verb lists all
+    /// The verb that the agent implements, such as summarize; the error for an unknown verb lists all verbs
     #[arg(long, value_name = "VERB")]
     pub(in crate::cli) verb: String,
     /// The ENS name of the publisher
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) owner: String,
-    /// Where you serve cards; the card's $id becomes URL/CLASS/NAME.json
+    /// Base URL of your published cards; the card's $id becomes URL/CLASS/NAME.json
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) base_url: Option<BaseUrl>,
     #[command(flatten)]
@@ -180,8 +179,8 @@ call that names it, is that of importers of the profile of --import
 schemas are taken to be served as the manifests pin them. Cards that would not
 be trusted come first.
 
---calldata writes a line with NAME and call data for each card that would be
-trusted. Its holder sends the data to the name's resolver, which sets all
+--calldata writes one line for each card that would be trusted: NAME and call
+data. The name's holder sends the data to the name's resolver, which sets all
 records at once: multicall(bytes[]), as in ENS's PublicResolver.
 Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 
@@ -201,7 +200,7 @@ pub(in crate::cli) struct PlanArgs {
     /// Account that is paid, such as eip155:8453:0x…; repeatable; eip155:0:0x… is for every other EVM chain
     #[arg(long, value_name = "ACCOUNT")]
     pub(in crate::cli) payee: Vec<Payee>,
-    /// Write the call data that sets the records to FILE, for cards that would be trusted
+    /// File for the call data that sets the records, with a line for each card that would be trusted
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) calldata: Option<PathBuf>,
     #[command(flatten)]

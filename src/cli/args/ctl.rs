@@ -20,7 +20,7 @@ The daemon has an admin socket where its configuration names one:
 
 Only the daemon's own user, and root, may connect to it. `ready` needs no admin
 socket: it asks the daemon's listener.
-Exit codes: 0 done, 2 refused, or no daemon answers.
+Exit codes: 0 done, 2 refused, or no daemon answers. Those of `ready` differ.
 
 Examples:
   clresolve ctl show
@@ -35,11 +35,11 @@ pub(in crate::cli) struct CtlArgs {
 pub(in crate::cli) enum CtlCommand {
     #[command(flatten)]
     Admin(AdminCommand),
-    /// Ask the daemon's listener whether it accepts requests, as a container's health check does
+    /// Check whether the daemon accepts requests, for example in a container's health check
     Ready(ReadyArgs),
 }
 
-/// What the operator asks through the admin socket.
+/// Requests through the admin socket.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AdminCommand {
     /// Drop answers from the caches, so that the next ones take a run

@@ -36,10 +36,10 @@ pub(in crate::cli) trait Form: ValueEnum + Copy + Default + Send + Sync + 'stati
     const JSON: Self;
 }
 
-/// Where a report goes, and in which forms.
+/// Outputs and formats of a report.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReportOutputArgs {
-    /// Form of the report [default: md]; given several times, each form goes to the file of --out with the form added: FILE.html
+    /// Format of the report [default: md]; repeatable with --out FILE: each format has its own file, such as FILE.html
     #[arg(long, value_enum, value_name = "FORM")]
     format: Vec<ReportFormat>,
     /// The same as --format json
@@ -50,10 +50,10 @@ pub(in crate::cli) struct ReportOutputArgs {
 }
 
 impl ReportOutputArgs {
-    /// The forms that were asked for, each once, and where each goes.
+    /// The requested formats without duplicates, each with its output.
     ///
     /// # Errors
-    /// If several forms would go to standard output.
+    /// If several formats would go to standard output.
     pub(in crate::cli) fn targets(&self) -> anyhow::Result<Vec<(ReportFormat, OutArgs)>> {
         let mut forms = if self.json { vec![ReportFormat::Json] } else { self.format.clone() };
         forms.sort_unstable();
@@ -70,7 +70,7 @@ impl ReportOutputArgs {
             .out
             .file
             .as_ref()
-            .context("--format: several forms need --out FILE: they go to FILE.html and so on")?;
+            .context("--format: several formats need --out FILE, and are written to FILE.html and so on")?;
         let target = |form: ReportFormat| {
             let mut name = file.clone().into_os_string();
             name.push(".");

@@ -115,7 +115,7 @@ pub(in crate::cli) struct SandboxArgs {
     /// Run a daemon and two sellers, one of which lies, and print commands that buy from them
     #[arg(long, conflicts_with_all = ["list", "receipts", "write_config"])]
     pub(in crate::cli) demo: bool,
-    /// Where the daemon of --demo listens; the sellers take the next port [default: 127.0.0.1:8402]
+    /// Address of the daemon of --demo; the sellers use the next port [default: 127.0.0.1:8402]
     #[arg(long, value_name = "ADDR:PORT", requires = "demo")]
     pub(in crate::cli) listen: Option<ListenAt>,
     /// List the names of the world with the verdict that each should get
@@ -178,8 +178,8 @@ pub(in crate::cli) struct ManArgs {
 All commands and `serve` read one file: the one that --config or
 CLRESOLVE_CONFIG names, otherwise the first that exists of
 $XDG_CONFIG_HOME/clresolve/config.toml (~/.config/clresolve/config.toml) and
-/etc/clresolve/config.toml. A default file is refused when others may write it
-or its folder.
+/etc/clresolve/config.toml. clresolve refuses a default file if other users can
+write it or its folder.
 
 Examples:
   clresolve config init
@@ -206,7 +206,7 @@ Examples:
   clresolve config init
   clresolve config init ./clresolve.toml")]
 pub(in crate::cli) struct InitArgs {
-    /// The file [default: that of CLRESOLVE_CONFIG, or your own]
+    /// File to write [default: the one that CLRESOLVE_CONFIG names, otherwise your own]
     #[arg(value_name = "FILE")]
     pub(in crate::cli) file: Option<PathBuf>,
 }
@@ -234,7 +234,7 @@ Examples:
   clresolve config check
   clresolve config check deploy/config.toml")]
 pub(in crate::cli) struct CheckArgs {
-    /// The file [default: the one that commands read]
+    /// File to check [default: the one that commands read]
     #[arg(value_name = "FILE")]
     pub(in crate::cli) file: Option<PathBuf>,
 }

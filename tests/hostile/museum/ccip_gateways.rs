@@ -30,7 +30,7 @@ pub(super) const HONEST: &str = "https://ccip.sandbox.example/ok/{sender}/{data}
 const GET: &str = "get.eth";
 const POST: &str = "post.eth";
 
-/// The agents, and the template that the contract of each has for [`HOST`].
+/// The agents, each with the URL template for [`HOST`] in its contract.
 pub(super) const AGENTS: [(&str, &str); 2] =
     [(GET, "https://ccip.museum.example/{sender}/{data}.json"), (POST, "https://ccip.museum.example/{sender}")];
 
@@ -63,7 +63,7 @@ impl Lookup {
         self.signed_for(&self.sender)
     }
 
-    /// The data, signed as the answer to another contract.
+    /// The data, signed for another contract.
     fn signed_for(&self, sender: &str) -> String {
         let url = HONEST.replace("{sender}", sender).replace("{data}", &self.data);
         let url = ForeignUrl::parse(&url, usize::MAX).unwrap();
@@ -82,7 +82,7 @@ impl Lookup {
         json!({"data": self.signed()}).to_string()
     }
 
-    /// Whether the record is not set: the result is an empty string.
+    /// Whether the requested record is not set, that is, the result is an empty string.
     fn is_unset(&self) -> bool {
         self.signed().contains(&format!("{:064x}{:064x}{:064x}", 64, 32, 0))
     }
@@ -104,7 +104,7 @@ fn said(status: &str, body: impl AsRef<[u8]>) -> Answer {
     whole(status, JSON, body)
 }
 
-/// 200 with this as the data.
+/// HTTP 200 with this value as `data`.
 fn data(data: impl Into<Value>) -> Answer {
     said("200 OK", json!({"data": data.into()}).to_string())
 }
@@ -224,12 +224,12 @@ pub(super) static ALL: &[Exhibit<Answers>] = &[
     exhibit("data: 0x", "no bytes", "gateways without the record", |_| data("0x")),
     exhibit("signature: expired", "data whose time has passed", "caches before gateways", |l| {
         let signed = l.signed();
-        // The second word is the time.
+        // The second word is the expiry time.
         data(format!("{}{:064x}{}", &signed[..66], 1, &signed[130..]))
     }),
     exhibit("signature: forged", "data that another key signed", "a rotated key", |l| {
         let mut signed = l.signed();
-        // The last 128 digits hold the end of the signature.
+        // The last 128 digits contain the end of the signature.
         let at = signed.len() - 128;
         let digit = if signed.as_bytes()[at] == b'0' { "1" } else { "0" };
         signed.replace_range(at..=at, digit);

@@ -1,4 +1,4 @@
-//! What the museums share: an exhibit, and the table of the verdicts that exhibits lead to.
+//! Shared by the museums: an exhibit, and the table of the resulting verdicts.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use crate::server::{Answer, answer};
 
-/// Exhibits that are visited concurrently.
+/// Maximum number of exhibits that are tested concurrently.
 const AT_ONCE: usize = 4;
 
 /// Prefixes of a cause that name the exhibit.
 const OWN_LABELS: [&str; 2] = ["no RPC endpoint answered: endpoint: ", "gateway: "];
 
-/// A known behaviour. `A` is the function that answers a request.
+/// A known behaviour of a server. `A` is the function that answers a request.
 pub(super) struct Exhibit<A> {
     pub(super) name: &'static str,
-    /// What it answers.
+    /// The answer, in words.
     pub(super) what: &'static str,
-    /// Where that was seen.
+    /// The software or report in which this answer was observed.
     pub(super) seen: &'static str,
     /// The agent whose name is resolved.
     pub(super) asked: &'static str,
@@ -32,7 +32,7 @@ pub(super) const fn silent<A: Copy>(exhibit: Exhibit<A>) -> Exhibit<A> {
 }
 
 impl<A> Exhibit<A> {
-    /// Its row, with the columns after the three that describe it.
+    /// The row of the exhibit: three columns that describe it, then `columns`.
     pub(super) fn row(&self, columns: &[String]) -> String {
         format!("| {} | {} | {} | {} |\n", self.name, self.what, self.seen, columns.join(" | "))
     }
@@ -52,7 +52,7 @@ pub(super) async fn hold<F: Future<Output = String>>(file: &str, heading: &str, 
     assert_eq!(table, kept, "run MUSEUM=write cargo test --test hostile museum");
 }
 
-/// The state of a verdict, and its codes in their order.
+/// The state of a verdict, and its reason codes in order.
 pub(super) fn outcome(verdict: &Value) -> String {
     let mut codes = Vec::new();
     for code in reasons(verdict).filter_map(|reason| reason["code"].as_str()) {
@@ -67,7 +67,7 @@ pub(super) fn outcome(verdict: &Value) -> String {
     text
 }
 
-/// The cause that the first reason of a verdict states, if it is more than the digest of something.
+/// The observed value of the verdict's first reason. Empty if it is only a digest.
 pub(super) fn cause(verdict: &Value) -> &str {
     let stated = reasons(verdict).next().and_then(|reason| reason["observed"].as_str()).unwrap_or_default();
     if stated.starts_with("sha256:") || ContentId::parse(stated).is_ok() {
@@ -76,7 +76,7 @@ pub(super) fn cause(verdict: &Value) -> &str {
     OWN_LABELS.iter().find_map(|label| stated.strip_prefix(label)).unwrap_or(stated)
 }
 
-/// The reasons, without the one that every off-chain name has.
+/// The reasons of a verdict, without `record-offchain`, which every off-chain name has.
 fn reasons(verdict: &Value) -> impl Iterator<Item = &Value> {
     verdict["reasons"].as_array().unwrap().iter().filter(|reason| reason["code"] != "record-offchain")
 }
@@ -89,7 +89,7 @@ pub(super) fn whole(status: &str, headers: &str, body: impl AsRef<[u8]>) -> Answ
     Answer::Whole(answer(status, headers, body.as_ref()))
 }
 
-/// The page that CDNs, load balancers and web servers make of a status.
+/// An error page, as CDNs, load balancers and web servers generate it.
 pub(super) fn page(status: &str) -> Answer {
     let body = format!("<html><head><title>{status}</title></head><body><center>{status}</center></body></html>");
     whole(status, "Content-Type: text/html; charset=UTF-8\r\n", body)
@@ -99,13 +99,13 @@ pub(super) fn redirected(status: &str, location: &str) -> Answer {
     whole(status, &format!("Location: {location}\r\n"), "")
 }
 
-/// 200 with less of a body than its length promises.
+/// HTTP 200 with a body that is shorter than its `Content-Length`.
 pub(super) fn short_of_its_length(body: impl AsRef<[u8]>) -> Answer {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.as_ref().len() + 100);
     Answer::Whole([head.as_bytes(), body.as_ref()].concat())
 }
 
-/// 200 with a chunked body that has no end.
+/// HTTP 200 with a chunked body without its last chunk.
 pub(super) fn without_last_chunk(body: impl AsRef<[u8]>) -> Answer {
     let head = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n", body.as_ref().len());
     Answer::Whole([head.as_bytes(), body.as_ref(), b"\r\n"].concat())

@@ -50,7 +50,7 @@ fn for_blocks(asked: &GatewayQuery, answer: Answer) -> Answer {
     }
 }
 
-/// The CID of nothing, which contains it.
+/// The identity CID of empty content.
 fn empty() -> ContentId {
     ContentId::parse("bafkqaaa").unwrap()
 }

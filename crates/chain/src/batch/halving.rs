@@ -77,7 +77,7 @@ mod tests {
         assert!(requests.len() <= 1 + 2 * 5, "{requests:?}");
     }
 
-    /// Else an endpoint that lacks a block would be asked for it once for each query.
+    /// Otherwise an endpoint that lacks a block would get one request for each query.
     #[test]
     fn a_failure_that_no_query_causes_is_one_of_all() {
         let requests = Mutex::new(0);

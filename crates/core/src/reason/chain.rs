@@ -63,8 +63,8 @@ macro_rules! rows {
             "The registration of the name expires within 30 days."
             "If it is not renewed anybody can register the name later and point it elsewhere. The publisher should renew it.";
         HolderUnreadable "holder-unreadable" Warn Records "X-3" Nobody false
-            "Who holds the name cannot be read: the name lives in ENSv2."
-            "The registry of ENSv1 does not lead to the resolver that the Universal Resolver finds, so the name, one of its ancestors, or the name in cl.owner (where the place is cl.owner) has migrated to ENSv2. What ENSv1 still says about holder and expiry is stale and is not used: both are unknown, and cl.owner is neither proven nor contradicted. The records are those of ENSv2. Policies that demand a proven owner deny such a name.";
+            "The holder of the name cannot be read: the name lives in ENSv2."
+            "The registry of ENSv1 does not lead to the resolver that the Universal Resolver finds, so the name, one of its ancestors, or the name in cl.owner (where the place is cl.owner) has migrated to ENSv2. Holder and expiry in ENSv1 are stale and are ignored: both are unknown, and cl.owner is neither proven nor contradicted. The records come from ENSv2. Policies that demand a proven owner deny such a name.";
         OwnerUnproven "owner-unproven" Warn Records "X-3" Publisher false
             "The chain does not show that cl.owner controls the name."
             "cl.owner is the publisher's own word. It is proven only if the holder of the name, at the same block, is the address of the owner's name or the holder of the owner's name. Here it is neither, or it could not be read.";

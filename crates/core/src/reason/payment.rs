@@ -51,7 +51,7 @@ macro_rules! rows {
             "An entry that is invalid or untrusted is not invoked unless the caller overrides this explicitly (`clresolve probe --untrusted`). A decision about it aborts in any case.";
         EndpointMismatch "endpoint-mismatch" Fail Payment "CL-61" Publisher false
             "The URL that answered is not the agent's."
-            "The terms came from another origin or path than the agent's route, for instance after a redirect: the sender of the 402 is somebody else, and payment headers would go there. Or the caller uses another URL than the published one: compare it with what `clresolve route NAME VERB` prints.";
+            "The terms came from another origin or path than the agent's route, for instance after a redirect: the sender of the 402 is somebody else, and payment headers would go there. Or the caller does not use the published URL: compare it with what `clresolve route NAME VERB` prints.";
         ResourceMismatch "resource-mismatch" Fail Payment "" Publisher false
             "The terms are for a resource on another host."
             "resource.url names another host than the one that answered: the terms were made for, or taken from, another seller.";

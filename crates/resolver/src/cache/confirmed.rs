@@ -62,7 +62,7 @@ impl ConfirmationLimits {
     }
 }
 
-/// The furthest that a report or a block may lie in the future. Beyond it, the clock was set back.
+/// How far a report or a block may lie in the future. If it lies further ahead, the clock was set back.
 const MAX_CLOCK_STEP: SignedDuration = SignedDuration::from_secs(15);
 
 /// Identifies a head of the log.
@@ -174,13 +174,13 @@ impl HeadLog {
     }
 }
 
-/// Whether `head` is an older report that a newer one overtook: endpoints answer concurrently.
+/// Whether `head` is older than `newest`, but was reported later: endpoints answer concurrently.
 fn is_late(head: &ChainHead, newest: &ChainHead) -> bool {
     let before = newest.reported_at.duration_since(head.reported_at);
     before > SignedDuration::ZERO && before <= MAX_CLOCK_STEP && head.block.number <= newest.block.number
 }
 
-/// Whether `moment` is more than `most` ago, or so far in the future that the clock was set back.
+/// Whether `moment` is more than `most` ago, or so far in the future that the clock must have been set back.
 fn is_older(moment: Timestamp, now: Timestamp, most: Duration) -> bool {
     let age = now.duration_since(moment);
     age < -MAX_CLOCK_STEP || SignedDuration::try_from(most).is_ok_and(|most| age > most)

@@ -142,7 +142,7 @@ impl Feed {
         !self.followers().is_empty()
     }
 
-    /// The names that somebody follows, at most `most` of them.
+    /// The names with subscribers, at most `most` of them.
     pub(crate) fn followed(&self, most: usize) -> Vec<EnsName> {
         self.followers().keys().take(most).cloned().collect()
     }

@@ -94,7 +94,7 @@ pub struct EndpointHealth {
     pub chain: Option<u64>,
     /// The newest block.
     pub latest: Option<BlockSeen>,
-    /// The newest block when it was asked again, if that lies far below `latest`.
+    /// The newest block of a second request, if it lies far below `latest`.
     pub fell_back_to: Option<BlockSeen>,
     /// The newest finalized block.
     pub finalized: Option<BlockSeen>,
@@ -295,7 +295,7 @@ impl ChainRules {
         of_endpoints.chain(self.of_operators()).chain(self.of_demand(healths)).chain(self.of_slots()).collect()
     }
 
-    /// The endpoints that a quorum counts apart, although they are reached at one public host.
+    /// Advice about endpoints that share a public host but count as different operators in a quorum.
     fn of_operators(&self) -> Vec<String> {
         let mut by_host: BTreeMap<Option<&str>, BTreeMap<&str, &str>> = BTreeMap::new();
         for Endpoint { url, operator, label, .. } in &self.endpoints {
@@ -450,7 +450,7 @@ impl<'e> Probe<'e> {
         health
     }
 
-    /// The newest block now, if it lies far below the one that it was.
+    /// Asks for the newest block again, and returns it if it lies far below `before`.
     async fn fallen_below(&self, before: Option<&BlockSeen>) -> Option<BlockSeen> {
         let (now, _) = self.block("latest").await.ok()?;
         (now.number.saturating_add(MAX_STEP_BACK) < before?.number).then_some(now)

@@ -109,8 +109,8 @@ impl Resolver {
     }
 }
 
-/// Polls one endpoint for its newest block while there are names to reread. An endpoint that failed, for example by
-/// limiting its rate, is left alone for a while. Never ends.
+/// Polls one endpoint for its newest block while there are names to reread. After a failure, such as a rate limit,
+/// polling pauses. Never returns.
 async fn poll(resolver: Resolver, reader: Arc<HeadReader>, endpoint: usize) {
     let label = reader.labels().nth(endpoint).unwrap_or_default().to_owned();
     let heads = &resolver.0.cached.cache.heads;

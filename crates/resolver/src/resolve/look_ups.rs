@@ -1,6 +1,7 @@
-//! Payment lookups, which determine a payee. At most one runs for each question, and few run concurrently in total.
-//! Questions that arrive during a lookup share its result. Later ones get it only if it is final or not positive, as
-//! long as a verdict with its state would be cached, and only for the verdict that it belongs to.
+//! Payment lookups, which determine a payee. Each question has at most one lookup in flight, and the number of
+//! concurrent lookups is limited. Questions that arrive during a lookup share its result. The result is cached for
+//! later questions only if it is final or not positive, for as long as a verdict with its state, and only for the
+//! verdict that it belongs to.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ const KEPT: u64 = 4096;
 
 /// The result type of a lookup.
 pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
-    /// Whether a positive result cannot change, so that later questions need no other lookup. No head is read for
-    /// records that can.
+    /// Whether a positive result is final, so that later questions can reuse it. Other results are looked up again,
+    /// because no head confirms their records.
     const IS_FINAL: bool;
 
     /// The state of a verdict with the same lifetime.
@@ -67,9 +68,9 @@ struct Inner<A, V> {
 /// A cached result and its expiry.
 struct LookedUp<V> {
     found: V,
-    /// When it expires for questions that arrive after its lookup.
+    /// When the result expires for questions that arrive after its lookup.
     until: Timestamp,
-    /// Number of lookups that had ended with this one.
+    /// Number of lookups that had ended, including this one.
     ended: u64,
     /// Number of consecutive lookups without a decision, including this one. Each makes the pause longer, so that there
     /// are few.
@@ -77,7 +78,7 @@ struct LookedUp<V> {
 }
 
 impl<V> LookedUp<V> {
-    /// Whether it answers a question that arrived when `arrived` lookups had ended.
+    /// Whether the result answers a question that arrived when `arrived` lookups had ended.
     fn answers(&self, arrived: u64, now: Timestamp) -> bool {
         arrived < self.ended || now < self.until || clresolve_core::mutant!("claims-never-end")
     }
@@ -105,8 +106,8 @@ where
     A: Clone + Eq + Hash + Send + Sync + 'static,
     V: LookUpResult,
 {
-    /// Returns the cached result, that of a lookup that is under way, or that of `look_up`. Only one lookup runs for each
-    /// subject. It continues if its caller gives up.
+    /// Returns the cached result, the result of the lookup in flight, or that of `look_up`. Each subject has at most
+    /// one lookup in flight, which continues if its caller gives up.
     pub(super) async fn answer(
         &self,
         beside: Beside,
@@ -273,7 +274,7 @@ mod tests {
             };
             look_ups.answer(beside("1"), (), &clock, found)
         };
-        // All of them have arrived before it goes on.
+        // All questions arrive before the lookup continues.
         tokio::join!(join_all((0..5).map(ask)), async { goes_on.notify_one() });
         assert_eq!(made.load(Ordering::Relaxed), 1);
     }

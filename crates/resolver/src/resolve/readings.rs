@@ -26,7 +26,7 @@ pub(super) type HeadAnswer = Shared<BoxFuture<'static, Option<ChainHead>>>;
 pub(super) struct Readings(Arc<SharedReadings>);
 
 struct SharedReadings {
-    /// By name and block: at each head at most one for each trusted name in the cache.
+    /// In-flight readings by name and block. Each head has at most one for each trusted name in the cache.
     under_way: Mutex<HashMap<(EnsName, B256), Reading>>,
     /// The last request for the head.
     head: Mutex<Option<LastAsked>>,

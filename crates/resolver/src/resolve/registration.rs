@@ -109,7 +109,7 @@ impl AgentRegistries {
         self.by_chain.get(&network.chain_id()?).cloned()
     }
 
-    /// The claim about the payee in the registration of a name on a network. A registration is read for each decision.
+    /// The claim about the payee in the registration of a name on a network. Each decision reads the registration anew.
     pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
         let Some(registry) = self.of(network) else { return Claim::None };
         if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {

@@ -30,7 +30,7 @@ const KEPT: u64 = 256;
 pub(super) type Known = Result<Arc<CompiledSchema>, Arc<[Reason]>>;
 
 impl LookUpResult for Known {
-    // Its bytes are proven by their digest.
+    // The digest proves the bytes of the schema.
     const IS_FINAL: bool = true;
 
     fn state(&self) -> State {

@@ -216,11 +216,11 @@ impl LookUpResult for OfferKey {
     }
 }
 
-/// Keys of offers that are being read, and recent absences and failures.
+/// In-flight readings of offer keys, and recent absences and failures.
 pub(super) type OfferKeys = LookUps<(), OfferKey>;
 
-/// The key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. It is read for
-/// each decision.
+/// Reads the key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. Each decision
+/// reads the key anew.
 pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> OfferKey {
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
     let look_up = async move { read_offer_key(&asking, &name).await };

@@ -1,8 +1,8 @@
 //! `GET /` serves the explorer, a page on which a person types a name and sees what is proven about it.
 //!
-//! The daemon renders the page from the verdict, and the page works without its script. Text that is no ENS name gets a
-//! hint instead of a verdict. All foreign text is escaped in one place: [`html::foreign`]. Sellers are queried through
-//! [`probes`] if the configuration permits it.
+//! The daemon renders the page from the verdict, and the page works without its script. For text that is not an ENS
+//! name, the page shows a hint instead of a verdict. All foreign text is escaped in one place: [`html::foreign`].
+//! Sellers are queried through [`probes`] if the configuration permits it.
 
 mod html;
 mod page;

@@ -38,7 +38,7 @@ impl Description {
                 "description": "Is the binding of ENS name, Agent-Card and x402 entry real?",
                 "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
             },
-            // Relative to the place of this document, also behind a proxy.
+            // Relative to the URL of this document, so that it is also right behind a proxy.
             "servers": [{"url": "/", "description": "This daemon."}],
             "tags": Tag::ALL.map(Tag::document),
             "paths": paths.chain([own]).collect::<Map<String, Value>>(),

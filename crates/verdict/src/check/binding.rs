@@ -49,11 +49,11 @@ fn publisher(evidence: &Evidence, card: &Card, owner: Option<&str>, allowed: &[S
     let Some((cause, retryable)) = unread(evidence).filter(|_| listed) else {
         return Some(reason.observed(owner.unwrap_or("no owner")));
     };
-    let reason = reason.message("Whether the chain proves the owner could not be read.").observed(cause);
+    let reason = reason.message("It is unknown whether the chain proves the owner.").observed(cause);
     Some(Reason { effect: Effect::Unknown, retryable, ..reason })
 }
 
-/// Why it could not be read whether the owner holds the name, and whether a later attempt may succeed.
+/// Why it is unknown whether the owner holds the name, and whether a later attempt may succeed.
 fn unread(evidence: &Evidence) -> Option<(String, bool)> {
     let of_name = evidence.reading.as_ref().ok().and_then(|reading| reading.holder.unreadable());
     let unreadable = match &evidence.owner {

@@ -231,7 +231,7 @@ fn owner(evidence: &Evidence, found: &Found) -> Option<Reason> {
     }
     let holder = evidence.reading.as_ref().map_or(Holder::Nobody, |reading| reading.holder);
     let observed = match (&evidence.owner, holder) {
-        // Already reported: nobody can prove that they hold it.
+        // `holder_unreadable` reports this already.
         (_, Holder::Unreadable { .. }) => return None,
         (_, Holder::Nobody) => "the registry names no holder".to_owned(),
         (OwnerEvidence::Failed(cause), _) => cause.to_string(),

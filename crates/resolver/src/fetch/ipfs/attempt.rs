@@ -116,7 +116,7 @@ impl<'a> Retrieving<'a> {
             GatewayFault::Fetch(FetchError::Unavailable(Cause::NoTurn)) => {
                 self.scores.rest(gateway, later(now, CROWDED_REST));
             }
-            // Perhaps no gateway has the content, or this one may not serve it. That does not predict the gateway's next
+            // Perhaps no gateway has the content, or this gateway is not allowed to serve it. Neither predicts its next
             // response.
             GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410 | 451))) => {}
             _ => self.scores.failed(gateway, now),

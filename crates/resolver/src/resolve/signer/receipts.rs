@@ -17,7 +17,7 @@ use crate::resolve::walk::Walker;
 /// The signer of an agent's receipts, or why it is unknown.
 type Known = Result<ReceiptSigner, Box<Reason>>;
 
-/// Signers of receipts that are being read, and recent failures.
+/// In-flight readings of receipt signers, and recent failures.
 pub(in crate::resolve) type ReceiptSigners = LookUps<(), Known>;
 
 impl LookUpResult for Known {
@@ -32,7 +32,7 @@ impl LookUpResult for Known {
     }
 }
 
-/// Returns who signs receipts for the agent of a verdict. It is read for each question.
+/// Returns who signs receipts for the agent of a verdict. Each question reads the signer anew.
 ///
 /// # Errors
 /// `receipt-key-unpublished` if the signer is unknown.

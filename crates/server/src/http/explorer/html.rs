@@ -27,8 +27,8 @@ pub(super) fn code(text: &str) -> String {
     format!("<code>{}</code>", foreign(text))
 }
 
-/// The address of the explorer's page for these query parameters, escaped for an attribute.
-pub(super) fn link<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+/// The URL of the explorer's page with these query parameters, escaped for an attribute.
+pub(super) fn link<V: AsRef<str>>(parameters: impl IntoIterator<Item = (&'static str, V)>) -> String {
     let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
     verbatim(&format!("/?{query}"))
 }

@@ -71,23 +71,23 @@ pub(super) enum Shown<'a> {
         /// The network that was queried.
         chain: &'a ChainConfig,
     },
-    /// Why what was typed is not an ENS name.
+    /// Why the typed text is not an ENS name.
     NoName(NoNameShown<'a>),
     /// Why there is no answer, with details.
     Refusal(Refusal, &'a str),
 }
 
-/// Why what was typed is not an ENS name.
+/// Why the typed text is not an ENS name.
 #[derive(Debug)]
 pub(super) struct NoNameShown<'a> {
-    /// A sentence, in which foreign text may occur.
+    /// A sentence. It may contain foreign text.
     why: Cow<'a, str>,
     /// The name that was probably meant.
     meant: Option<Cow<'a, str>>,
 }
 
 impl<'a> NoNameShown<'a> {
-    /// Recognises text that is no name before anything is asked. Every name that people mean has a dot.
+    /// Recognises text that is not an ENS name, before the resolution. A name without a dot counts as a typing error.
     pub(super) fn recognized(typed: &'a str) -> Option<Self> {
         if let Some(NameHint { what, meant }) = NameHint::of(typed) {
             let why = match what {
@@ -106,7 +106,7 @@ impl<'a> NoNameShown<'a> {
         Some(Self { why: "An ENS name has a dot, as in agent.eth.".into(), meant })
     }
 
-    /// What a verdict says of text that has no normal form.
+    /// The explanation from the verdict, if the text has no normal form.
     pub(super) fn of(verdict: &'a Verdict) -> Option<Self> {
         let reason = verdict.reasons.iter().find(|reason| reason.code == Code::NameInvalid)?;
         let why = reason.observed.as_ref().map_or_else(String::new, |rule| format!("{}.", capitalized(rule)));
@@ -384,10 +384,9 @@ fn near_miss(query: PageQuery<'_>, verdict: &Verdict) -> String {
     )
 }
 
-/// The page of `name` by the choices of `query`.
+/// The URL of the page for `name` with the choices of `query`.
 fn link_to(name: &str, query: PageQuery<'_>) -> String {
-    let choices: Vec<_> = query.choices().collect();
-    link([("name", name)].into_iter().chain(choices.iter().map(|(key, value)| (*key, &**value))))
+    link([("name", name.to_owned())].into_iter().chain(query.choices()))
 }
 
 fn reason(reason: &Reason) -> String {

@@ -1,4 +1,4 @@
-//! Renders the names of the sandbox as links, for the start page of a daemon that answers from it.
+//! Renders the names of the sandbox as links, for the start page of a sandbox daemon.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use clresolve_resolver::sandbox::Sandbox;
 
 use super::html::{foreign, link};
 
-/// The section, rendered once: the names are the same in every sandbox of this version.
+/// The section. It is rendered once, because every sandbox of this version has the same names.
 static SECTION: LazyLock<String> = LazyLock::new(|| {
     let lists: String = [State::Trusted, State::Untrusted, State::Indeterminate].into_iter().map(list).collect();
     format!(
@@ -17,7 +17,7 @@ static SECTION: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The names of the sandbox by the state that each should get.
+/// The names of the sandbox, grouped by expected state.
 pub(super) fn section() -> &'static str {
     &SECTION
 }
@@ -33,7 +33,7 @@ fn list(state: State) -> String {
             )
         })
         .collect();
-    // Good agents are what a newcomer should see first.
+    // A newcomer should see good agents first.
     let open = if state == State::Trusted { " open" } else { "" };
     let (title, count) = (capitalized(state.as_str()), rows.len());
     format!("<details{open}><summary>{title} ({count})</summary>\n<ul>\n{}</ul></details>\n", rows.concat())

@@ -1,4 +1,4 @@
-//! Examples of requests and responses, by operation. They are what the sandbox is asked and answers.
+//! Examples of requests and responses, by operation, recorded from the sandbox.
 
 use std::sync::LazyLock;
 

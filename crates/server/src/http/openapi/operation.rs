@@ -23,7 +23,7 @@ const GENERAL: [Refusal; 2] = [Refusal::RequestMalformed, Refusal::InternalError
 /// share of the slots.
 const WITHOUT_PLACE: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloaded];
 
-/// What an operation is for, as in the groups of the program's help.
+/// The purpose of an operation. The program's help has the same groups.
 #[derive(Clone, Copy)]
 pub(in crate::http) enum Tag {
     Ask,
@@ -48,7 +48,7 @@ impl Tag {
     pub(super) fn document(self) -> Value {
         let description = match self {
             Self::Ask => "Is the binding of a name, its card and its entry real?",
-            Self::Pay => "May this be paid, and does what the agent sent hold?",
+            Self::Pay => "May these terms be paid, and are request and receipt valid?",
             Self::Publish => "Cards before and after they are published.",
             Self::Operate => "The daemon itself.",
         };
