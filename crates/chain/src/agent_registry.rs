@@ -91,6 +91,20 @@ impl AgentRegistry {
         })
     }
 
+    /// Reads the owner of the entry of `agent` at the finalized block. `None` if the agent does not exist.
+    ///
+    /// # Errors
+    /// [`AgentError`].
+    pub async fn owner(&self, agent: U256) -> Result<Option<Address>, AgentError> {
+        let finalized = poll(&self.pool, Arc::new(HeaderOnly), BlockSelector::Finalized).await?;
+        let block = by_hash(&finalized.block);
+        let client = self.pool.client(finalized.members, finalized.spares);
+        match self.called(&client, agent_registry::owner_call(agent), block).await? {
+            Some(data) => Ok(agent_registry::wallet(&data)?),
+            None => Ok(None),
+        }
+    }
+
     /// Runs a call at each endpoint's own newest block. Asks only endpoints whose newest block was checked: those that
     /// agree on `newest` and, if these contradict each other or fail, all others whose newest block is recent and not
     /// below `floor`.

@@ -210,7 +210,7 @@ pub enum EndpointRecord {
     Failed(ChainError),
 }
 
-/// The text records that hold an agent's endpoint, highest precedence first.
+/// The text records that hold an agent's endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EndpointKey {
     /// `cl.endpoint.runtime`: the base URL of the runtime. Verb and version of the entry are appended to it.
@@ -225,11 +225,23 @@ pub enum EndpointKey {
     /// `agent-endpoint[a2a]` (ENSIP-26).
     #[serde(rename = "agent-endpoint[a2a]")]
     A2a,
+    /// `agent-endpoint[x402]`: ENSIP-26's form with a protocol that sellers use. It names an origin, not a route.
+    #[serde(rename = "agent-endpoint[x402]")]
+    X402,
+    /// `url` (ENSIP-5). It names an origin, not a route.
+    #[serde(rename = "url")]
+    Url,
 }
 
 impl EndpointKey {
-    /// Every key, highest precedence first.
-    pub const ALL: [Self; 4] = [Self::Runtime, Self::Web, Self::Mcp, Self::A2a];
+    /// Every key that is read.
+    pub const ALL: [Self; 6] = [Self::Runtime, Self::Web, Self::Mcp, Self::A2a, Self::X402, Self::Url];
+
+    /// The keys that may hold the URL behind an agent's entry, highest precedence first.
+    pub const ROUTES: [Self; 4] = [Self::Runtime, Self::Web, Self::Mcp, Self::A2a];
+
+    /// The keys by which a name points to the origin of its seller.
+    pub const ORIGINS: [Self; 4] = [Self::X402, Self::Web, Self::Runtime, Self::Url];
 
     /// The key of the text record.
     pub const fn as_str(self) -> &'static str {
@@ -238,6 +250,8 @@ impl EndpointKey {
             Self::Web => "agent-endpoint[web]",
             Self::Mcp => "agent-endpoint[mcp]",
             Self::A2a => "agent-endpoint[a2a]",
+            Self::X402 => "agent-endpoint[x402]",
+            Self::Url => "url",
         }
     }
 }

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clresolve_core::reason::{Code, Effect, Reason, Refusal};
+use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::gate::GatePolicy;
@@ -76,13 +76,44 @@ pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision
     let tools = if question.is_http_reply { None } else { configured(question, known).map(Ok).or(known.tools) };
     let known = &Knowledge { route: route(question, known), tools, ..*known };
     let common = common(question, known);
+    let (entries, terms_objection) = judge_terms(question, &Measure::of(known));
+    let mut objections = common.clone();
+    objections.extend(terms_objection);
+    objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
+    written(question, known, &common, &entries, objections)
+}
+
+/// What the entries of the terms are compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Measure<'a> {
+    pub(crate) limits: &'a Limits,
+    /// The networks of the card. `None` if no card stands behind the terms.
+    pub(crate) card_networks: Option<&'a [String]>,
+    pub(crate) tools: Option<Result<&'a Route, &'a Reason>>,
+    pub(crate) payees: &'a BTreeMap<Network, Payees>,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> Measure<'a> {
+    fn of(known: &Knowledge<'a>) -> Self {
+        let agent = known.resolution.verdict().identity.as_ref();
+        let card_networks = Some(agent.map(|agent| agent.networks.as_slice()).unwrap_or_default());
+        Self { limits: known.limits, card_networks, tools: known.tools, payees: known.payees, now: known.now }
+    }
+}
+
+/// Judges the entries that the question is about. Without any, returns the objection to the terms.
+pub(crate) fn judge_terms<'t>(
+    question: &PaymentQuestion<'t>,
+    measure: &Measure<'_>,
+) -> (Vec<Judged<'t>>, Option<Objection>) {
     let judged = match question.terms {
-        Ok(terms) => chosen(terms, question.selected).map(|entries| judge_all(terms, &entries, question, known)),
+        Ok(terms) => chosen(terms, question.selected).map(|entries| judge_all(terms, &entries, question, measure)),
         Err(reason) => Err(Box::new(reason.clone())),
     };
-    let (entries, terms_objection) = match judged {
-        Ok(entries) => (entries, None),
-        Err(reason) => (Vec::new(), Some(Objection::new(Check::Amount, *reason))),
+    let entries = match judged {
+        Ok(entries) => entries,
+        Err(reason) => return (Vec::new(), Some(Objection::new(Check::Amount, *reason))),
     };
     // A payment header signs one entry. If the client selected none, it is the entry whose terms the header satisfies.
     let kept =
@@ -91,10 +122,7 @@ pub fn decide(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Decision
         Some(place) => entries.into_iter().skip(place).take(1).collect(),
         None => entries,
     };
-    let mut objections = common.clone();
-    objections.extend(terms_objection);
-    objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
-    written(question, known, &common, &entries, objections)
+    (entries, None)
 }
 
 /// The URL behind the entry for these terms. If every entry sells a tool, this is the URL of the name's tools, even if
@@ -116,13 +144,13 @@ fn configured<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Opti
 }
 
 /// One entry with the results of its checks.
-struct Judged<'a> {
-    index: usize,
-    entry: &'a Entry,
-    proven: Option<Proven>,
-    objections: Vec<Objection>,
+pub(crate) struct Judged<'a> {
+    pub(crate) index: usize,
+    pub(crate) entry: &'a Entry,
+    pub(crate) proven: Option<Proven>,
+    pub(crate) objections: Vec<Objection>,
     /// Checks that could not run because the limit for the price is missing.
-    unmade: Vec<Check>,
+    pub(crate) unmade: Vec<Check>,
 }
 
 fn written(
@@ -137,13 +165,14 @@ fn written(
     let unchecked = unchecked(question, known, entries, &objections);
     let abort = outcome != Outcome::Allow || !unchecked.is_empty();
     let until = (!abort).then(|| valid_until(known, entries)).flatten();
-    let rows = entries.iter().map(|judged| row(common, judged, known, until)).collect();
+    let end = |entries: &[Judged<'_>]| valid_until(known, entries);
+    let rows = entries.iter().map(|judged| row(common, judged, end, until)).collect();
     let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
     let name = verdict.name.normalized.clone().unwrap_or_else(|| verdict.name.input.clone());
     let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
     clresolve_core::reason::sort(&mut reasons);
     reasons.dedup();
-    let (stated, payees) = (stated(question, entries), payees_digest(known));
+    let (stated, payees) = (stated(question, entries), payees_digest(known.payees));
     let terms_digest = (!entries.is_empty()).then(|| canonical_digest(&stated));
     Decision {
         schema: SCHEMA,
@@ -168,7 +197,7 @@ fn written(
     }
 }
 
-const ALL: [Check; 9] = [
+pub(crate) const ALL: [Check; 9] = [
     Check::Identity,
     Check::Route,
     Check::Resource,
@@ -183,13 +212,26 @@ const ALL: [Check; 9] = [
 /// Checks that require the price of an entry.
 const OF_PRICE: [Check; 5] = [Check::Network, Check::Asset, Check::Amount, Check::Timeout, Check::Payee];
 
-fn is_asked(check: Check, question: &PaymentQuestion<'_>) -> bool {
+pub(crate) fn is_asked(check: Check, question: &PaymentQuestion<'_>) -> bool {
     check != Check::Signature || question.signed.is_some()
 }
 
 fn unchecked(
     question: &PaymentQuestion<'_>,
     known: &Knowledge<'_>,
+    entries: &[Judged<'_>],
+    objections: &[Objection],
+) -> BTreeSet<Check> {
+    let mut unchecked = unmade_checks(question, entries, objections);
+    if question.terms.is_err() && route_objection(question, known).is_some() {
+        unchecked.insert(Check::Route);
+    }
+    unchecked
+}
+
+/// The checks that could not run, whatever stands behind the terms.
+pub(crate) fn unmade_checks(
+    question: &PaymentQuestion<'_>,
     entries: &[Judged<'_>],
     objections: &[Objection],
 ) -> BTreeSet<Check> {
@@ -200,9 +242,6 @@ fn unchecked(
         .collect();
     if question.url.is_none() {
         unchecked.extend([Check::Route, Check::Resource]);
-    }
-    if question.terms.is_err() && route_objection(question, known).is_some() {
-        unchecked.insert(Check::Route);
     }
     if entries.is_empty() {
         unchecked.insert(Check::Resource);
@@ -248,9 +287,7 @@ fn identity(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Option<Obj
         State::Indeterminate => Effect::Unknown,
         State::Trusted | State::Untrusted => Effect::Fail,
     };
-    let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
-    let title = Code::from_slug(code).map_or_else(refusal, |code| code.entry().title);
-    Some(Objection { check: Check::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None })
+    Some(Objection::of_gate(effect, code))
 }
 
 /// A decision applies to the present, so a block that was chosen by number is not accepted.
@@ -299,13 +336,13 @@ fn judge_all<'t>(
     terms: &Terms,
     entries: &[(usize, &'t Entry)],
     question: &PaymentQuestion<'_>,
-    known: &Knowledge<'_>,
+    measure: &Measure<'_>,
 ) -> Vec<Judged<'t>> {
     let held = Held {
         offers: Offers::read(&terms.offers),
         payment: question.signed.map(|header| PaymentHeader::read(header, terms)),
     };
-    entries.iter().map(|(index, entry)| judge(&held, *index, entry, question, known)).collect()
+    entries.iter().map(|(index, entry)| judge(&held, *index, entry, question, measure)).collect()
 }
 
 /// Data against which every entry is compared. It is parsed only once.
@@ -319,12 +356,12 @@ fn judge<'t>(
     index: usize,
     entry: &'t Entry,
     question: &PaymentQuestion<'_>,
-    known: &Knowledge<'_>,
+    measure: &Measure<'_>,
 ) -> Judged<'t> {
     let mut objections = Vec::new();
     let resource = entry.resource.as_deref();
     objections.extend(tool_over_http(question, resource).map(|reason| Objection::new(Check::Route, reason)));
-    let differs = question.url.and_then(|url| resource_objection(resource, url, known.tools));
+    let differs = question.url.and_then(|url| resource_objection(resource, url, measure.tools));
     let is_elsewhere = differs.as_ref().is_some_and(|reason| reason.code == Code::ResourceMismatch)
         && !clresolve_core::mutant!("offers-for-any-host");
     let resources = Resources::of(question.url.into_iter().chain(resource.filter(|_| !is_elsewhere)));
@@ -337,13 +374,13 @@ fn judge<'t>(
             return Judged { index, entry, proven: None, objections, unmade };
         }
     };
-    objections.extend(against_network(price, known).map(|reason| Objection::new(Check::Network, reason)));
+    objections.extend(against_network(price, measure).map(|reason| Objection::new(Check::Network, reason)));
     let id = AssetId { network: price.network.clone(), address: price.asset };
-    let limit = known.limits.assets.get(&id);
-    objections.extend(against_price(price, limit, known.limits));
+    let limit = measure.limits.assets.get(&id);
+    objections.extend(against_price(price, limit, measure.limits));
     let nobody = Payees::default();
-    let payees = known.payees.get(&price.network).unwrap_or(&nobody);
-    let proven = match payees.prove(price, &held.offers, &resources, known.now) {
+    let payees = measure.payees.get(&price.network).unwrap_or(&nobody);
+    let proven = match payees.prove(price, &held.offers, &resources, measure.now) {
         Ok(proven) => Some(proven),
         Err(reasons) => {
             objections.extend(reasons.into_iter().map(|reason| Objection::new(Check::Payee, reason)));
@@ -352,10 +389,10 @@ fn judge<'t>(
     };
     let refused = match (&held.payment, limit) {
         (Some(Err(reason)), _) => Some(reason.clone()),
-        (Some(Ok(payment)), Some(limit)) => payment.check(&entry.json, price, &limit.asset, known.now).err(),
+        (Some(Ok(payment)), Some(limit)) => payment.check(&entry.json, price, &limit.asset, measure.now).err(),
         (Some(Ok(_)), None) | (None, _) => None,
     };
-    let unmade = unmade(known.limits, limit, &held.payment);
+    let unmade = unmade(measure.limits, limit, &held.payment);
     objections.extend(refused.map(|reason| Objection::new(Check::Signature, *reason)));
     Judged { index, entry, proven, objections, unmade }
 }
@@ -382,21 +419,19 @@ fn unmade(
 }
 
 /// Rule CL-71, applied to the payment's network.
-fn against_network(price: &Price, known: &Knowledge<'_>) -> Option<Reason> {
-    let network = &price.network;
-    let verdict = known.resolution.verdict();
-    let of_card = verdict.identity.as_ref().map(|agent| agent.networks.as_slice()).unwrap_or_default();
-    let in_card =
-        known.limits.source == NetworkSource::Limits || of_card.iter().any(|listed| listed == network.as_str());
+fn against_network(price: &Price, measure: &Measure<'_>) -> Option<Reason> {
+    let (network, limits) = (&price.network, measure.limits);
+    let of_card = measure.card_networks.filter(|_| limits.source == NetworkSource::Card);
+    let in_card = of_card.is_none_or(|networks| networks.iter().any(|listed| listed == network.as_str()));
     // If nothing is configured at all, the missing limit is the reason, not the network.
-    let in_limits = known.limits.networks.contains(network) || !known.limits.set;
+    let in_limits = limits.networks.contains(network) || !limits.set;
     if (in_card && in_limits) || clresolve_core::mutant!("pays-on-any-network") {
         return None;
     }
-    let permitted: Vec<&str> = known.limits.networks.iter().map(Network::as_str).collect();
-    let expected = match known.limits.source {
-        NetworkSource::Limits => format!("one of the limits: {}", permitted.join(", ")),
-        NetworkSource::Card => {
+    let permitted: Vec<&str> = limits.networks.iter().map(Network::as_str).collect();
+    let expected = match of_card {
+        None => format!("one of the limits: {}", permitted.join(", ")),
+        Some(of_card) => {
             format!("one of the card ({}) and of the limits ({})", of_card.join(", "), permitted.join(", "))
         }
     };
@@ -476,11 +511,17 @@ fn against_domain(price: &Price, limit: &AssetLimit) -> Option<Reason> {
     Some(Reason::new(Code::PaymentAssetUnlisted).expected(expected).observed(observed))
 }
 
-/// The row of an entry in the decision. `end` is the expiry of the whole decision.
-fn row(common: &[Objection], judged: &Judged<'_>, known: &Knowledge<'_>, end: Option<Timestamp>) -> EntryRow {
+/// The row of an entry. `until` computes when permission to pay some entries expires, `end` is the expiry of the whole
+/// decision.
+pub(crate) fn row(
+    common: &[Objection],
+    judged: &Judged<'_>,
+    until: impl Fn(&[Judged<'_>]) -> Option<Timestamp>,
+    end: Option<Timestamp>,
+) -> EntryRow {
     let objections = [common, judged.objections.as_slice()].concat();
     let abort = objections.iter().any(Objection::decides);
-    let own = (!abort).then(|| valid_until(known, std::slice::from_ref(judged))).flatten();
+    let own = (!abort).then(|| until(std::slice::from_ref(judged))).flatten();
     let mut decisive = objections.iter().filter(|objection| objection.decides());
     EntryRow {
         index: judged.index,
@@ -491,12 +532,12 @@ fn row(common: &[Objection], judged: &Judged<'_>, known: &Knowledge<'_>, end: Op
     }
 }
 
-fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {
+pub(crate) fn price_row(judged: &Judged<'_>) -> Option<PriceRow> {
     let price = judged.entry.price.as_ref().ok()?;
     Some(PriceRow { network: price.network.clone(), asset: price.asset, amount: price.amount.to_string() })
 }
 
-fn payee_row(judged: &Judged<'_>, payees: String) -> Option<PayeeRow> {
+pub(crate) fn payee_row(judged: &Judged<'_>, payees: String) -> Option<PayeeRow> {
     let price = judged.entry.price.as_ref().ok()?;
     Some(PayeeRow {
         address: price.pay_to,
@@ -510,28 +551,30 @@ fn sentence(known: &Knowledge<'_>, shown: Option<&Judged<'_>>, objections: &[Obj
     let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
     let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
     match (outcome, priced, first) {
-        (Outcome::Allow, Some((price, proven)), _) => payment(known, price, proven),
+        (Outcome::Allow, Some((price, proven)), _) => {
+            let block = known.resolution.verdict().anchor.as_ref().map(|anchor| anchor.block.number);
+            payment(&Measure::of(known), price, proven, block)
+        }
         (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
         _ => String::new(),
     }
 }
 
 /// A phrase that states the payment: what is paid to whom.
-fn payment(known: &Knowledge<'_>, price: &Price, proven: Proven) -> String {
+pub(crate) fn payment(measure: &Measure<'_>, price: &Price, proven: Proven, block: Option<u64>) -> String {
     let id = AssetId { network: price.network.clone(), address: price.asset };
-    let amount = match known.limits.assets.get(&id) {
+    let amount = match measure.limits.assets.get(&id) {
         Some(limit) => format!("{} {}", limit.asset.units(price.amount), limit.asset.symbol),
         None => format!("{} of {}", price.amount, price.asset),
     };
     let nobody = Payees::default();
-    let payees = known.payees.get(&price.network).unwrap_or(&nobody);
-    let block = known.resolution.verdict().anchor.as_ref().map(|anchor| anchor.block.number);
+    let payees = measure.payees.get(&price.network).unwrap_or(&nobody);
     let (network, provenance) = (&price.network, payees.provenance(proven.by, &price.network, block));
     format!("Pay {amount} ({network}) to {}, {provenance}.", price.pay_to)
 }
 
 /// The subject of the decision: the terms, or why there are none.
-fn stated(question: &PaymentQuestion<'_>, entries: &[Judged<'_>]) -> Value {
+pub(crate) fn stated(question: &PaymentQuestion<'_>, entries: &[Judged<'_>]) -> Value {
     if let (Ok(terms), false) = (question.terms, entries.is_empty()) {
         let entries: Vec<&Entry> = entries.iter().map(|judged| judged.entry).collect();
         return stated_terms(question.url, terms, &entries);
@@ -586,22 +629,25 @@ fn identify(question: &PaymentQuestion<'_>, known: &Knowledge<'_>, name: &str, s
 }
 
 /// The digest of everything that the name and the configuration specify about payees, and of the keys that sign offers.
-fn payees_digest(known: &Knowledge<'_>) -> String {
+pub(crate) fn payees_digest(payees: &BTreeMap<Network, Payees>) -> String {
     let named = |(network, payees): (&Network, &Payees)| {
         let keys: Vec<_> = payees.signers.ed25519.iter().map(|key| key.id().to_owned()).collect();
         json!({"network": network, "payees": payees.others(), "addresses": payees.signers.addresses, "keys": keys})
     };
-    canonical_digest(&json!(known.payees.iter().map(named).collect::<Vec<_>>()))
+    canonical_digest(&json!(payees.iter().map(named).collect::<Vec<_>>()))
+}
+
+fn valid_until(known: &Knowledge<'_>, entries: &[Judged<'_>]) -> Option<Timestamp> {
+    earliest_end(Some(known.resolution.verdict().freshness.fresh_until), entries, known.now)
 }
 
 /// The earliest expiry of the verdict, the proofs of the payees, and the terms.
-fn valid_until(known: &Knowledge<'_>, entries: &[Judged<'_>]) -> Option<Timestamp> {
-    let verdict = Some(known.resolution.verdict().freshness.fresh_until);
+pub(crate) fn earliest_end(verdict: Option<Timestamp>, entries: &[Judged<'_>], now: Timestamp) -> Option<Timestamp> {
     let proofs = entries.iter().filter_map(|judged| judged.proven?.until);
     let prices = entries.iter().filter_map(|judged| judged.entry.price.as_ref().ok());
     let terms = prices.filter_map(|price| {
         let seconds = i64::try_from(price.max_timeout_seconds).ok()?;
-        known.now.checked_add(SignedDuration::from_secs(seconds)).ok()
+        now.checked_add(SignedDuration::from_secs(seconds)).ok()
     });
     verdict.into_iter().chain(proofs).chain(terms).min()
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use alloy_primitives::Address;
-use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_core::reason::{Code, Effect, Reason, Refusal};
 use clresolve_core::state::State;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -155,6 +155,13 @@ impl Objection {
     pub(crate) fn new(check: Check, reason: Reason) -> Self {
         let (effect, code) = (reason.effect, reason.code.slug().to_owned());
         Self { check, effect, code, message: reason.message.clone(), reason: Some(reason) }
+    }
+
+    /// An objection of the gate or of its policy to the identity.
+    pub(crate) fn of_gate(effect: Effect, code: &str) -> Self {
+        let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == code).map_or("", Refusal::title);
+        let title = Code::from_slug(code).map_or_else(refusal, |code| code.entry().title);
+        Self { check: Check::Identity, effect, code: code.to_owned(), message: title.to_owned(), reason: None }
     }
 
     pub(crate) fn decides(&self) -> bool {

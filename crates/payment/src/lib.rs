@@ -17,9 +17,11 @@
 //! | [`settlement`] | whether a payment was settled |
 //! | [`request`] | the decision request |
 //! | [`decide`](mod@decide), [`decision`] | the decision, and its serialized form |
+//! | [`check`] | who is paid and what proves it, for sellers that may have no card |
 
 pub mod artifact;
 pub mod asset;
+pub mod check;
 pub mod decide;
 pub mod decision;
 mod encoding;

@@ -92,7 +92,7 @@ impl DecisionRequest {
     /// # Errors
     /// [`RequestError`], for mistakes of the caller rather than the seller.
     pub fn from_json(bytes: &[u8]) -> Result<Self, RequestError> {
-        Form::read(bytes)?.request()
+        Form::<String>::read(bytes)?.request()
     }
 
     /// Like [`from_json`](Self::from_json), and returns a digest of all input to the decision. Two requests with the
@@ -101,7 +101,7 @@ impl DecisionRequest {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn with_digest(bytes: &[u8]) -> Result<(Self, Digest), RequestError> {
-        let form = Form::read(bytes)?;
+        let form = Form::<String>::read(bytes)?;
         let digest = form.digest();
         Ok((form.request()?, digest))
     }
@@ -109,7 +109,7 @@ impl DecisionRequest {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
-        clresolve_core::schema::read_as::<Form>()
+        clresolve_core::schema::read_as::<Form<String>>()
     }
 
     /// The terms.
@@ -117,12 +117,40 @@ impl DecisionRequest {
     /// # Errors
     /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
     pub fn terms(&self) -> Result<Terms, Box<Reason>> {
-        match &self.demand {
-            Demand::Reply(reply) => Terms::of_reply(reply),
-            Demand::PaymentRequired(text) => Terms::of_json(text),
-            Demand::ToolResult(text) => Terms::of_tool_result(text),
-            Demand::Unasked(reason) => Err(reason.clone()),
+        self.demand.terms()
+    }
+}
+
+impl Demand {
+    /// The terms.
+    ///
+    /// # Errors
+    /// `payment-terms-malformed`, `payment-terms-ambiguous`, or why the seller was not asked.
+    pub fn terms(&self) -> Result<Terms, Box<Reason>> {
+        match self {
+            Self::Reply(reply) => Terms::of_reply(reply),
+            Self::PaymentRequired(text) => Terms::of_json(text),
+            Self::ToolResult(text) => Terms::of_tool_result(text),
+            Self::Unasked(reason) => Err(reason.clone()),
         }
+    }
+}
+
+/// The name or the verb of a request: text that a decision requires and a check does not.
+pub(crate) trait MaybeText {
+    /// The text.
+    fn text(&self) -> Option<&str>;
+}
+
+impl MaybeText for String {
+    fn text(&self) -> Option<&str> {
+        Some(self)
+    }
+}
+
+impl MaybeText for Option<String> {
+    fn text(&self) -> Option<&str> {
+        self.as_deref()
     }
 }
 
@@ -131,14 +159,18 @@ impl DecisionRequest {
 #[cfg_attr(
     feature = "schema",
     derive(schemars::JsonSchema),
-    schemars(description = "A payment that may be made.", transform = crate::schema::one_demand)
+    schemars(
+        description = "A payment that may be made.",
+        rename = "Form",
+        transform = crate::schema::one_demand
+    )
 )]
 #[serde(deny_unknown_fields)]
-struct Form {
+pub(crate) struct Form<W> {
     /// The agent's ENS name.
-    name: String,
+    name: W,
     /// What the agent is to do.
-    verb: String,
+    verb: W,
     /// The seller's reply, as it came.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Response>"))]
     response: Option<Object<Response>>,
@@ -156,35 +188,64 @@ struct Form {
     header: Option<String>,
 }
 
-impl Form {
-    fn read(bytes: &[u8]) -> Result<Self, RequestError> {
+/// The members of a request, each of which is read.
+pub(crate) struct Members<W> {
+    pub(crate) name: W,
+    pub(crate) verb: W,
+    pub(crate) demand: Demand,
+    /// The URL that answered.
+    pub(crate) url: Option<String>,
+    /// The member `url` beside a response.
+    pub(crate) asked: Option<String>,
+    pub(crate) selected: Option<Selected>,
+    pub(crate) limits: CallerLimits,
+    pub(crate) header: Option<String>,
+}
+
+impl Form<String> {
+    fn request(self) -> Result<DecisionRequest, RequestError> {
+        let Members { name, verb, demand, url, asked, selected, limits, header } = self.members()?;
+        if asked.is_some() {
+            return Err(expected("url beside paymentRequired alone: a response has its own"));
+        }
+        Ok(DecisionRequest { name, verb, demand, url, selected, limits, header })
+    }
+}
+
+impl<W: MaybeText + for<'de> Deserialize<'de>> Form<W> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, RequestError> {
         if bytes.len() > MAX_REQUEST_BYTES {
             return Err(RequestError::TooLong);
         }
         from_object(bytes).map_err(|error| RequestError::Form(excerpt(&error.to_string())))
     }
 
-    fn request(self) -> Result<DecisionRequest, RequestError> {
-        let (demand, url) = match (self.response, self.payment_required) {
-            (Some(Object(response)), None) => response.read(self.url)?,
-            (None, Some(terms)) => (Demand::PaymentRequired(terms.get().to_owned()), self.url),
+    pub(crate) fn members(self) -> Result<Members<W>, RequestError> {
+        let (demand, url, asked) = match (self.response, self.payment_required) {
+            (Some(Object(response)), None) => {
+                let (demand, url) = response.read()?;
+                (demand, Some(url), self.url)
+            }
+            (None, Some(terms)) => (Demand::PaymentRequired(terms.get().to_owned()), self.url, None),
             _ => return Err(expected("either response or paymentRequired")),
         };
         let limits = self.limits.as_deref().map(tightened).transpose()?.unwrap_or_default();
         let Self { name, verb, selected, header, .. } = self;
-        at_most(MAX_WORD_BYTES, "name", &name)?;
-        at_most(MAX_WORD_BYTES, "verb", &verb)?;
-        at_most(MAX_URL_BYTES, "url", url.as_deref().unwrap_or_default())?;
+        at_most(MAX_WORD_BYTES, "name", name.text().unwrap_or_default())?;
+        at_most(MAX_WORD_BYTES, "verb", verb.text().unwrap_or_default())?;
+        for url in [&url, &asked].into_iter().flatten() {
+            at_most(MAX_URL_BYTES, "url", url)?;
+        }
         let selected = selected.as_deref().map(Selected::read);
-        Ok(DecisionRequest { name, verb, demand, url, selected, limits, header })
+        Ok(Members { name, verb, demand, url, asked, selected, limits, header })
     }
 
     /// See [`DecisionRequest::with_digest`].
-    fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         let Self { name, verb, response, payment_required, url, selected, limits, header } = self;
         let mut parts = Parts::default();
-        parts.add(Some(name));
-        parts.add(Some(verb));
+        parts.add(name.text());
+        parts.add(verb.text());
         parts.add(url.as_deref());
         parts.add(header.as_deref());
         parts.add(payment_required.as_deref().map(RawValue::get));
@@ -344,17 +405,14 @@ impl Response {
         }
     }
 
-    fn read(self, url: Option<String>) -> Result<(Demand, Option<String>), RequestError> {
-        if url.is_some() {
-            return Err(expected("url beside paymentRequired alone: a response has its own"));
-        }
+    fn read(self) -> Result<(Demand, String), RequestError> {
         let body = match (self.body, self.body_base64) {
             (Some(_), Some(_)) => return Err(expected("body or body_base64, not both")),
             (Some(text), None) => text.into_bytes(),
             (None, Some(encoded)) => STANDARD.decode(encoded).map_err(|_| expected("body_base64 in base64"))?,
             (None, None) => Vec::new(),
         };
-        Ok((Demand::Reply(Reply { status: self.status, headers: self.headers.0, body }), Some(self.url)))
+        Ok((Demand::Reply(Reply { status: self.status, headers: self.headers.0, body }), self.url))
     }
 }
 

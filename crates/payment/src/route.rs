@@ -86,7 +86,7 @@ impl Route {
         let agent = agent.ok_or_else(none)?;
         let verb = verb.or_else(|| agent.verbs.first().map(String::as_str)).unwrap_or_default();
         if let (Some(published), Some(version)) = (published, version_segment(agent)) {
-            let mut of_keys = EndpointKey::ALL.into_iter();
+            let mut of_keys = EndpointKey::ROUTES.into_iter();
             if let Some(route) = of_keys.find_map(|key| Self::of_endpoint(published, key, verb, &version)) {
                 return route;
             }
@@ -208,6 +208,11 @@ fn is_spelt_as_sent(url: &Url, text: &str) -> bool {
     let end = behind_scheme.find(['?', '#']).unwrap_or(behind_scheme.len());
     let path = behind_scheme[..end].find('/').map_or("/", |start| &behind_scheme[start..end]);
     path == url.path()
+}
+
+/// As [`is_spelt_as_sent`], of a URL that is not parsed yet.
+pub(crate) fn is_url_as_sent(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| is_spelt_as_sent(&url, text))
 }
 
 fn unusable(key: EndpointKey) -> Reason {

@@ -14,6 +14,7 @@ pub const MAX_URI_BYTES: usize = 64 * 1024;
 sol! {
     function getAgentWallet(uint256 agentId) returns (address);
     function tokenURI(uint256 tokenId) returns (bytes);
+    function ownerOf(uint256 tokenId) returns (address);
 }
 
 const URI: &[Shape] = &[Shape::Bytes];
@@ -45,7 +46,12 @@ pub fn uri_call(agent: U256) -> Bytes {
     tokenURICall { tokenId: agent }.abi_encode().into()
 }
 
-/// Decodes the wallet from a result; `None` if no wallet is set.
+/// Call data for the owner of an agent's entry.
+pub fn owner_call(agent: U256) -> Bytes {
+    ownerOfCall { tokenId: agent }.abi_encode().into()
+}
+
+/// Decodes the wallet or the owner from a result; `None` if it is not set.
 ///
 /// # Errors
 /// [`NotARegistry`].

@@ -93,7 +93,12 @@ impl GatePolicy {
     /// objection too. If `deny` contains `owner-unproven`, an unreadable holder is an objection as well: otherwise
     /// an agent could pass by naming an owner whose holder is unreadable.
     pub fn reservation(&self, trusted: &Trusted) -> Option<&'static str> {
-        let verdict = trusted.verdict();
+        self.against_verdict(trusted.verdict())
+    }
+
+    /// As [`GatePolicy::reservation`], for a verdict in any state: what a name publishes about payees counts without a
+    /// trusted card, too.
+    pub fn against_verdict(&self, verdict: &Verdict) -> Option<&'static str> {
         let Some(anchor) = &verdict.anchor else { return Some(Refusal::InternalError.slug()) };
         if let Some(code) = self.against_proof(&anchor.proof) {
             return Some(code);

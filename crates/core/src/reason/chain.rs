@@ -5,81 +5,81 @@ macro_rules! rows {
         // name
         NameInvalid "name-invalid" Fail Name "X-1" Asker false
             "The name is not an ENS name."
-            "The input does not normalise under ENSIP-15, is empty, has an empty label or is longer than 255 bytes. No question was sent anywhere. Look-alike names are often refused here: type the name yourself rather than copying it.";
+            "The input is empty, has an empty label, is longer than 255 bytes, or does not normalise under ENSIP-15. Look-alike names are often refused here: type the name instead of copying it.";
 
         // records: the chain
         RpcUnreachable "rpc-unreachable" Unknown Records "" Operator true
             "Too few RPC endpoints gave a usable answer."
-            "The RPC endpoints timed out, refused, or answered with something that is not the JSON-RPC answer that was asked for: all of them or, where several must agree (--quorum), too many of them. Nothing is known about the name. Add endpoints with --rpc, or try again.";
+            "Too many endpoints timed out, refused, or sent something other than a JSON-RPC answer. Nothing is known about the name. Add endpoints with --rpc, or try again.";
         RpcDisagree "rpc-disagree" Unknown Records "X-7" Operator true
             "The RPC endpoints contradict each other."
-            "Endpoints were asked about the same block at the same time, and too few of them, counted by operator, say the same: another block at that height, or other records in it. One of them lies or is broken; which one is not known. The evidence names what each said. Add endpoints of further operators, or leave the liar out.";
+            "Too few operators report the same block and records, so one of them lies or is broken. The evidence shows what each reported. Add endpoints of further operators, or remove the wrong one.";
         ProofRefused "proof-refused" Unknown Records "X-7" Operator true
             "No RPC endpoint proved the state of the chain."
-            "With --proof state-proof the records are computed here, from accounts, storage and code that an endpoint proves against the block's header. At least one endpoint gave a proof that does not hold: it lies or is broken. The others gave none or did the same, so nothing is known about the name. The evidence names what each did. Leave the liar out, and add endpoints that serve eth_getProof for finalized blocks.";
+            "With --proof state-proof, an endpoint must prove accounts, storage and code against the block's header. At least one sent an invalid proof, and the others none. Remove the endpoint that the evidence names, and add some that serve eth_getProof for finalized blocks.";
         RpcWrongChain "rpc-wrong-chain" Unknown Records "" Operator false
             "An RPC endpoint serves another chain."
-            "The endpoint's chain id is not the configured one, or its chain begins with another block, so its records would be those of another world. Point --rpc at a node of the right chain, or set the chain id (and the key genesis) that you mean.";
+            "The endpoint's chain id or block 0 differs from the configured chain. Point --rpc at a node of that chain, or set chain-id and genesis.";
         BlockUnavailable "block-unavailable" Unknown Records "" Operator true
             "The chosen block is not available."
-            "The endpoint does not have the block that was asked for: it does not exist yet, was pruned, or the tag is not supported. Choose another --block, or an archive endpoint.";
+            "The endpoint does not have the block: it does not exist yet, was pruned, or the tag is not supported. Choose another --block, or an archive endpoint.";
         ChainBehind "chain-behind" Unknown Records "X-6" Operator true
             "The endpoint's finalized block is too old."
-            "The finalized header is more than 25 minutes old on mainnet, or 45 on another chain. The chain or the endpoint has stopped, so the records may have changed since. Use another endpoint, or wait. A block that was chosen by number is behind for the gate and for payments, which are about now: ask without one.";
+            "The finalized block is more than 25 minutes old on mainnet, or 45 on another chain, so the records may have changed since. Use another endpoint, or wait. The gate and payments reject a block that was chosen by number: ask without --block.";
         RecordPending "record-pending" Unknown Records "X-6" Nobody true
             "What the chain says of the name has changed since the finalized block."
-            "The records or the holder at the newest block differ from those at the finalized one. Until the newer block is final neither can be relied on. Ask again in about 15 minutes.";
+            "The records or the holder at the newest block differ from the finalized ones. Neither can be relied on until the newer block is final. Ask again in about 15 minutes.";
         SingleRpc "single-rpc" Warn Records "X-7" Operator false
             "One RPC operator alone vouches for the records."
-            "Only one endpoint was asked, and nothing proves its answer. A lying endpoint could show any record. Configure endpoints of several operators, or your own node (own = true).";
+            "Nothing proves the answer of a single endpoint, which could show any record. Configure endpoints of several operators, or your own node (own = true).";
         CcipFailed "ccip-failed" Unknown Records "" Publisher true
             "The off-chain gateway of the name failed."
-            "The name's records live off chain (EIP-3668, CCIP-Read) and the gateway that the resolver names could not be asked: it is down, forbidden, sends too much, loops, or the reply does not come from the contract that was called. Nothing is known about the records.";
+            "The name's records are off chain (ERC-3668, CCIP-Read). The gateway that the resolver names is down, forbidden or in a loop, sends too much, or its reply was rejected by the contract. Nothing is known about the records.";
         ResolverFailed "resolver-failed" Unknown Records "" Publisher true
             "The name's resolver contract failed."
-            "The resolver reverts, uses up its gas, or answers with bytes that are not the ABI of a text record. That is not the same as a missing record, so nothing is concluded from it. The publisher should set a working resolver.";
+            "The resolver reverts, runs out of gas, or returns bytes that are not an ABI-encoded text record. That does not show that a record is missing. The publisher should set a working resolver.";
         LocalLimit "local-limit" Unknown Records "" Operator true
             "The reading met a bound of this resolver."
-            "This resolver bounds what one name may cost it: the bytes of an endpoint's reply and, with --proof state-proof, the runs, gas, accounts and storage slots of a call that is computed here. The name needs more, or a block that cannot be computed here. Nothing is known about the records, and nothing is said against the publisher. The evidence names the bound. An endpoint that floods causes the same; it is named: ask another one, or demand a grade of proof that computes nothing here (--proof quorum).";
+            "Reading the name exceeds a limit of this resolver: bytes of a reply or, with --proof state-proof, calls, gas, accounts or storage slots. The evidence names the limit. Use another endpoint if one floods, or --proof quorum.";
         ResolverMissing "resolver-missing" Fail Records "" Publisher false
             "The name has no resolver."
-            "The name is registered, but no resolver contract is set for it, or none has code at that address; so it has no records. This absence is proven at the block. The publisher must set a resolver and the six cl.* records.";
+            "The name is registered but has no resolver contract, so it has no records. The publisher must set a resolver and the six cl.* records.";
         NameUnregistered "name-unregistered" Fail Records "" Asker false
             "The name is not registered."
-            "The name has no owner at the block, and no ancestor answers for it with a wildcard resolver. Check the spelling: an unregistered look-alike can be bought by anyone.";
+            "The name has no owner, and no ancestor's wildcard resolver answers for it. Check the spelling: anyone can register a look-alike.";
         NameWildcard "name-wildcard" Warn Records "X-5" Publisher false
             "An ancestor's resolver answers for the name."
-            "The name has no resolver of its own: the resolver of an ancestor answers for every name below it (ENSIP-10). The holder of the ancestor controls this name.";
+            "The name has no resolver of its own; the resolver of an ancestor answers for every name below it (ENSIP-10). The ancestor's holder controls this name.";
         RecordOffchain "record-offchain" Warn Records "X-5" Publisher false
             "The records come from an off-chain gateway."
-            "The resolver fetched the records from a gateway through CCIP-Read and accepted them by its own rule, often a signature. They are as good as that signer, not as good as the chain.";
+            "The resolver accepted the records from a CCIP-Read gateway by its own rule, often a signature. They are only as trustworthy as that signer.";
         NameExpired "name-expired" Warn Records "X-4" Publisher false
             "The registration of the name has expired."
-            "The name still resolves, but its registration is past its expiry. A .eth name can be renewed for 90 more days; then anyone can register it and point it elsewhere (name-released). The publisher must renew it.";
+            "The name still resolves. A .eth name can be renewed for 90 days after its expiry; then anyone can register it (name-released). The publisher must renew it.";
         NameReleased "name-released" Warn Records "X-4" Publisher false
             "The registration of the name has expired, and anyone may register it."
-            "The registration of this .eth name expired more than 90 days ago, so the registrar's grace period is over. The old records still resolve, but anyone may register the name now. The gate denies such a name by default (gate.deny). The publisher must register it again before someone else does.";
+            "This .eth name expired more than 90 days ago. The old records still resolve, but anyone may register the name. The gate denies it by default (gate.deny). The publisher must register it again.";
         NameExpiring "name-expiring" Warn Records "X-4" Publisher false
             "The registration of the name expires within 30 days."
-            "If it is not renewed anybody can register the name later and point it elsewhere. The publisher should renew it.";
+            "If the name is not renewed, anyone can register it later and point it elsewhere. The publisher should renew it.";
         HolderUnreadable "holder-unreadable" Warn Records "X-3" Nobody false
             "The holder of the name cannot be read: the name lives in ENSv2."
-            "The registry of ENSv1 does not lead to the resolver that the Universal Resolver finds, so the name, one of its ancestors, or the name in cl.owner (where the place is cl.owner) has migrated to ENSv2. Holder and expiry in ENSv1 are stale and are ignored: both are unknown, and cl.owner is neither proven nor contradicted. The records come from ENSv2. Policies that demand a proven owner deny such a name.";
+            "The name, an ancestor, or the name in cl.owner has migrated to ENSv2. Holder and expiry in ENSv1 are stale, so both are unknown and cl.owner is unproven. Policies that require a proven owner deny the name.";
         OwnerUnproven "owner-unproven" Warn Records "X-3" Publisher false
             "The chain does not show that cl.owner controls the name."
-            "cl.owner is the publisher's own word. It is proven only if the holder of the name, at the same block, is the address of the owner's name or the holder of the owner's name. Here it is neither, or it could not be read.";
+            "cl.owner is a claim of the publisher. It is proven if, at the same block, the holder of the name is the address or the holder of the owner's name. Here it is neither, or could not be read.";
         TxtMissing "txt-missing" Fail Records "CL-35" Publisher false
             "A required text record is not set."
-            "The specification demands six text records: cl.entry, cl.agentcard, cl.cid.agentcard, cl.agentcard.mirror.ipfs, cl.checksum.agentcard and cl.owner. The resolver answered that this one is not set.";
+            "Six text records are required: cl.entry, cl.agentcard, cl.cid.agentcard, cl.agentcard.mirror.ipfs, cl.checksum.agentcard and cl.owner. Set the missing one.";
         TxtKeyNearMiss "txt-key-near-miss" Warn Records "CL-86" Publisher false
             "A text record has almost the key of a missing one."
-            "A required record is not set, and one is set whose key differs from it in its separators, case or order, such as cl.agent.card. It is never read as the missing record. Set the value under the right key, and clear the other.";
+            "The key of a set record differs from the missing one only in separators, case or order, such as cl.agent.card. Set the value under the right key, and clear the other.";
         TxtUnsafeCharacters "txt-unsafe-characters" Fail Records "X-2" Publisher false
             "A text record holds characters that must not be there."
-            "The value holds control, bidirectional, invisible or other unsafe characters outside of ENS names in normal form, or is not valid UTF-8. Such a value can look like another one. Set the record again as plain text.";
+            "The value is not valid UTF-8, or has control, bidirectional or invisible characters, so it can look like another value. Set the record again as plain text.";
         TxtValueInexact "txt-value-inexact" Fail Records "CL-52" Publisher false
             "A text record equals its value only after clean-up."
-            "The value has surrounding white space, or differs from the card only in upper and lower case. Records must match exactly, byte for byte. Set the record again without the difference.";
+            "The value has surrounding white space, or differs from the card only in case. Records must match byte for byte.";
     } };
 }
 

@@ -5,52 +5,52 @@ macro_rules! rows {
         // the receipt by itself
         ReceiptSchemaInvalid "receipt-schema-invalid" Fail Receipt "CL-63" Publisher false
             "The receipt is not what its schema demands."
-            "A receipt is one JSON object. Those of line 1.0.0 carry the verb and version of the call in x402, a trace with its trace_id, the status success, error or delegated, and the result or the error that the status demands (PC-7). A signed member that is missing, or a signed number that other readers read differently (beyond 2^53 with digits that a double does not have, or 1e400), leaves nothing that a signature could be about.";
+            "A receipt is one JSON object; line 1.0.0 needs verb and version in x402, a trace with trace_id, a status of success, error or delegated, and the matching result or error (PC-7). Nothing can be verified if a signed member is missing, or a signed number has more digits than a double beyond 2^53 or is 1e400.";
         ReceiptDuplicateKey "receipt-duplicate-key" Fail Receipt "" Publisher false
             "The receipt holds a member twice."
-            "Most readers keep the last of two members of the same name, some keep the first. So what is verified may not be what is shown: the published verifiers say VERIFIED to a receipt that was altered in this way. The signature is not looked at.";
+            "Some readers take the first value and some the last, so a receipt altered in this way can pass as verified elsewhere. The signature was not checked.";
         ReceiptFamilyUnknown "receipt-family-unknown" Unknown Receipt "" Publisher false
             "It is not known how this receipt was signed."
-            "CommandLayer's programs sign receipts in eleven published forms, which are recognised by shape. This receipt has the shape of none of them, or it is signed in none of the forms that share its shape. Or its signature uses an algorithm or a canonical form that is not checked (trust-verification and genesis receipts publish none, and one form depends on the signer's locale). Or it is larger than what is read: 256 KiB, 16 levels, 8192 values, 1000 numbers of more than 17 significant digits. Nothing was found wrong, and nothing is proven.";
+            "The receipt matches none of the eleven published forms, its algorithm or canonical form cannot be checked (trust-verification and genesis receipts publish none, and one form depends on the signer's locale), or it exceeds 256 KiB, 16 levels, 8192 values or 1000 numbers of more than 17 digits. Nothing is proven or refuted.";
         ReceiptHashMismatch "receipt-hash-mismatch" Fail Receipt "CL-64" Publisher false
             "The digest that the receipt states is not that of what it says."
-            "The digest is recomputed over the canonical form of the signed members and compared with the claim. It differs, so the receipt was altered after it was signed, or its signer has another form. The signature is checked over the recomputed digest, never over the claimed one.";
+            "The digest over the canonical form of the signed members differs from the stated one: the receipt was altered after signing, or its signer uses another form. The signature is checked over the recomputed digest.";
         ReceiptSignatureInvalid "receipt-signature-invalid" Fail Receipt "CL-64" Publisher false
             "The signature does not hold under the key that the signer publishes."
-            "Ed25519 is verified strictly: keys of small order, malleable signatures and the algorithm none are refused. Somebody else signed, or something that was signed was changed.";
+            "Another key signed, or a signed member was changed. Ed25519 is verified strictly: small-order keys, malleable signatures and the algorithm none are rejected.";
         ReceiptKeyMismatch "receipt-key-mismatch" Fail Receipt "CL-64" Publisher false
             "The receipt names another key than the one that its signer publishes."
-            "The key id of the receipt is compared with cl.sig.kid of the signer's name. Where keys were rotated, the receipt can be verified as of an older block (--block).";
+            "The receipt's key id differs from cl.sig.kid of the signer's name. If the key was rotated, verify the receipt at an older block (--block).";
 
         // whose receipt it is
         ReceiptKeyUnpublished "receipt-key-unpublished" Unknown Receipt "" Publisher true
             "The key that should have signed the receipt could not be learned."
-            "The agent's record cl.receipt.signer names the signer (the agent itself where it is not set); that name's cl.sig.pub holds the key (ed25519: and base64) and cl.sig.kid its id. A record is not set, is no key, or could not be read settled at the block of the verdict. A key that the receipt itself brings proves nothing.";
+            "The agent's record cl.receipt.signer names the signer (by default the agent itself), whose cl.sig.pub holds the key (ed25519: and base64) and cl.sig.kid its id. A record is unset or invalid, or was not final at the verdict's block. A key in the receipt itself proves nothing.";
         ReceiptSignerMismatch "receipt-signer-mismatch" Fail Receipt "" Publisher false
             "The receipt names another signer, or another agent, than the one that was asked."
-            "Anybody can sign a receipt that names himself as signer. The signer must be the one that the record cl.receipt.signer of the agent that was asked names, and where the receipt names the agent, it must be that one.";
+            "Anyone can sign a receipt in their own name. The signer must be the one in the agent's record cl.receipt.signer, and an agent named in the receipt must be the one you asked.";
 
         // which call it is about
         ReceiptRequestMismatch "receipt-request-mismatch" Fail Receipt "" Publisher false
             "The receipt is about another call."
-            "What the receipt states under signature of the call (verb, version, entry, input) differs from the request, or from what this agent does: one signer often signs for many agents. Where a decision is given, its name and verb are compared too, and of a receipt of x402's own network, payer and URL.";
+            "The signed verb, version, entry or input differs from the request or the agent: one signer often signs for many agents. With a decision, name and verb are compared too, and network, payer and URL of x402's own receipts.";
         ReceiptTraceNotEchoed "receipt-trace-not-echoed" Fail Receipt "PC-8" Publisher false
             "The receipt does not echo the identifier of the request."
-            "A receipt repeats x402.request_id and, where the request carries one, trace.trace_id. Nothing else ties a receipt of line 1.0.0 to one request, so an older receipt for the same verb could be shown instead. Send a fresh x402.request_id with each request.";
+            "A receipt must repeat x402.request_id and, if the request has one, trace.trace_id. Otherwise an older receipt for the same verb could be shown. Send a fresh x402.request_id with each request.";
         ReceiptReplayed "receipt-replayed" Fail Receipt "" Publisher false
             "The receipt was shown before, for another request."
-            "With --remember or receipts.remember, the memory keeps each receipt that holds, with the request that it was shown for. A receipt that was kept for another request is a replay. A change of members that nobody signs makes no other receipt. The same receipt for the same request is no replay. Where the memory cannot be used, or nothing was given that the receipt could be remembered for, this is undecided.";
+            "The memory (--remember or receipts.remember) has this receipt for another request; changes of unsigned members do not matter. Undecided if the memory is unavailable or no request or decision was given.";
         ReceiptTimeImplausible "receipt-time-implausible" Fail Receipt "" Publisher false
             "A time that the receipt states cannot be right."
-            "A signed time is no RFC 3339 time, lies more than five minutes in the future or before the purchase, or the end of the execution lies before its beginning. Of a receipt of x402's own this is issuedAt.";
+            "A signed time is not RFC 3339, is more than five minutes in the future or before the purchase, or the execution ends before it begins. In x402's own receipts this is issuedAt.";
 
         // whether the call was paid for
         SettlementMismatch "settlement-mismatch" Fail Receipt "" Publisher false
             "The payment was settled otherwise than it was permitted, or not at all."
-            "What was decided, what the payment header permits, what the seller's reply says and what the chain holds are compared: network, asset, amount, payer and payee, the nonce, and the transaction that a receipt of x402's own names. Two of them differ, or the transaction failed, or it holds another transfer. Logs of other contracts never count.";
+            "Decision, payment header, the seller's reply and the chain differ in network, asset, amount, payer, payee, nonce or transaction; or the transaction failed or holds another transfer. Logs of other contracts never count.";
         SettlementUnproven "settlement-unproven" Unknown Receipt "" Operator true
             "It is not known whether the payment was settled."
-            "The seller's PAYMENT-RESPONSE header is not signed and proves nothing; it names the transaction to look at. That takes the payment header, the reply's header, and endpoints for the network under [chains.ID] that agree on the transaction in a finalized block. One of these is missing, or the block is not final yet: on most networks that takes a quarter of an hour.";
+            "The seller's PAYMENT-RESPONSE header is unsigned and only names the transaction. Proof needs the payment header, the reply's header, and endpoints under [chains.ID] that agree on the transaction in a finalized block, which takes about 15 minutes on most networks.";
     } };
 }
 

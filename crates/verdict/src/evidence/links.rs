@@ -1,6 +1,9 @@
 //! Links to the card from outside CommandLayer: ENSIP-26 records, an ERC-8004 registration file, and the ENSIP-25
 //! records that confirm its registrations.
 
+use std::fmt;
+use std::str::FromStr;
+
 use alloy_primitives::{Address, U256, hex};
 use bytes::Bytes;
 use serde_json::Value;
@@ -80,6 +83,11 @@ impl RegistrationFile {
         self.services.iter().filter(|(service, _)| service.eq_ignore_ascii_case("ens")).map(|(_, name)| name.as_str())
     }
 
+    /// The URLs in its services.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        self.services.iter().map(|(_, endpoint)| endpoint.as_str())
+    }
+
     /// Whether one of its ENS services names `name`.
     pub fn is_of(&self, name: &EnsName) -> bool {
         self.names().any(|stated| is_name(stated, name))
@@ -108,6 +116,11 @@ impl Registration {
     /// Whether the entry belongs to the registry at this address of an EIP-155 chain.
     pub fn is_in(&self, chain_id: u64, registry: Address) -> bool {
         (self.chain_id, self.registry) == (chain_id, registry)
+    }
+
+    /// The EIP-155 chain of the registry.
+    pub const fn chain_id(&self) -> u64 {
+        self.chain_id
     }
 
     /// The agent's identifier in the registry.
@@ -144,6 +157,28 @@ impl Registration {
         let length = u8::try_from(reference.len()).expect("a u64 has eight bytes");
         let address = self.registry.as_slice();
         hex::encode_prefixed([&[0, 1, 0, 0, length], reference, &[20], address].concat())
+    }
+}
+
+/// `eip155:CHAIN:REGISTRY:AGENT`.
+impl fmt::Display for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "eip155:{}:{}:{}", self.chain_id, self.registry, self.agent)
+    }
+}
+
+/// The text is not `eip155:CHAIN:REGISTRY:AGENT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected eip155:CHAIN:REGISTRY:AGENT, such as eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22")]
+pub struct NotARegistration;
+
+impl FromStr for Registration {
+    type Err = NotARegistration;
+
+    fn from_str(text: &str) -> Result<Self, NotARegistration> {
+        let (registry, agent) = text.rsplit_once(':').ok_or(NotARegistration)?;
+        let item = serde_json::json!({"agentRegistry": registry, "agentId": agent});
+        Self::read(&item).ok_or(NotARegistration)
     }
 }
 

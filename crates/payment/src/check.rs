@@ -1,0 +1,506 @@
+//! Who is paid, and what proves it, for a seller that may have no Agent-Card. No I/O, no clock.
+//!
+//! A check starts from the reply of a seller. The caller reads what [`Checking::wanted`] returns, supplies it, and
+//! repeats until nothing is wanted. [`Checking::finish`] returns the answer. A check judges terms and payees as a
+//! decision does; a decision is a check that accepts only a trusted card.
+
+mod answer;
+mod evidence;
+mod identity;
+mod reading;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use alloy_primitives::Address;
+use clresolve_core::name::EnsName;
+use clresolve_core::reason::{Code, Effect, Reason};
+use clresolve_verdict::evidence::links::{Registration, WELL_KNOWN};
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::verdict::canonical_digest;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::decide::{self, Judged, Measure, PaymentQuestion};
+use crate::decision::{Check, Objection, Outcome, codes};
+use crate::limits::{Limits, NetworkSource};
+use crate::network::Network;
+use crate::payee::{Payees, ProvenBy};
+use crate::request::Demand;
+use crate::route::is_url_as_sent;
+use crate::terms::{Price, Terms};
+
+pub use answer::{CheckAnswer, EvidenceRow, EvidenceState, RegistrationOutcome, SCHEMA};
+use evidence::Held;
+pub use identity::{
+    CheckPolicy, EvidenceKind, FirstContact, Named, NamedBy, NotAnIdentity, NotAnOrigin, Remembered, SeenPayee,
+    SellerIdentity, WebOrigin,
+};
+pub use reading::{NameReading, OriginFile, RegistrationReading};
+pub use request::CheckRequest;
+
+/// What the operator permits.
+#[derive(Clone, Debug)]
+pub struct CheckRules {
+    /// The accepted evidence.
+    pub policy: CheckPolicy,
+    /// The limits in force, including those that the caller tightened.
+    pub limits: Limits,
+    /// The gate's policy.
+    pub gate: GatePolicy,
+}
+
+/// What a check must read next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The registration file of the origin, at this URL.
+    OriginFile(String),
+    /// The verdict on a name, and the payment records that the name publishes.
+    Name(EnsName),
+    /// An entry of an ERC-8004 registry, and its registration file.
+    Registration(Registration),
+}
+
+/// A check in progress.
+#[derive(Debug)]
+pub struct Checking {
+    request: Arc<CheckRequest>,
+    rules: CheckRules,
+    remembered: Result<Remembered, Box<Reason>>,
+    terms: Result<Terms, Box<Reason>>,
+    origin: Option<WebOrigin>,
+    file: OriginFile,
+    name: Option<NameReading>,
+    registration: Option<RegistrationReading>,
+}
+
+/// The answer, and what the memory must store.
+#[derive(Debug)]
+pub struct CheckOutcome {
+    /// The answer.
+    pub answer: CheckAnswer,
+    /// The origin and its new entry in the memory. `None` if nothing changed.
+    pub remember: Option<(WebOrigin, Remembered)>,
+}
+
+impl Checking {
+    /// Begins a check. `remembered` is the memory's entry for the origin that answered, or why it could not be read.
+    pub fn new(request: Arc<CheckRequest>, rules: CheckRules, remembered: Result<Remembered, Box<Reason>>) -> Self {
+        let terms = request.terms();
+        let origin = request.url.as_deref().and_then(WebOrigin::of);
+        let (file, name, registration) = (OriginFile::NotAsked, None, None);
+        Self { request, rules, remembered, terms, origin, file, name, registration }
+    }
+
+    /// What must be read next. `None` if nothing is missing.
+    pub fn wanted(&self) -> Option<Wanted> {
+        if self.terms.is_err() || self.origin.is_none() {
+            return None;
+        }
+        let file = || matches!(self.file, OriginFile::NotAsked).then(|| self.origin_file()).flatten();
+        match self.named() {
+            None => file(),
+            Some(Named { identity: SellerIdentity::Name(name), .. }) => {
+                self.name.is_none().then_some(Wanted::Name(name))
+            }
+            Some(Named { identity: SellerIdentity::Registration(entry), .. }) if self.registration.is_none() => {
+                Some(Wanted::Registration(entry))
+            }
+            Some(named) => (named.named_by == NamedBy::Seller).then(file).flatten(),
+        }
+    }
+
+    fn origin_file(&self) -> Option<Wanted> {
+        let origin = self.origin.as_ref().filter(|_| self.request.name.is_none())?;
+        Some(Wanted::OriginFile(format!("{origin}{WELL_KNOWN}")))
+    }
+
+    /// Supplies the registration file of the origin.
+    pub fn supply_file(&mut self, file: OriginFile) {
+        self.file = file;
+    }
+
+    /// Supplies what was read about the name.
+    pub fn supply_name(&mut self, reading: NameReading) {
+        self.name = Some(reading);
+    }
+
+    /// Supplies what was read about the registration.
+    pub fn supply_registration(&mut self, reading: RegistrationReading) {
+        self.registration = Some(reading);
+    }
+
+    /// The terms.
+    ///
+    /// # Errors
+    /// The reason why the reply contains no valid terms.
+    pub fn terms(&self) -> Result<&Terms, &Reason> {
+        self.terms.as_ref().map_err(|reason| &**reason)
+    }
+
+    /// The verb to invoke, if the caller names one.
+    pub fn verb(&self) -> Option<&str> {
+        self.request.verb.as_deref()
+    }
+
+    /// Whether the terms carry an offer that a key in `cl.sig.pub` may have signed.
+    pub fn has_jws_offers(&self) -> bool {
+        let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
+        self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
+    }
+
+    fn known(&self) -> Option<&Remembered> {
+        self.remembered.as_ref().ok()
+    }
+
+    /// The identity that the check is about, and who names it: the configuration, else the caller, else the memory,
+    /// else the seller. If the seller names a different identity than the remembered one, the check is about the
+    /// seller's.
+    pub fn named(&self) -> Option<Named> {
+        let by = |named_by| move |identity| Named { identity, named_by };
+        let pinned = self.rules.policy.origins.get(self.origin.as_ref()?).cloned();
+        if pinned.is_some() && !clresolve_core::mutant!("pins-count-for-nothing") {
+            return pinned.map(by(NamedBy::Configuration));
+        }
+        if self.request.name.is_some() && self.request.named_by == NamedBy::Caller {
+            return self.given().map(by(NamedBy::Caller));
+        }
+        let remembered = self.known().and_then(|known| known.identity.clone());
+        match (remembered, self.claim()) {
+            (Some(known), None) => Some(known).map(by(NamedBy::Memory)),
+            (Some(known), Some(claim)) if known == claim => Some(known).map(by(NamedBy::Memory)),
+            (_, claim) => claim.map(by(NamedBy::Seller)),
+        }
+    }
+
+    /// The identity with the name of the request.
+    fn given(&self) -> Option<SellerIdentity> {
+        self.request.name.as_deref()?.parse().ok()
+    }
+
+    /// The identity that the seller names: in the call of a model, else in the terms, else in the registration file of
+    /// its origin.
+    fn claim(&self) -> Option<SellerIdentity> {
+        if self.request.named_by == NamedBy::Seller && self.request.name.is_some() {
+            return self.given();
+        }
+        let terms = self.terms.as_ref().ok()?;
+        let extras = terms.entries.iter().filter_map(|entry| entry.json.get("extra"));
+        extras.chain([&Value::Object(terms.extensions.clone())]).find_map(claimed).or_else(|| self.file.claim())
+    }
+
+    /// The answer at `now`.
+    pub fn finish(&self, now: Timestamp) -> CheckOutcome {
+        let payees = self.payees();
+        let tools = self.name.as_ref().and_then(NameReading::tools);
+        let measure = Measure {
+            limits: &self.rules.limits,
+            card_networks: None,
+            tools: tools.as_ref().map(|tools| tools.as_ref().map_err(|reason| &**reason)),
+            payees: &payees,
+            now,
+        };
+        let question = self.question();
+        let (mut entries, against_terms) = decide::judge_terms(&question, &measure);
+        let named = self.named();
+        let held = self.held(named.as_ref());
+        let rows = held.rows(&entries);
+        self.accept(&mut entries, &rows);
+        let mut common = self.against_origin();
+        common.extend(held.objections(&rows));
+        common.extend(self.against_identity(named.as_ref(), &rows));
+        common.extend(contradictions(&rows, &common, &entries));
+        let mut objections = common.clone();
+        objections.extend(against_terms);
+        objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
+        let answer = self.written(&question, &measure, named, rows, &common, &entries, &objections);
+        let remember = self.to_remember(&answer, now);
+        CheckOutcome { answer, remember }
+    }
+
+    fn question(&self) -> PaymentQuestion<'_> {
+        let request = &*self.request;
+        PaymentQuestion {
+            verb: request.verb.as_deref().unwrap_or_default(),
+            terms: self.terms(),
+            is_http_reply: matches!(request.demand, Demand::Reply(_)),
+            url: request.url.as_deref(),
+            selected: request.selected.as_ref(),
+            signed: request.header.as_deref(),
+        }
+    }
+
+    fn held<'a>(&'a self, named: Option<&'a Named>) -> Held<'a> {
+        Held {
+            named,
+            verb: self.request.verb.as_deref(),
+            url: self.request.url.as_deref(),
+            gate: &self.rules.gate,
+            is_network_of_limits: self.rules.limits.source == NetworkSource::Limits,
+            offers: self.terms.as_ref().is_ok_and(|terms| !terms.offers.is_empty()),
+            name: self.name.as_ref(),
+            registration: self.registration.as_ref(),
+            file: &self.file,
+            origin: self.origin.as_ref(),
+            remembered: self.known(),
+            claim: self.claim(),
+        }
+    }
+
+    /// The payees of the identity on the networks of the terms.
+    fn payees(&self) -> BTreeMap<Network, Payees> {
+        let Ok(terms) = &self.terms else { return BTreeMap::new() };
+        let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
+        let of = |price: &Price| match (&self.name, &self.registration) {
+            (Some(name), _) => name.payees_on(&price.network, self.rules.policy.offchain),
+            (None, Some(registration)) => registration.payees_on(price),
+            (None, None) => Payees::default(),
+        };
+        prices.map(|price| (price.network.clone(), of(price))).collect()
+    }
+
+    /// Objects to each payee whose only proof is of a kind that the operator does not accept.
+    fn accept(&self, entries: &mut [Judged<'_>], rows: &[EvidenceRow]) {
+        let has_card = rows.iter().any(|row| row.kind == EvidenceKind::Card && row.state == EvidenceState::Proven);
+        let accept = &self.rules.policy.accept;
+        for entry in entries {
+            let Some(proven) = entry.proven else { continue };
+            let kind = match proven.by {
+                ProvenBy::Configured | ProvenBy::Addr => EvidenceKind::Name,
+                ProvenBy::Erc8004 => EvidenceKind::Erc8004,
+                ProvenBy::Offer => EvidenceKind::Offer,
+            };
+            let by_card = has_card && accept.contains(&EvidenceKind::Card);
+            if by_card || accept.contains(&kind) || clresolve_core::mutant!("any-evidence-is-accepted") {
+                continue;
+            }
+            let message = format!("The configuration does not accept evidence of the kind `{kind}`.");
+            entry.objections.push(Objection::new(Check::Payee, Reason::new(Code::PayeeUnproven).message(message)));
+            entry.proven = None;
+        }
+    }
+
+    /// The objection to the URL that answered.
+    fn against_origin(&self) -> Vec<Objection> {
+        let objection = |reason| vec![Objection::new(Check::Route, reason)];
+        let mismatch = Reason::new(Code::OriginMismatch);
+        let Some(url) = self.request.url.as_deref() else {
+            let unknown = Reason::new(Code::InvokeNoRoute).message("The asker did not say which URL answered.");
+            return objection(unknown);
+        };
+        let Some(origin) = &self.origin else {
+            return objection(mismatch.expected("an https URL without credentials").observed(url));
+        };
+        if !is_url_as_sent(url) {
+            return objection(mismatch.expected(origin.as_str()).observed(url));
+        }
+        match self.request.asked.as_deref() {
+            Some(asked)
+                if WebOrigin::of(asked).as_ref() != Some(origin) && !clresolve_core::mutant!("any-origin-answers") =>
+            {
+                objection(mismatch.expected(asked).observed(origin.as_str()))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The objections to the identity and to who names it.
+    fn against_identity(&self, named: Option<&Named>, rows: &[EvidenceRow]) -> Vec<Objection> {
+        let objection = |reason| Objection::new(Check::Identity, reason);
+        let mut objections = Vec::new();
+        if let Some(given) = self.request.name.as_deref().filter(|name| name.parse::<SellerIdentity>().is_err()) {
+            objections.push(objection(Reason::new(Code::NameInvalid).observed(given)));
+        }
+        // The unread entry may bind the origin to another identity.
+        if let Err(reason) = &self.remembered {
+            objections.push(Objection::of_gate(Effect::Unknown, reason.code.slug()));
+        }
+        if let Some((known, other)) = self.changed(named)
+            && !clresolve_core::mutant!("identities-may-change")
+        {
+            let reason = Reason::new(Code::IdentityChanged).expected(known.to_string()).observed(other.to_string());
+            objections.push(objection(reason));
+        }
+        let trusts_asker =
+            named.is_some_and(|named| matches!(named.named_by, NamedBy::Configuration | NamedBy::Caller));
+        let is_known = trusts_asker || self.known().is_some_and(|known| known.identity.is_some());
+        let other_payee = self.other_payee().filter(|_| !is_known);
+        if let Some(before) = other_payee {
+            let reason = Reason::new(Code::PayeeChanged).expected(before.to_string());
+            objections.push(Objection::new(Check::Payee, reason));
+        }
+        let Some(Named { identity, named_by: NamedBy::Seller }) = named else { return objections };
+        let may_be_first = other_payee.is_none() && self.rules.policy.first_contact == FirstContact::Allow;
+        let is_allowed = may_be_first && is_proven_both_ways(rows);
+        if !is_allowed && !clresolve_core::mutant!("sellers-name-themselves") {
+            objections.push(objection(Reason::new(Code::IdentityClaimed).observed(identity.to_string())));
+        }
+        objections
+    }
+
+    /// The name in the request, in normal form if it has one.
+    fn given_name(&self) -> Option<String> {
+        let given = self.request.name.as_deref()?;
+        Some(EnsName::parse(given).map_or_else(|_| given.to_owned(), |name| name.as_str().to_owned()))
+    }
+
+    /// The pinned or remembered identity, and the different one that the caller or the seller names now.
+    fn changed(&self, named: Option<&Named>) -> Option<(SellerIdentity, SellerIdentity)> {
+        let named = named?;
+        if named.named_by == NamedBy::Configuration {
+            let given: SellerIdentity = self.request.name.as_deref()?.parse().ok()?;
+            return (given != named.identity).then(|| (named.identity.clone(), given));
+        }
+        let known = self.known()?.identity.clone()?;
+        let claim = self.claim().filter(|claim| *claim != known);
+        let other = claim.or_else(|| Some(named.identity.clone()).filter(|identity| *identity != known))?;
+        Some((known, other))
+    }
+
+    /// The payee that was demanded before, if no entry of the terms demands it now.
+    fn other_payee(&self) -> Option<Address> {
+        let before = self.known()?.payee.as_ref()?;
+        let terms = self.terms.as_ref().ok()?;
+        let mut payees = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to);
+        payees.all(|payee| payee != before.address).then_some(before.address)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the answer")]
+    fn written(
+        &self,
+        question: &PaymentQuestion<'_>,
+        measure: &Measure<'_>,
+        named: Option<Named>,
+        evidence: Vec<EvidenceRow>,
+        common: &[Objection],
+        entries: &[Judged<'_>],
+        objections: &[Objection],
+    ) -> CheckAnswer {
+        let of_objections = Outcome::of(objections);
+        let outcome = if entries.is_empty() { of_objections.without_terms() } else { of_objections };
+        let unchecked = decide::unmade_checks(question, entries, objections);
+        let abort = outcome != Outcome::Allow || !unchecked.is_empty();
+        let verdict = self.name.as_ref().map(|name| name.resolution.verdict());
+        let fresh_until = verdict.map(|verdict| verdict.freshness.fresh_until);
+        let end = |entries: &[Judged<'_>]| decide::earliest_end(fresh_until, entries, measure.now);
+        let valid_until = (!abort).then(|| end(entries)).flatten();
+        let shown = entries.iter().find(|judged| judged.proven.is_some()).or_else(|| entries.first());
+        let (stated, payees) = (decide::stated(question, entries), decide::payees_digest(measure.payees));
+        let mut reasons: Vec<Reason> = objections.iter().filter_map(|objection| objection.reason.clone()).collect();
+        clresolve_core::reason::sort(&mut reasons);
+        reasons.dedup();
+        CheckAnswer {
+            schema: SCHEMA,
+            id: self.identify(named.as_ref(), &stated, &payees),
+            name: self.given_name().or_else(|| named.as_ref()?.identity.name()),
+            origin: self.origin.clone(),
+            identity: named,
+            verb: self.request.verb.clone(),
+            reason: self.sentence(measure, shown, objections, outcome),
+            codes: codes(objections),
+            reasons,
+            state: verdict.map(|verdict| verdict.state),
+            verdict: verdict.map(|verdict| verdict.id.clone()),
+            terms_digest: (!entries.is_empty()).then(|| canonical_digest(&stated)),
+            entries: entries.iter().map(|judged| decide::row(common, judged, end, valid_until)).collect(),
+            price: shown.and_then(decide::price_row),
+            payee: shown.and_then(|judged| decide::payee_row(judged, payees)),
+            checked: decide::ALL
+                .into_iter()
+                .filter(|check| decide::is_asked(*check, question) && !unchecked.contains(check))
+                .collect(),
+            unchecked: unchecked.into_iter().collect(),
+            valid_until,
+            decision: outcome,
+            abort,
+            evidence,
+        }
+    }
+
+    fn identify(&self, named: Option<&Named>, stated: &Value, payees: &str) -> String {
+        let CheckRules { policy, limits, gate } = &self.rules;
+        let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
+        canonical_digest(&json!({
+            "schema": SCHEMA,
+            "origin": self.origin,
+            "identity": named,
+            "verb": self.request.verb,
+            "signed": self.request.header,
+            "limits": limits,
+            "policy": {
+                "accept": policy.accept, "first-contact": policy.first_contact, "offchain": policy.offchain,
+                "deny": deny, "min-proof": gate.min_proof, "verbs": gate.verbs,
+            },
+            "payees": payees,
+            "verdict": self.name.as_ref().map(|name| &name.resolution.verdict().id),
+            "remembered": self.known(),
+            "terms": stated,
+        }))
+    }
+
+    fn sentence(
+        &self,
+        measure: &Measure<'_>,
+        shown: Option<&Judged<'_>>,
+        objections: &[Objection],
+        outcome: Outcome,
+    ) -> String {
+        let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
+        let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
+        match (outcome, priced, first) {
+            (Outcome::Allow, Some((price, proven)), _) => {
+                decide::payment(measure, price, proven, self.name.as_ref().and_then(NameReading::block))
+            }
+            (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
+            _ => String::new(),
+        }
+    }
+
+    /// The origin and its new entry in the memory, if the entry changes.
+    fn to_remember(&self, answer: &CheckAnswer, now: Timestamp) -> Option<(WebOrigin, Remembered)> {
+        let origin = self.origin.clone()?;
+        let (named, price, payee) = (answer.identity.as_ref(), answer.price.as_ref()?, answer.payee.as_ref()?);
+        let known = self.known()?;
+        let mut next = Remembered::default();
+        let is_seen = |seen: &SeenPayee| (seen.address, &seen.network) == (payee.address, &price.network);
+        if !known.payee.as_ref().is_some_and(is_seen) {
+            let block = self.name.as_ref().and_then(NameReading::block);
+            next.payee = Some(SeenPayee { address: payee.address, network: price.network.clone(), at: now, block });
+        }
+        let is_new = |identity: &&Named| Some(&identity.identity) != known.identity.as_ref();
+        let by_seller = |named: &&Named| named.named_by == NamedBy::Seller && is_proven_both_ways(&answer.evidence);
+        if let Some(named) = named.filter(is_new).filter(by_seller) {
+            if known.identity.is_none() && !answer.abort {
+                next.identity = Some(named.identity.clone());
+            } else {
+                next.proposed = Some(named.identity.clone());
+            }
+        }
+        (next != Remembered::default()).then_some((origin, next))
+    }
+}
+
+/// An objection for each contradicted row that has none yet: no row that speaks against the payment is ever dropped.
+fn contradictions(rows: &[EvidenceRow], common: &[Objection], entries: &[Judged<'_>]) -> Vec<Objection> {
+    let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
+    let made: Vec<&str> = common.iter().chain(of_entries).filter(|one| one.decides()).map(|one| &*one.code).collect();
+    let contradicted = rows.iter().filter(|row| row.state == EvidenceState::Contradicted);
+    let missing = contradicted.filter(|row| !row.codes.iter().any(|code| made.contains(&&**code)));
+    let code = |row: &EvidenceRow| row.codes.first().cloned().unwrap_or_else(|| Code::PayeeMismatch.slug().to_owned());
+    missing.map(|row| Objection::of_gate(Effect::Fail, &code(row))).collect()
+}
+
+/// Whether the name or the registration is proven in both directions.
+fn is_proven_both_ways(rows: &[EvidenceRow]) -> bool {
+    let kinds = [EvidenceKind::Name, EvidenceKind::Erc8004];
+    rows.iter().any(|row| kinds.contains(&row.kind) && row.state == EvidenceState::Proven)
+}
+
+/// The identity that `extra` of an entry, or `extensions` of the terms, names: its member `erc8004`, else `ens`.
+fn claimed(extra: &Value) -> Option<SellerIdentity> {
+    let registration = extra.get("erc8004").and_then(Registration::read).map(SellerIdentity::Registration);
+    registration.or_else(|| extra.get("ens")?.as_str()?.parse().ok())
+}

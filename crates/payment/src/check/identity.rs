@@ -1,0 +1,289 @@
+//! Who a seller is: origins, identities, and what the operator and the memory know about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use alloy_primitives::Address;
+use clresolve_core::name::EnsName;
+use clresolve_verdict::evidence::links::Registration;
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use url::{Host, Url};
+
+use crate::network::Network;
+
+/// The origin of a seller: `https://HOST` or `https://HOST:PORT`, without a default port. Plain http is accepted only
+/// on loopback. Hosts are compared whole: `www.a.example` and `a.example` are two origins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct WebOrigin(String);
+
+/// The text is not an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an origin, such as https://api.example")]
+pub struct NotAnOrigin;
+
+impl WebOrigin {
+    /// The origin of a URL. `None` if the URL is neither https nor on loopback, or contains credentials.
+    pub fn of(url: &str) -> Option<Self> {
+        Self::of_url(&Url::parse(url).ok()?)
+    }
+
+    /// Like [`WebOrigin::of`], for a parsed URL.
+    pub(crate) fn of_url(url: &Url) -> Option<Self> {
+        let is_permitted = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(url));
+        let has_credentials = !url.username().is_empty() || url.password().is_some();
+        // The same host with a trailing dot would be a second origin.
+        let is_one_spelling = !url.host_str().is_some_and(|host| host.ends_with('.'));
+        (is_permitted && !has_credentials && is_one_spelling).then(|| Self(url.origin().ascii_serialization()))
+    }
+
+    /// The origin as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => ip == Ipv4Addr::LOCALHOST,
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+impl FromStr for WebOrigin {
+    type Err = NotAnOrigin;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOrigin> {
+        let url = Url::parse(text).map_err(|_| NotAnOrigin)?;
+        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        Self::of_url(&url).filter(|_| is_bare).ok_or(NotAnOrigin)
+    }
+}
+
+impl fmt::Display for WebOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The identity of a seller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SellerIdentity {
+    /// An ENS name.
+    Name(EnsName),
+    /// An entry of an ERC-8004 registry, written `eip155:CHAIN:REGISTRY:AGENT`.
+    Registration(Registration),
+}
+
+/// The text is neither an ENS name nor an entry of an ERC-8004 registry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an ENS name, or eip155:CHAIN:REGISTRY:AGENT")]
+pub struct NotAnIdentity;
+
+impl SellerIdentity {
+    /// The ENS name, if it is one.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Name(name) => Some(name.as_str().to_owned()),
+            Self::Registration(_) => None,
+        }
+    }
+}
+
+impl FromStr for SellerIdentity {
+    type Err = NotAnIdentity;
+
+    fn from_str(text: &str) -> Result<Self, NotAnIdentity> {
+        if text.contains(':') {
+            return text.parse().map(Self::Registration).map_err(|_| NotAnIdentity);
+        }
+        let name = EnsName::parse(text).map_err(|_| NotAnIdentity)?;
+        if name.as_str().contains('.') { Ok(Self::Name(name)) } else { Err(NotAnIdentity) }
+    }
+}
+
+impl fmt::Display for SellerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name.as_str()),
+            Self::Registration(registration) => registration.fmt(f),
+        }
+    }
+}
+
+impl Serialize for SellerIdentity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for SellerIdentity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Who names an identity. An identity that the configuration, the caller or the memory names counts once it is proven.
+/// One that only the seller names is a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NamedBy {
+    /// The configuration pins it for the origin.
+    Configuration,
+    /// The caller names it: a guard's constructor, or the command line.
+    Caller,
+    /// It was accepted for the origin before.
+    Memory,
+    /// Only the terms, the host or a model's tool call names it.
+    Seller,
+}
+
+/// An identity, and who names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Named {
+    /// The identity.
+    pub identity: SellerIdentity,
+    /// Who names it.
+    pub named_by: NamedBy,
+}
+
+/// The kinds of evidence, in the order of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EvidenceKind {
+    /// A trusted Agent-Card covers the URL, and the payee is proven.
+    Card,
+    /// An ENS name has the payee as its address.
+    Name,
+    /// A registration (ERC-8004) has the payee as its wallet.
+    Erc8004,
+    /// A key that the name publishes signed an offer for these terms.
+    Offer,
+    /// The origin showed the same identity before.
+    History,
+}
+
+impl EvidenceKind {
+    /// Every kind, in the order of the answer.
+    pub const ALL: [Self; 5] = [Self::Card, Self::Name, Self::Erc8004, Self::Offer, Self::History];
+
+    /// The serialized form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Card => "card",
+            Self::Name => "name",
+            Self::Erc8004 => "erc8004",
+            Self::Offer => "offer",
+            Self::History => "history",
+        }
+    }
+}
+
+impl fmt::Display for EvidenceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What happens at the first contact with an identity that only the seller names and that is proven in both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FirstContact {
+    /// The check is undecided until the operator accepts the identity.
+    #[default]
+    Undecided,
+    /// The identity is allowed and remembered.
+    Allow,
+}
+
+/// The evidence that the operator accepts: `[check]` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckPolicy {
+    /// The kinds of evidence that prove a payee. [`EvidenceKind::History`] never does.
+    pub accept: BTreeSet<EvidenceKind>,
+    /// What happens at first contact.
+    pub first_contact: FirstContact,
+    /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
+    pub offchain: bool,
+    /// The identities that are pinned for origins.
+    pub origins: BTreeMap<WebOrigin, SellerIdentity>,
+}
+
+impl Default for CheckPolicy {
+    fn default() -> Self {
+        let accept = EvidenceKind::ALL.into_iter().filter(|kind| *kind != EvidenceKind::History);
+        Self {
+            accept: accept.collect(),
+            first_contact: FirstContact::default(),
+            offchain: false,
+            origins: BTreeMap::new(),
+        }
+    }
+}
+
+/// What is remembered about an origin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// The identity that the operator accepted, or that first contact allowed.
+    pub identity: Option<SellerIdentity>,
+    /// The last identity that the seller named and that was proven in both directions. It waits to be accepted.
+    pub proposed: Option<SellerIdentity>,
+    /// The last payee.
+    pub payee: Option<SeenPayee>,
+}
+
+/// A payee that an origin demanded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenPayee {
+    /// The address.
+    pub address: Address,
+    /// The network of the payment.
+    pub network: Network,
+    /// When it was first demanded.
+    pub at: Timestamp,
+    /// The block of the evidence at that time.
+    pub block: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        for (url, origin) in [
+            ("https://A.example/x?y", Some("https://a.example")),
+            ("https://a.example:443", Some("https://a.example")),
+            ("https://a.example:8443/", Some("https://a.example:8443")),
+            ("https://www.a.example", Some("https://www.a.example")),
+            ("http://127.0.0.1:8080/a", Some("http://127.0.0.1:8080")),
+            ("http://a.example/", None),
+            ("https://u:p@a.example/", None),
+            ("https://a.example./", None),
+            ("ftp://a.example/", None),
+            ("a.example", None),
+        ] {
+            assert_eq!(WebOrigin::of(url).as_ref().map(WebOrigin::as_str), origin, "{url}");
+        }
+        assert!("https://a.example/".parse::<WebOrigin>().is_ok());
+        for not_bare in ["https://a.example/x", "https://a.example/?x", "https://a.example/#x"] {
+            assert_eq!(not_bare.parse::<WebOrigin>(), Err(NotAnOrigin), "{not_bare}");
+        }
+    }
+
+    #[test]
+    fn an_identity_is_a_name_or_an_entry_of_a_registry() {
+        let registration = "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22";
+        for (text, normal) in [("Seller.eth", Some("seller.eth")), (registration, Some(registration))] {
+            let identity = text.parse::<SellerIdentity>().ok().map(|identity| identity.to_string());
+            assert_eq!(identity.as_deref(), normal, "{text}");
+        }
+        for bad in ["seller", "", "a..eth", "eip155:8453:22", "eip155:1:0x1:2", "https://a.eth"] {
+            assert_eq!(bad.parse::<SellerIdentity>(), Err(NotAnIdentity), "{bad}");
+        }
+    }
+}

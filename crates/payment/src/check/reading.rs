@@ -1,0 +1,140 @@
+//! What was read about a seller.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::Address;
+use clresolve_core::reading::Grade;
+use clresolve_core::reason::{Code, Reason};
+use clresolve_verdict::evidence::links::{Registration, RegistrationFile};
+use clresolve_verdict::trust::Resolution;
+use jiff::Timestamp;
+
+use super::identity::SellerIdentity;
+use crate::network::Network;
+use crate::offer::SignerKeys;
+use crate::payee::{self, Claim, ClaimSource, Payees};
+use crate::route::Route;
+use crate::terms::Price;
+
+/// The registration file at an origin's well-known path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OriginFile {
+    /// It was not requested.
+    NotAsked,
+    /// The origin has none.
+    Absent,
+    /// It could not be read, for this cause.
+    Unread(Box<Reason>),
+    /// The file.
+    Read(RegistrationFile),
+}
+
+impl OriginFile {
+    /// The identity that it names: its first registration, else the name in its only ENS service.
+    pub(crate) fn claim(&self) -> Option<SellerIdentity> {
+        let Self::Read(file) = self else { return None };
+        if let Some(registration) = file.registrations.first() {
+            return Some(SellerIdentity::Registration(registration.clone()));
+        }
+        let mut names = file.names();
+        let name = names.next().filter(|_| names.next().is_none())?;
+        name.parse().ok()
+    }
+
+    /// Whether it names this registration.
+    pub(crate) fn names(&self, registration: &Registration) -> bool {
+        matches!(self, Self::Read(file) if file.registrations.contains(registration))
+    }
+}
+
+/// The verdict on a name, and what the name and the configuration say about payees.
+#[derive(Clone, Debug)]
+pub struct NameReading {
+    /// The verdict of a live resolution, confirmed at the newest block.
+    pub resolution: Resolution,
+    /// The URL behind the card's entry, or why it is unknown.
+    pub route: Result<Route, Box<Reason>>,
+    /// Payees by network of the terms.
+    pub payees: BTreeMap<Network, Payees>,
+}
+
+impl NameReading {
+    /// Where the name's tools are called over MCP.
+    pub(crate) fn tools(&self) -> Option<Result<Route, Box<Reason>>> {
+        self.resolution.payment().and_then(Route::of_tools)
+    }
+
+    /// The block of the name's records.
+    pub(crate) fn block(&self) -> Option<u64> {
+        self.resolution.verdict().anchor.as_ref().map(|anchor| anchor.block.number)
+    }
+
+    /// Whether a gateway's signer states the addresses, rather than the chain.
+    pub(crate) fn is_off_chain(&self) -> bool {
+        self.resolution.payment().is_some_and(|published| published.settled().offchain)
+            || self.resolution.verdict().anchor.as_ref().is_some_and(|anchor| anchor.offchain)
+    }
+
+    /// The payees on a network. The address of an off-chain name is undecided, unless the operator accepts it.
+    pub(crate) fn payees_on(&self, network: &Network, offchain: bool) -> Payees {
+        let mut payees = self.payees.get(network).cloned().unwrap_or_default();
+        let is_told = self.is_off_chain() && !offchain;
+        if is_told && !clresolve_core::mutant!("gateways-name-payees") {
+            let reason = Reason::new(Code::PayeeUnproven).observed("the records of an off-chain name");
+            for claim in [&mut payees.record, &mut payees.registration] {
+                if matches!(claim, Claim::Is(..)) {
+                    *claim = Claim::Undecided(Box::new(reason.clone()));
+                }
+            }
+            payees.signers = SignerKeys::default();
+        }
+        payees
+    }
+}
+
+/// An entry of an ERC-8004 registry at a finalized block of its chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegistrationReading {
+    /// It could not be read, for this cause.
+    NotRead(Box<Reason>),
+    /// The registry has no such agent.
+    NoIdentity,
+    /// The entry.
+    Read {
+        /// The entry.
+        entry: Registration,
+        /// The address at which the agent is paid.
+        wallet: Option<Address>,
+        /// The address that owns the entry, if it was asked for.
+        owner: Option<Address>,
+        /// The registration file, or why it could not be read.
+        file: Result<RegistrationFile, Box<Reason>>,
+        /// The height of the block.
+        block: u64,
+        /// The grade of the proof.
+        grade: Grade,
+        /// When the reading expires.
+        until: Timestamp,
+    },
+}
+
+impl RegistrationReading {
+    /// The payees that it proves for a price.
+    pub(crate) fn payees_on(&self, price: &Price) -> Payees {
+        let registration = match self {
+            Self::NotRead(reason) => Claim::Undecided(reason.clone()),
+            Self::Read { entry, wallet: Some(wallet), owner, block, until, .. }
+                if price.network.chain_id() == Some(entry.chain_id()) =>
+            {
+                // A payee that only owns the entry is neither proven nor contradicted.
+                if *owner == Some(price.pay_to) && *wallet != price.pay_to {
+                    return Payees::default();
+                }
+                let read = payee::Registration { agent: entry.agent(), block: *block, until: *until };
+                Claim::Is(*wallet, ClaimSource::Registration(Box::new(read)))
+            }
+            Self::NoIdentity | Self::Read { .. } => Claim::None,
+        };
+        Payees { registration, ..Payees::default() }
+    }
+}

@@ -1,0 +1,438 @@
+//! Each sentence of the rules about who may name an identity, as a seller.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, U256, address};
+use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::reading::{Grade, Proof};
+use clresolve_core::reason::{Code, Reason};
+use clresolve_core::records::Record;
+use clresolve_core::state::State;
+use clresolve_verdict::evidence::links::{Registration, RegistrationFile};
+use clresolve_verdict::gate::GatePolicy;
+use clresolve_verdict::sample;
+use clresolve_verdict::trust::Resolution;
+use clresolve_verdict::verdict::{Anchor, AnchorBlock};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::asset::{Asset, AssetId};
+use crate::limits::{AssetLimit, CallerLimits};
+use crate::payee::{self, Claim, ClaimSource};
+
+const URL: &str = "https://shop.example/weather/today";
+const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
+const PAYEE: Address = address!("70997970C51812dc3A010C7d01b50e0d17dc79C8");
+const THIEF: Address = address!("3C44CdDdB6a900fa2b585dd299e03d12FA4293BC");
+const REGISTRATION: &str = "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22";
+
+fn network() -> Network {
+    "eip155:84532".parse().expect("a CAIP-2 identifier")
+}
+
+fn limits() -> Limits {
+    let id = AssetId { network: network(), address: USDC };
+    let limit =
+        AssetLimit { asset: Asset::known(&id).expect("it is in the table"), max_amount: Some(U256::from(50_000)) };
+    Limits { set: true, networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
+}
+
+/// The address and the endpoints that a name publishes.
+type PublishedByName = (Option<Address>, Vec<(EndpointKey, &'static str)>);
+
+/// A seller. The default is honest: a name that the caller gives has the payee and points to the origin.
+#[derive(Clone)]
+struct Seller {
+    /// `extra` of the entry.
+    extra: Value,
+    name: Option<&'static str>,
+    named_by: NamedBy,
+    asked: Option<&'static str>,
+    url: Option<&'static str>,
+    /// What the name publishes: address and endpoints. `None`: there is no such name.
+    published: Option<PublishedByName>,
+    offchain: bool,
+    /// Whether a registration that the name vouches for has the payee as its wallet.
+    registered: bool,
+    reasons: Vec<Code>,
+    grade: Proof,
+    policy: CheckPolicy,
+    remembered: Remembered,
+    registration: Option<RegistrationReading>,
+    file: OriginFile,
+}
+
+impl Default for Seller {
+    fn default() -> Self {
+        Self {
+            extra: json!({}),
+            name: Some("shop.eth"),
+            named_by: NamedBy::Caller,
+            asked: None,
+            url: Some(URL),
+            published: Some((Some(PAYEE), vec![(EndpointKey::X402, "https://shop.example/weather")])),
+            offchain: false,
+            registered: false,
+            reasons: vec![Code::TxtMissing],
+            grade: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+            policy: CheckPolicy::default(),
+            remembered: Remembered::default(),
+            registration: None,
+            file: OriginFile::Absent,
+        }
+    }
+}
+
+impl Seller {
+    /// The same seller, whose name only the terms give.
+    fn claiming() -> Self {
+        Self { name: None, extra: json!({"ens": "shop.eth"}), ..Self::default() }
+    }
+
+    /// A seller with a registration instead of a name, which only the terms give.
+    fn registered(wallet: Option<Address>, lists: &str, owner: Option<Address>) -> Self {
+        let entry: Registration = REGISTRATION.parse().expect("a registration");
+        let file = json!({"services": [{"name": "web", "endpoint": lists}]});
+        let own = json!({"registrations": [{"agentRegistry": "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432", "agentId": 22}]});
+        let parsed = |file: Value| RegistrationFile::parse(file.to_string().as_bytes()).expect("strict JSON");
+        let reading = RegistrationReading::Read {
+            entry,
+            wallet,
+            owner,
+            file: Ok(parsed(file)),
+            block: 5,
+            grade: Grade::Quorum,
+            until: Timestamp::from_second(30).expect("a time"),
+        };
+        Self {
+            name: None,
+            extra: json!({"erc8004": {"agentRegistry": "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432", "agentId": 22}}),
+            published: None,
+            registration: Some(reading),
+            file: OriginFile::Read(parsed(own)),
+            ..Self::default()
+        }
+    }
+
+    fn pinned(mut self, identity: &str) -> Self {
+        self.policy.origins.insert(WebOrigin::of(URL).expect("an origin"), identity.parse().expect("an identity"));
+        self
+    }
+
+    fn remembering(mut self, identity: &str) -> Self {
+        self.remembered.identity = Some(identity.parse().expect("an identity"));
+        self
+    }
+
+    fn resolution(&self) -> Resolution {
+        let mut verdict = sample::empty(State::Untrusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+        verdict.reasons = self.reasons.iter().map(|code| Reason::new(*code)).collect();
+        verdict.name.normalized = Some("shop.eth".to_owned());
+        verdict.freshness.fresh_until = Timestamp::from_second(40).expect("a time");
+        verdict.anchor = Some(Anchor {
+            world: "test".to_owned(),
+            chain: "eip155:1".to_owned(),
+            block: AnchorBlock {
+                number: 7,
+                hash: String::new(),
+                timestamp: String::new(),
+                tag: "finalized".to_owned(),
+            },
+            resolver: None,
+            wildcard: None,
+            offchain: self.offchain,
+            proof: self.grade,
+            records_digest: None,
+        });
+        let Some((address, endpoints)) = &self.published else { return sample::live(verdict, None) };
+        let mut records = PaymentRecords { offchain: self.offchain, ..PaymentRecords::default() };
+        let coin = CoinType::of_chain(84_532).expect("it has one");
+        for coin in [coin, CoinType::EVM_DEFAULT] {
+            let record = address.filter(|_| coin != CoinType::EVM_DEFAULT);
+            records.addresses.insert(coin, record.map_or(AddressRecord::Absent, AddressRecord::Address));
+        }
+        for key in EndpointKey::ALL {
+            let text = endpoints.iter().find(|(of, _)| *of == key).map(|(_, text)| (*text).to_owned());
+            records.endpoints.insert(key, EndpointRecord::Read(text.map_or(Record::Absent, Record::Text)));
+        }
+        sample::paid(verdict, sample::published(records.clone(), records).expect("there are records"))
+    }
+
+    fn checked(&self) -> CheckOutcome {
+        let terms = json!({
+            "x402Version": 2,
+            "resource": {"url": self.url.unwrap_or(URL)},
+            "accepts": [{
+                "scheme": "exact", "network": network(), "amount": "10000", "asset": USDC, "payTo": PAYEE,
+                "maxTimeoutSeconds": 60, "extra": merged(&self.extra),
+            }],
+        });
+        let request = CheckRequest {
+            name: self.name.map(str::to_owned),
+            named_by: self.named_by,
+            verb: None,
+            asked: self.asked.map(str::to_owned),
+            demand: Demand::PaymentRequired(terms.to_string()),
+            url: self.url.map(str::to_owned),
+            selected: None,
+            limits: CallerLimits::default(),
+            header: None,
+        };
+        let rules = CheckRules { policy: self.policy.clone(), limits: limits(), gate: GatePolicy::default() };
+        let mut checking = Checking::new(Arc::new(request), rules, Ok(self.remembered.clone()));
+        while let Some(wanted) = checking.wanted() {
+            match wanted {
+                Wanted::OriginFile(url) => {
+                    assert_eq!(url, "https://shop.example/.well-known/agent-registration.json");
+                    checking.supply_file(self.file.clone());
+                }
+                Wanted::Name(_) => checking.supply_name(self.reading()),
+                Wanted::Registration(_) => {
+                    checking.supply_registration(self.registration.clone().unwrap_or(RegistrationReading::NoIdentity));
+                }
+            }
+        }
+        checking.finish(Timestamp::UNIX_EPOCH)
+    }
+
+    fn reading(&self) -> NameReading {
+        let resolution = self.resolution();
+        let record = resolution.payment().map_or(Claim::None, |known| Claim::of_records(known, &network()));
+        let until = Timestamp::from_second(30).expect("a time");
+        let read = payee::Registration { agent: U256::from(22), block: 5, until };
+        let registration = match self.registered {
+            true => Claim::Is(PAYEE, ClaimSource::Registration(Box::new(read))),
+            false => Claim::None,
+        };
+        let payees = [(network(), Payees { record, registration, ..Payees::default() })].into();
+        NameReading { resolution, route: Err(Box::new(Reason::new(Code::InvokeNoRoute))), payees }
+    }
+
+    fn answer(&self) -> CheckAnswer {
+        self.checked().answer
+    }
+}
+
+fn merged(extra: &Value) -> Value {
+    let mut merged = json!({"name": "USDC", "version": "2"});
+    let members = extra.as_object().expect("an object");
+    merged.as_object_mut().expect("an object").extend(members.clone());
+    merged
+}
+
+#[track_caller]
+fn is(seller: &Seller, outcome: Outcome, codes: &[&str]) -> CheckAnswer {
+    let answer = seller.answer();
+    assert_eq!(
+        (answer.decision, &*answer.codes),
+        (outcome, &*codes.iter().map(|code| (*code).to_owned()).collect::<Vec<_>>()),
+        "{answer:#?}"
+    );
+    assert_eq!(answer.abort, outcome != Outcome::Allow, "{answer:#?}");
+    assert_eq!(answer.evidence.iter().map(|row| row.kind).collect::<Vec<_>>(), EvidenceKind::ALL);
+    answer
+}
+
+fn state_of(answer: &CheckAnswer, kind: EvidenceKind) -> EvidenceState {
+    answer.evidence(kind).expect("there is a row for each kind").state
+}
+
+#[test]
+fn a_name_that_the_caller_gives_counts_once_its_address_is_the_payee() {
+    let answer = is(&Seller::default(), Outcome::Allow, &[]);
+    assert_eq!(answer.reason, format!("Pay 0.01 USDC (eip155:84532) to {PAYEE}, proven by addr(name) at block 7."));
+    assert_eq!(answer.valid_until, Timestamp::from_second(40).ok(), "the verdict ends first");
+    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Proven);
+    for endpoints in [vec![], vec![(EndpointKey::Url, "https://other.example")]] {
+        let seller = Seller { published: Some((Some(PAYEE), endpoints)), ..Seller::default() };
+        is(&seller, Outcome::Allow, &[]);
+        is(&Seller { name: None, ..seller.clone() }.pinned("shop.eth"), Outcome::Allow, &[]);
+        is(&Seller { name: None, ..seller }.remembering("shop.eth"), Outcome::Allow, &[]);
+    }
+}
+
+#[test]
+fn a_name_that_the_seller_gives_allows_nothing_by_itself() {
+    let claiming = Seller::claiming();
+    let answer = is(&claiming, Outcome::Undecided, &["identity-claimed"]);
+    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Proven);
+    let by_model = Seller { named_by: NamedBy::Seller, ..Seller::default() };
+    is(&by_model, Outcome::Undecided, &["identity-claimed"]);
+    let file = RegistrationFile::parse(br#"{"services": [{"name": "ENS", "endpoint": "shop.eth"}]}"#).expect("JSON");
+    let by_host = Seller { name: None, file: OriginFile::Read(file), ..Seller::default() };
+    is(&by_host, Outcome::Undecided, &["identity-claimed"]);
+}
+
+#[test]
+fn first_contact_may_be_allowed_if_both_directions_are_proven() {
+    let policy = CheckPolicy { first_contact: FirstContact::Allow, ..CheckPolicy::default() };
+    let seller = Seller { policy, ..Seller::claiming() };
+    is(&seller, Outcome::Allow, &[]);
+    let (_, next) = seller.checked().remember.expect("it is remembered");
+    assert_eq!(next.identity.map(|identity| identity.to_string()).as_deref(), Some("shop.eth"));
+    let alone = Seller { published: Some((Some(PAYEE), vec![])), ..seller };
+    let answer = is(&alone, Outcome::Undecided, &["identity-claimed"]);
+    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Claimed);
+}
+
+#[test]
+fn what_was_proven_at_first_contact_waits_to_be_accepted() {
+    let (origin, next) = Seller::claiming().checked().remember.expect("it is remembered");
+    assert_eq!(origin.as_str(), "https://shop.example");
+    assert_eq!(next.identity, None);
+    assert_eq!(next.proposed.map(|identity| identity.to_string()).as_deref(), Some("shop.eth"));
+    let known = Seller::claiming().remembering("shop.eth");
+    let answer = is(&known, Outcome::Allow, &[]);
+    assert_eq!(state_of(&answer, EvidenceKind::History), EvidenceState::Proven);
+}
+
+#[test]
+fn another_identity_than_the_remembered_one_is_a_contradiction() {
+    let moved = Seller::claiming().remembering("other.eth");
+    is(&moved, Outcome::Deny, &["identity-changed", "identity-claimed"]);
+    let (_, next) = moved.checked().remember.expect("the new one waits to be accepted");
+    assert_eq!(next.proposed.map(|identity| identity.to_string()).as_deref(), Some("shop.eth"));
+    is(&Seller::default().remembering("other.eth"), Outcome::Deny, &["identity-changed"]);
+    is(&Seller::claiming().remembering("other.eth").pinned("shop.eth"), Outcome::Allow, &[]);
+    let other = is(&Seller::default().pinned("other.eth"), Outcome::Deny, &["identity-changed"]);
+    assert_eq!(other.name.as_deref(), Some("shop.eth"), "the name of the request");
+}
+
+#[test]
+fn a_payee_that_changed_is_shown_where_nobody_is_known() {
+    let seen = |address| SeenPayee { address, network: network(), at: Timestamp::UNIX_EPOCH, block: None };
+    let unknown = |address| Seller {
+        name: None,
+        published: None,
+        remembered: Remembered { payee: Some(seen(address)), ..Remembered::default() },
+        ..Seller::default()
+    };
+    let claiming = Seller { remembered: unknown(THIEF).remembered, ..Seller::claiming() };
+    is(&claiming, Outcome::Undecided, &["identity-claimed", "payee-changed"]);
+    let policy = CheckPolicy { first_contact: FirstContact::Allow, ..CheckPolicy::default() };
+    is(&Seller { policy, ..claiming }, Outcome::Undecided, &["identity-claimed", "payee-changed"]);
+    is(&unknown(PAYEE), Outcome::Undecided, &["payee-unproven"]);
+    is(&unknown(THIEF), Outcome::Undecided, &["payee-unproven", "payee-changed"]);
+    assert!(unknown(PAYEE).checked().remember.is_none(), "nothing changed");
+    let rotated = Seller { remembered: unknown(THIEF).remembered, ..Seller::default() };
+    is(&rotated, Outcome::Allow, &[]);
+}
+
+#[test]
+fn an_address_that_is_not_the_payee_contradicts() {
+    let thief = |seller: Seller| Seller { published: seller.published.map(|(_, back)| (Some(THIEF), back)), ..seller };
+    is(&thief(Seller::default()), Outcome::Deny, &["payee-mismatch"]);
+    let answer = is(&thief(Seller::claiming()), Outcome::Deny, &["payee-mismatch", "identity-claimed"]);
+    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Contradicted);
+    let silent = Seller { published: Some((None, vec![])), ..Seller::default() };
+    is(&silent, Outcome::Undecided, &["payee-unproven"]);
+}
+
+#[test]
+fn origins_are_compared_whole_and_paths_by_segments() {
+    for (record, is_here) in [
+        ("https://shop.example", true),
+        ("https://SHOP.example:443/weather/", true),
+        ("https://shop.example/weather/today", true),
+        ("https://shop.example/weath", false),
+        ("https://www.shop.example", false),
+        ("http://shop.example", false),
+        ("https://shop.example:8443", false),
+        ("https://shop.example.thief.example", false),
+        ("https://user@shop.example", false),
+        ("shop.example", false),
+    ] {
+        let seller = Seller { published: Some((Some(PAYEE), vec![(EndpointKey::Web, record)])), ..Seller::claiming() };
+        let expected: &[&str] = if is_here { &["identity-claimed"] } else { &["origin-mismatch", "identity-claimed"] };
+        assert_eq!(seller.answer().codes, expected, "{record}");
+    }
+    for asked in ["https://www.shop.example/", "http://shop.example/", "https://shop.example:444/"] {
+        is(&Seller { asked: Some(asked), ..Seller::default() }, Outcome::Deny, &["origin-mismatch"]);
+    }
+    is(&Seller { asked: Some("https://shop.example/other"), ..Seller::default() }, Outcome::Allow, &[]);
+    for url in [
+        "http://shop.example/",
+        "https://u:p@shop.example/",
+        "https://shop.example./",
+        "https://shop.example\\@thief.example/",
+        "https://shop.example/weather/%2e%2e/other",
+        "https://shop.example/weather/../other",
+        "https://shop.exam\tple/",
+    ] {
+        let answer = Seller { url: Some(url), ..Seller::default() }.answer();
+        assert!(answer.abort && answer.has(Code::OriginMismatch), "{answer:#?}");
+    }
+    assert!(Seller { url: None, ..Seller::default() }.answer().abort);
+}
+
+#[test]
+fn the_word_of_a_gateway_counts_only_if_the_operator_says_so() {
+    let seller = Seller { offchain: true, ..Seller::default() };
+    is(&seller, Outcome::Undecided, &["payee-unproven"]);
+    let policy = CheckPolicy { offchain: true, ..CheckPolicy::default() };
+    is(&Seller { policy, ..seller.clone() }, Outcome::Allow, &[]);
+    // Nor do a key or a registration that a gateway names.
+    let told = Seller { registered: true, published: Some((None, vec![])), ..seller };
+    is(&told, Outcome::Undecided, &["payee-unproven"]);
+    is(&Seller { offchain: false, ..told }, Outcome::Allow, &[]);
+}
+
+#[test]
+fn a_released_name_and_one_strangers_word_prove_nobody() {
+    let released = Seller { reasons: vec![Code::TxtMissing, Code::NameReleased], ..Seller::default() };
+    is(&released, Outcome::Deny, &["name-released"]);
+    for unknown in [Code::ChainBehind, Code::RecordPending] {
+        let seller = Seller { reasons: vec![Code::TxtMissing, unknown], ..Seller::default() };
+        is(&seller, Outcome::Undecided, &[unknown.slug()]);
+    }
+    let grade = Proof { grade: Grade::SingleRpc, asked: 1, agreed: 1, own: false };
+    is(&Seller { grade, ..Seller::default() }, Outcome::Deny, &["single-rpc"]);
+}
+
+#[test]
+fn only_accepted_evidence_allows() {
+    let policy = CheckPolicy { accept: [EvidenceKind::Card, EvidenceKind::Offer].into(), ..CheckPolicy::default() };
+    is(&Seller { policy, ..Seller::default() }, Outcome::Undecided, &["payee-unproven"]);
+    let invalid = Seller { name: Some("not a name"), ..Seller::default() };
+    assert!(invalid.answer().has(Code::NameInvalid) && invalid.answer().abort);
+}
+
+#[test]
+fn registration_has_the_outcomes_of_the_draft() {
+    use RegistrationOutcome as Is;
+    let outcome = |seller: &Seller| seller.answer().evidence(EvidenceKind::Erc8004).and_then(|row| row.outcome);
+    let here = "https://shop.example";
+    let honest = Seller::registered(Some(PAYEE), here, None);
+    is(&honest, Outcome::Undecided, &["identity-claimed"]);
+    assert_eq!(outcome(&honest), Some(Is::VerifiedWallet));
+    is(&honest.clone().pinned(REGISTRATION), Outcome::Allow, &[]);
+    let policy = CheckPolicy { first_contact: FirstContact::Allow, ..CheckPolicy::default() };
+    is(&Seller { policy: policy.clone(), ..honest.clone() }, Outcome::Allow, &[]);
+    is(
+        &Seller { policy: policy.clone(), file: OriginFile::Absent, ..honest },
+        Outcome::Undecided,
+        &["identity-claimed"],
+    );
+
+    let elsewhere = Seller::registered(Some(PAYEE), "https://other.example", None);
+    is(&elsewhere, Outcome::Deny, &["origin-mismatch", "identity-claimed"]);
+    assert_eq!(outcome(&elsewhere), Some(Is::EndpointUnlisted));
+    is(&elsewhere.pinned(REGISTRATION), Outcome::Allow, &[]);
+
+    let other = Seller::registered(Some(THIEF), here, None).pinned(REGISTRATION);
+    is(&other, Outcome::Deny, &["payee-mismatch"]);
+    assert_eq!(outcome(&other), Some(Is::Mismatch));
+    let owner = Seller::registered(Some(THIEF), here, Some(PAYEE)).pinned(REGISTRATION);
+    is(&owner, Outcome::Undecided, &["payee-unproven"]);
+    assert_eq!(outcome(&owner), Some(Is::OwnerOnly));
+    let none = Seller::registered(None, here, None).pinned(REGISTRATION);
+    is(&none, Outcome::Undecided, &["payee-unproven"]);
+    assert_eq!(outcome(&none), Some(Is::NoAgentWallet));
+    let nobody = Seller { registration: Some(RegistrationReading::NoIdentity), ..none.clone() };
+    assert_eq!(outcome(&nobody), Some(Is::NoIdentity));
+    let unread = RegistrationReading::NotRead(Box::new(Reason::new(Code::PayeeUnproven)));
+    let unread = Seller { registration: Some(unread), ..none };
+    is(&unread, Outcome::Undecided, &["payee-unproven"]);
+    assert_eq!(outcome(&unread), Some(Is::NotRead));
+}
