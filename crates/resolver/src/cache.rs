@@ -302,8 +302,16 @@ impl VerdictCache {
         Began { evictions: self.evicted.mark(), head: self.heads.newest().map(|seen| seen.id), run }
     }
 
-    /// Compares the trusted verdicts about the name of `key` with a reading at a head of this height. Returns how many of
-    /// them it contradicts.
+    /// The finished verdict under `key`.
+    async fn verdict(&self, key: &CacheKey) -> Option<Arc<Entry>> {
+        match self.trusted.get(key).await {
+            Some(entry) => Some(entry),
+            None => self.untrusted.get(key).await,
+        }
+    }
+
+    /// Compares the verdicts about the name of `key` with a reading at a head of this height. Returns how many of them it
+    /// contradicts.
     pub(crate) async fn contradicted_at(
         &self,
         key: &CacheKey,
@@ -311,20 +319,20 @@ impl VerdictCache {
         at: Option<HeadId>,
         block: u64,
     ) -> usize {
-        let entries = self.trusted_about(key).await;
+        let entries = self.verdicts_about(key).await;
         entries.iter().filter(|entry| entry.is_contradicted(found, at, block)).count()
     }
 
-    /// What the trusted verdict under `key` waits for at `now`. `None` without such a verdict or a head.
+    /// What the verdict under `key` waits for at `now`. `None` without such a verdict or a head.
     pub(crate) async fn awaits(&self, key: &CacheKey, now: Timestamp) -> Option<Option<Awaited>> {
         let newest = self.heads.newest()?.id;
-        let entry = self.trusted.get(key).await?;
+        let entry = self.verdict(key).await?;
         self.servable(key, &entry, now, Serving::Answer).then(|| entry.awaits(newest, now))
     }
 
-    /// Whether only another run can confirm the trusted verdict under `key` at `now`.
+    /// Whether only another run can confirm the verdict under `key` at `now`.
     pub(crate) async fn needs_run(&self, key: &CacheKey, now: Timestamp) -> bool {
-        self.trusted.get(key).await.is_some_and(|entry| entry.needs_run(now))
+        self.verdict(key).await.is_some_and(|entry| entry.needs_run(now))
     }
 
     /// `resolution` with the standing that its entry has now. One that is no longer in the cache is unconfirmed.
@@ -337,7 +345,7 @@ impl VerdictCache {
     ) -> Resolution {
         // The id depends on how the name was typed.
         let run = |verdict: &Verdict| (verdict.conclusion.clone(), verdict.freshness.checked_at);
-        let held = self.trusted.get(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
+        let held = self.verdict(key).await.filter(|entry| run(&entry.verdict()) == run(resolution.verdict()));
         let held = held.filter(|entry| self.servable(key, entry, now, Serving::Answer));
         let standing = held.map(|entry| entry.served(&self.heads, limits, now).standing());
         resolution.with_standing(standing.unwrap_or(Err(Refusal::Unconfirmed)))
@@ -349,12 +357,12 @@ impl VerdictCache {
         failure.is_some_and(|failure| self.servable(key, &failure, now, Serving::Answer))
     }
 
-    /// The trusted verdicts about the name of `key` under any rules, from the same chain at the same kind of block,
-    /// unless the name was evicted since.
-    async fn trusted_about(&self, key: &CacheKey) -> Vec<Arc<Entry>> {
+    /// The verdicts about the name of `key` under any rules, from the same chain at the same kind of block, unless the
+    /// name was evicted since.
+    async fn verdicts_about(&self, key: &CacheKey) -> Vec<Arc<Entry>> {
         let mut entries = Vec::new();
         for key in self.under_any_rules(key) {
-            let entry = self.trusted.get(&key).await;
+            let entry = self.verdict(&key).await;
             entries.extend(entry.filter(|entry| self.evicted.permits_still(&key.name, &entry.permitted)));
         }
         entries
@@ -431,7 +439,7 @@ impl VerdictCache {
             return resolution.with_standing(if reads_chain { Ok(()) } else { Err(Refusal::Unconfirmed) });
         };
         let now = resolution.verdict().freshness.checked_at.max(newest.head.reported_at);
-        let entry = self.trusted.get(key).await.filter(is_of_run);
+        let entry = self.verdict(key).await.filter(is_of_run);
         let standing =
             entry.map_or(Err(Refusal::Unconfirmed), |entry| entry.served(&self.heads, limits, now).standing());
         resolution.with_standing(standing)

@@ -19,6 +19,7 @@ pub use crate::fetch::{ConnectTo, OriginSpec};
 
 mod admin;
 mod chains;
+mod check;
 mod cors;
 mod demand;
 mod endpoint;
@@ -47,6 +48,7 @@ mod value;
 pub use admin::{AdminConfig, AdminLayer};
 use chains::five_slots;
 pub use chains::{ChainId, Chains, RegistryChain};
+pub use check::{CheckConfig, CheckLayer};
 pub use clresolve_core::base_url::BaseUrl;
 pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
 pub use demand::DEFAULT_QUORUM;
@@ -132,6 +134,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// The payment limits.
     pub limits: LimitsConfig,
+    /// The evidence that a payment to a seller needs.
+    pub check: CheckConfig,
     /// The URLs at which agents are called.
     pub routes: Routes,
     /// Accounts that the operator knows to belong to an agent.
@@ -266,6 +270,7 @@ impl Default for Config {
             mcp: McpConfig::default(),
             telemetry: TelemetryConfig::default(),
             limits: LimitsConfig::default(),
+            check: CheckConfig::default(),
             routes: Routes::default(),
             payees: KnownPayees::default(),
             chains: Chains::default(),

@@ -1,9 +1,10 @@
-//! The memory: what earlier trusted verdicts said about names, and which receipts were seen, in one file that survives
-//! restarts.
+//! The memory: what earlier trusted verdicts said about names, which receipts were seen, and who sells at an origin, in
+//! one file that survives restarts.
 //!
 //! It is bounded. It first forgets the names that it has known for the shortest time: [`Memory::remember`]. A failure
 //! of the memory is an error for the caller, never an endless wait and never a wrong answer.
 
+mod origins;
 mod receipts;
 
 use std::fs::OpenOptions;
@@ -13,12 +14,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition};
+use redb::backends::InMemoryBackend;
+use redb::{
+    Builder, Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
+};
+use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::evidence::continuity::{History, Sighting};
+
+pub use self::origins::OriginRow;
 
 /// World, chain, domain and name.
 type RowKey = (&'static str, u64, &'static str, &'static str);
@@ -98,9 +105,12 @@ pub enum MemoryError {
         /// What is wrong with it.
         detail: String,
     },
-    /// The history of one name cannot be read.
-    #[error("the history of the name cannot be read; `clresolve memory forget` removes it")]
+    /// The entry of one name or origin cannot be read.
+    #[error("what is remembered cannot be read; `clresolve memory forget` removes it")]
     Unreadable,
+    /// No identity of the origin waits to be accepted.
+    #[error("no identity waits to be accepted; `clresolve check URL` reads the one that the seller names")]
+    NothingToAccept,
     /// The file cannot be read or written. Holds the cause.
     #[error("{0}")]
     Failed(String),
@@ -125,6 +135,16 @@ impl Memory {
     /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] if the file cannot be opened.
     pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
         Ok(Self { store: Arc::new(Store::open(path, names)?), turns: Arc::new(Semaphore::new(AT_ONCE)) })
+    }
+
+    /// A memory without a file, which ends with this process. It keeps at most `names` histories.
+    ///
+    /// # Errors
+    /// [`MemoryError::Failed`].
+    pub fn in_process(names: u64) -> Result<Self, MemoryError> {
+        let database = builder().create_with_backend(InMemoryBackend::new()).map_err(failed)?;
+        let store = Store::with(PathBuf::new(), names, Some(database));
+        Ok(Self { store: Arc::new(store), turns: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
     /// The history of the name; empty if nothing is remembered.
@@ -179,7 +199,7 @@ impl Store {
     /// As [`Memory::open`].
     pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
         let database = match database(path) {
-            Ok(database) => Some(Arc::new(database)),
+            Ok(database) => Some(database),
             Err(OpenError::Passing(error)) => {
                 tracing::warn!(path = %path.display(), %error, "the memory cannot be used for now");
                 None
@@ -187,7 +207,11 @@ impl Store {
             Err(OpenError::Lasting(_)) if clresolve_core::mutant!("damaged-memory") => None,
             Err(OpenError::Lasting(error)) => return Err(error),
         };
-        Ok(Self { path: path.to_owned(), names: names.max(1), database: Mutex::new(database) })
+        Ok(Self::with(path.to_owned(), names, database))
+    }
+
+    fn with(path: PathBuf, names: u64, database: Option<Database>) -> Self {
+        Self { path, names: names.max(1), database: Mutex::new(database.map(Arc::new)) }
     }
 
     /// The history of the name; empty if nothing is remembered.
@@ -388,6 +412,12 @@ impl From<OpenError> for MemoryError {
     }
 }
 
+fn builder() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
 /// Opens or creates the file, and checks its integrity.
 fn database(path: &Path) -> Result<Database, OpenError> {
     let mut options = OpenOptions::new();
@@ -395,8 +425,7 @@ fn database(path: &Path) -> Result<Database, OpenError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path).map_err(|error| not_opened(path, DatabaseError::Storage(StorageError::Io(error))))?;
-    let mut builder = Database::builder();
-    builder.set_cache_size(CACHE_BYTES);
+    let builder = builder();
     let open = || -> Result<(Database, bool), DatabaseError> {
         let mut database = builder.create_file(file)?;
         let is_whole = database.check_integrity()?;
@@ -433,7 +462,7 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
-fn decode(bytes: &[u8]) -> Result<History, MemoryError> {
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, MemoryError> {
     serde_json::from_slice(bytes).map_err(|_| MemoryError::Unreadable)
 }
 
@@ -575,7 +604,7 @@ mod tests {
     #[test]
     fn a_history_that_is_none_is_not_taken_for_an_empty_one() {
         for bytes in ["", "{", "[]", "null"] {
-            assert_eq!(decode(bytes.as_bytes()), Err(MemoryError::Unreadable), "{bytes}");
+            assert_eq!(decode::<History>(bytes.as_bytes()), Err(MemoryError::Unreadable), "{bytes}");
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod audit;
 mod cached;
+mod check;
 mod confirm;
 mod content;
 mod continuity;
@@ -29,6 +30,7 @@ mod registration;
 mod request;
 mod route;
 mod schemas;
+mod seller_url;
 mod settlement;
 mod setup;
 mod shared_content;
@@ -75,6 +77,7 @@ use self::question::RuleSet;
 use self::registration::AgentRegistries;
 pub use self::route::RouteAnswer;
 use self::schemas::BoundSchemas;
+pub use self::seller_url::{SellerUrl, SellerUrlError};
 pub use self::setup::Load;
 pub use self::setup::egress;
 pub use self::setup::{SetupError, local_profiles};
@@ -236,6 +239,7 @@ impl Resolver {
         check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let history = setup::history(&config)?;
+        let sellers = setup::sellers(&config, history.as_ref())?;
         let pool = CpuPool::start()
             .map_err(|error| SetupError::Invalid { what: "threads".to_owned(), detail: error.to_string() })?;
         let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
@@ -249,6 +253,7 @@ impl Resolver {
             clock,
             profiles,
             history,
+            sellers,
             config,
             world,
             pool,
@@ -471,13 +476,13 @@ impl Resolver {
         self.0.walker.read(name, Instant::now() + self.time_limit()).await
     }
 
-    /// What an agent's route answers to a request without a payment: a POST of `body` where there is one, else a GET. The
-    /// request goes through the door for foreign URLs, and no redirect is followed.
+    /// Sends a request without a payment to a seller's URL and returns the response: a POST of `body` if there is one,
+    /// otherwise a GET. The request goes through the egress guard, and no redirect is followed.
     ///
     /// # Errors
-    /// Where that door refuses the URL, or its host gives no answer.
-    pub async fn unpaid(&self, url: &str, body: Option<&'static str>) -> Result<SellerReply, FetchError> {
-        self.0.walker.sources.content.unpaid(url, body, self.time_limit()).await
+    /// The egress guard refuses the URL, or its host does not respond.
+    pub async fn unpaid(&self, url: &str, body: Option<impl Into<Bytes>>) -> Result<SellerReply, FetchError> {
+        self.0.walker.sources.content.unpaid(url, body.map(Into::into), self.time_limit()).await
     }
 
     /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.

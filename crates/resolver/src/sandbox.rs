@@ -8,15 +8,18 @@ use std::time::Duration;
 use alloy_primitives::{Address, U256, address};
 use clresolve_core::reading::Block;
 use clresolve_payment::asset::Asset;
+use clresolve_payment::check::{Remembered, SeenPayee, SellerIdentity, WebOrigin};
 use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::purchase::{self, Reply};
 use clresolve_sandbox::spec::{PlannedPublication, Spec};
-use clresolve_sandbox::{agents, receipts};
+use clresolve_sandbox::{agents, receipts, sellers};
+use jiff::Timestamp;
 
 pub use clresolve_sandbox::agents::Expected;
 pub use clresolve_sandbox::demo::DemoSellers;
 pub use clresolve_sandbox::keys::PAYER;
 pub use clresolve_sandbox::purchase::SandboxPurchase;
+pub use clresolve_sandbox::sellers::ExpectedSeller;
 pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
 
 use clresolve_core::name::EnsName;
@@ -120,6 +123,7 @@ impl Sandbox {
         let mut config = config(&self.0);
         config.network.dns = Dns::Off;
         config.explorer.probe = true;
+        config.check.origins = sellers::pins().iter().map(|(at, seller)| (origin(at), identity(seller))).collect();
         config
     }
 
@@ -156,6 +160,28 @@ impl Sandbox {
     /// Every name of the sandbox with its expected verdict: good agents first, then by name.
     pub fn expected() -> Vec<Expected> {
         agents::expected()
+    }
+
+    /// Every seller of the sandbox without an Agent-Card, and one with a card, each with the decision that a check of
+    /// its URL should give: those that may be paid first, then by URL. The decisions assume the configuration of the
+    /// sandbox, and a memory that starts with [`Sandbox::remembered`].
+    pub fn sellers() -> Vec<ExpectedSeller> {
+        sellers::expected()
+    }
+
+    /// What a memory without a file starts with in the sandbox, by origin.
+    pub fn remembered() -> Vec<(WebOrigin, Remembered)> {
+        let remembered = |seller: sellers::RememberedSeller| {
+            let payee = seller.paid.map(|(address, network)| SeenPayee {
+                address,
+                network: network.parse().expect("a CAIP-2 identifier"),
+                at: Timestamp::UNIX_EPOCH,
+                block: None,
+            });
+            let identity = seller.identity.as_deref().map(identity);
+            (origin(&seller.origin), Remembered { identity, payee, ..Remembered::default() })
+        };
+        sellers::remembered().into_iter().map(remembered).collect()
     }
 
     /// Receipts of the sandbox's agents, good ones first, each with the expected result for [`Sandbox::request`].
@@ -201,6 +227,14 @@ impl Sandbox {
     pub async fn stopped(self) {
         self.0.run().await;
     }
+}
+
+fn origin(text: &str) -> WebOrigin {
+    text.parse().expect("a seller of the sandbox has an origin")
+}
+
+fn identity(text: &str) -> SellerIdentity {
+    text.parse().expect("a seller of the sandbox has a name or a registration")
 }
 
 fn config(world: &clresolve_sandbox::World) -> Config {
@@ -277,4 +311,71 @@ fn endpoint(at: At, own: bool) -> Endpoint {
 fn gateway(at: At) -> Gateway {
     let url = at.url.parse().expect("a host of the world makes a URL");
     Gateway { label: at.label, url, own: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clresolve_core::reason::Code;
+    use clresolve_payment::check::CheckRequest;
+
+    use super::*;
+    use crate::resolve::Resolver;
+
+    /// Every seller replies with terms, unless the list says that it does not.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn sellers_reply_with_terms_that_can_be_read() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
+        for seller in Sandbox::sellers() {
+            let reply = resolver.unpaid(&seller.url, Some("{}")).await.expect("the seller answers");
+            let request = CheckRequest::about_reply(&seller.url, reply);
+            let malformed = Code::PaymentTermsMalformed.slug();
+            match request.terms() {
+                Ok(terms) => {
+                    assert!(terms.entries.iter().all(|entry| entry.price.is_ok()), "{}: {terms:?}", seller.url);
+                    assert!(!seller.codes.iter().any(|code| code == malformed), "{}", seller.url);
+                }
+                Err(reason) => assert_eq!(seller.codes, [reason.code.slug()], "{}: {reason:?}", seller.url),
+            }
+        }
+    }
+
+    /// Every name that the caller, the configuration or the memory names has records at a block.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn names_of_sellers_resolve() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("a resolver");
+        let of_caller = Sandbox::sellers().into_iter().filter_map(|seller| seller.name);
+        let pinned = sellers::pins().into_iter().map(|(_, identity)| identity);
+        let remembered = sellers::remembered().into_iter().filter_map(|seller| seller.identity);
+        let names: BTreeSet<String> =
+            of_caller.chain(pinned).chain(remembered).filter(|id| !id.contains(':')).collect();
+        for name in names {
+            let resolution = resolver.resolve(&name).await;
+            let verdict = resolution.verdict();
+            let codes: Vec<&str> = verdict.reasons.iter().map(|reason| reason.code.slug()).collect();
+            assert!(verdict.anchor.is_some(), "{name}: {codes:?}");
+            for missing in ["name-unregistered", "resolver-missing", "resolver-failed", "ccip-failed"] {
+                assert!(!codes.contains(&missing), "{name}: {codes:?}");
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_seller_gets_its_decision() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let config = Config { timeout: Duration::from_secs(120), ..sandbox.config() };
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        for seller in Sandbox::sellers() {
+            let reply = resolver.unpaid(&seller.url, Some("{}")).await.expect("the seller answers");
+            let about = CheckRequest::about_reply(&seller.url, reply);
+            let answer = resolver.check(&CheckRequest { name: seller.name, ..about }).await;
+            let codes: BTreeSet<&str> = answer.codes.iter().map(String::as_str).collect();
+            let expected: BTreeSet<&str> = seller.codes.iter().map(String::as_str).collect();
+            let decision = serde_json::to_value(answer.decision).expect("a word");
+            assert_eq!((decision.as_str(), codes), (Some(seller.decision), expected), "{}: {answer:#?}", seller.url);
+        }
+    }
 }

@@ -11,9 +11,13 @@ use crate::world::Manifest;
 /// Good agents, and one agent for each mistake that a publisher can make.
 const AGENTS: &str = include_str!("agents.toml");
 
+/// Sellers without an Agent-Card, with the decision that a check of each should give.
+const SELLERS: &str = include_str!("sellers.toml");
+
 /// The definition of the sandbox.
 pub fn spec() -> Spec {
-    let mut spec = Spec::parse(AGENTS).expect("the file is part of the program and is parsed by its tests");
+    let part = |toml| Spec::parse(toml).expect("the file is part of the program and is parsed by its tests");
+    let mut spec = part(AGENTS).and(part(SELLERS));
     for agent in spec.agents.iter_mut().filter(|agent| agent.state == Some(State::Trusted) && agent.seller.is_none()) {
         agent.seller = Some(honest_seller(agent.class).to_owned());
     }

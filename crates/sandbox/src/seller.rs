@@ -2,6 +2,7 @@
 //! seller, and one for each defect of the terms.
 
 use std::borrow::Cow;
+use std::slice;
 
 use alloy_primitives::{Address, B256, Bytes, FixedBytes, U256};
 use alloy_sol_types::{SolStruct, eip712_domain, sol};
@@ -67,21 +68,27 @@ pub(crate) fn answer(host: &str, path: &str, now: Timestamp) -> Reply {
     if host == THIEF_HOST {
         return version_2(&url, verb, &[entry(stranger())]);
     }
-    match segments.next().unwrap_or_default() {
-        "" => version_2(&url, verb, &[entry(payee())]),
-        "v1" => version_1(&url, verb),
-        manners => bad(manners, &url, verb, now),
+    reply(segments.next().unwrap_or_default(), &url, verb, &entry(payee()), now)
+}
+
+/// The response of a seller with these manners at `url`. `honest` is the entry of a seller without a defect.
+pub(crate) fn reply(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> Reply {
+    match manners {
+        "" => version_2(url, verb, std::slice::from_ref(honest)),
+        "v1" => version_1(url, verb),
+        manners => bad(manners, url, verb, honest, now),
     }
 }
 
 /// Sellers with a defect, and those that need another proof.
-fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
-    let changed = |change: &dyn Fn(&mut Value)| {
-        let mut entry = entry(payee());
+fn bad(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> Reply {
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut entry = honest.clone();
         change(&mut entry);
-        version_2(url, verb, &[entry])
+        entry
     };
-    let to_stranger = || entry(stranger());
+    let changed = |change: &dyn Fn(&mut Value)| version_2(url, verb, &[with(change)]);
+    let to_stranger = || with(&|entry| entry["payTo"] = json!(stranger()));
     match manners {
         "malformed" => changed(&|entry| entry["amount"] = json!("0.01")),
         "ambiguous" => with_header_twice(url, verb),
@@ -90,12 +97,13 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
         "amount" => changed(&|entry| entry["amount"] = json!("900000")),
         "unlimited" => changed(&|entry| entry["asset"] = json!(UNLIMITED)),
         "years" => changed(&|entry| entry["maxTimeoutSeconds"] = json!(315_360_000)),
+        "permit2" => changed(&|entry| entry["extra"]["assetTransferMethod"] = json!("permit2")),
         "scheme" => changed(&|entry| entry["scheme"] = json!("upto")),
         "payee" => changed(&|entry| entry["payTo"] = json!(stranger())),
-        "second" => version_2(url, verb, &[entry(payee()), to_stranger()]),
-        "resource" => version_2(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, &[entry(payee())]),
-        "tool" => version_2(&format!("mcp://tool/{verb}"), verb, &[entry(payee())]),
-        "near" => version_2(&format!("{url}?from=sandbox"), verb, &[entry(payee())]),
+        "second" => version_2(url, verb, &[honest.clone(), to_stranger()]),
+        "resource" => version_2(&format!("https://{THIEF_HOST}/{verb}/v1"), verb, slice::from_ref(honest)),
+        "tool" => version_2(&format!("mcp://tool/{verb}"), verb, slice::from_ref(honest)),
+        "near" => version_2(&format!("{url}?from=sandbox"), verb, slice::from_ref(honest)),
         "redirect" => web::redirect(&format!("https://{THIEF_HOST}/{verb}/v1")),
         "fresh" => offering(url, verb, &[to_stranger()], &offer(url, &payee_key(), stranger(), now)),
         "offer" => {
@@ -106,7 +114,7 @@ fn bad(manners: &str, url: &str, verb: &str, now: Timestamp) -> Reply {
         "signer" => offering(url, verb, &[to_stranger()], &offer(url, &stranger_key(), stranger(), now)),
         "sponsor" => {
             let sponsoring = json!({"eip2612GasSponsoring": {"info": {"version": "1"}}});
-            extended(url, verb, &[entry(payee())], sponsoring)
+            extended(url, verb, slice::from_ref(honest), sponsoring)
         }
         _ => web::html(hyper::StatusCode::NOT_FOUND),
     }

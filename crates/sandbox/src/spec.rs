@@ -40,6 +40,9 @@ pub struct Spec {
     /// Schemas with a defect.
     #[serde(rename = "schema")]
     pub schemas: Vec<SchemaDefect>,
+    /// Sellers without an Agent-Card.
+    #[serde(rename = "seller")]
+    pub sellers: Vec<SellerSpec>,
     /// Cards that a publisher wrote, published byte for byte.
     #[serde(skip)]
     pub planned: Vec<PlannedPublication>,
@@ -73,15 +76,108 @@ pub struct PlainName {
     /// The name.
     pub name: String,
     /// The account that holds it.
+    #[serde(default = "publisher_account")]
     pub holder: String,
     /// The account in its address record.
     pub addr: Option<String>,
+    /// Its address records by chain, as those of an [`Agent`]. A seller's name publishes the payee of honest sellers
+    /// unless they say otherwise.
+    #[serde(default)]
+    pub addresses: Addresses,
     /// Its text records, with any keys.
     #[serde(default)]
     pub records: BTreeMap<String, String>,
     /// The contract that holds it.
     #[serde(default)]
     pub custody: Custody,
+    /// Days from the start of the sandbox until the registration expires. The default is the year 2100.
+    pub expires_in_days: Option<i64>,
+    /// Its resolver.
+    #[serde(default)]
+    pub resolver: ResolverSpec,
+}
+
+/// A seller without an Agent-Card: what it demands, who it says it is, what stands behind it on the chain, and the
+/// decision that a check of its URL should give.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SellerSpec {
+    /// The URL to check. If an agent sells at its host, the row describes that agent's seller.
+    pub url: String,
+    /// What is special about it, in one plain sentence.
+    pub about: String,
+    /// The expected decision.
+    pub decision: ExpectedDecision,
+    /// The expected codes, including warnings, in alphabetical order.
+    #[serde(default)]
+    pub codes: Vec<Code>,
+    /// The name that the caller names.
+    pub name: Option<String>,
+    /// The identity that the configuration pins for its origin. `{registration}` stands for its own registration.
+    pub pinned: Option<String>,
+    /// The identity that the memory has accepted for its origin, with the same placeholder.
+    pub remembered: Option<String>,
+    /// Whether the memory has noted another payee for its origin.
+    #[serde(default)]
+    pub paid_another: bool,
+    /// How it replies: the first segment of a path on the host of the agents' sellers (`seller.rs`).
+    #[serde(default)]
+    pub manners: String,
+    /// The URL to which it redirects instead.
+    pub redirect: Option<String>,
+    /// The name that its terms claim (`extra.ens`).
+    pub claims_name: Option<String>,
+    /// Whether its terms claim its registration (`extra.erc8004`).
+    #[serde(default)]
+    pub claims_registration: bool,
+    /// Names that exist because of it. `{url}` in a record stands for the URL to check, `{origin}` for its origin.
+    #[serde(default)]
+    pub names: Vec<PlainName>,
+    /// Its registration (ERC-8004). The registrations of sellers are numbered after those of agents.
+    pub erc8004: Option<EntrySpec>,
+    /// The endpoint in its registration file. The default is the URL to check.
+    pub lists: Option<String>,
+    /// What its origin serves as its registration file.
+    #[serde(default)]
+    pub well_known: WellKnownFile,
+}
+
+/// What an origin serves at `/.well-known/agent-registration.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WellKnownFile {
+    /// The seller's registration file, if it has a registration.
+    #[default]
+    Own,
+    /// Nothing.
+    Missing,
+    /// A file without registrations whose only ENS service is this name.
+    Ens(String),
+    /// A redirect to this URL.
+    Moved(String),
+}
+
+/// The decision that a check should give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExpectedDecision {
+    /// The terms may be paid.
+    Allow,
+    /// They must not be paid.
+    Deny,
+    /// Not known, so they must not be paid.
+    Undecided,
+}
+
+impl ExpectedDecision {
+    /// The form in a document.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::Undecided => "undecided",
+        }
+    }
 }
 
 /// A schema with a defect.
@@ -400,6 +496,10 @@ fn publisher() -> String {
     PUBLISHER.to_owned()
 }
 
+fn publisher_account() -> String {
+    PUBLISHER_ACCOUNT.to_owned()
+}
+
 /// Why a sandbox cannot be built from its definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{agent}: {detail}")]
@@ -425,6 +525,7 @@ impl Spec {
         self.agents.extend(other.agents);
         self.names.extend(other.names);
         self.schemas.extend(other.schemas);
+        self.sellers.extend(other.sellers);
         self.planned.extend(other.planned);
         self
     }

@@ -1,34 +1,29 @@
 //! A running sandbox: the chain, the web hosts, the IPFS gateways and the CCIP-Read gateway of a [`Spec`], on loopback.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, hex, keccak256};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hyper::{Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
 
 use super::ca;
-use super::chain::{
-    BuildError, CHAIN_ID, ChainBuilder, IDENTITY_REGISTRY, NameRegistration, ResolverKind, RpcFault, RpcServer,
-    SandboxChain,
-};
+use super::chain::{BuildError, ChainBuilder, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain};
 use super::demo::DemoSellers;
 use super::discovery;
 use super::gateway::{GatewayManners, Store};
-use super::keys::{payee, stranger};
 use super::planned;
 use super::published::{CARDS_HOST, Published};
 use super::purchase::SandboxPurchase;
+use super::registrations::{self, RegistryEntry};
 pub use super::schemas::Manifest;
 use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
-use super::spec::{Agent, EntrySpec, PUBLISHER_ACCOUNT, ResolverSpec, Spec, SpecError, Wallet};
+use super::sellers::{self, Sellers};
+use super::spec::{Agent, PUBLISHER_ACCOUNT, PlainName, ResolverSpec, Spec, SpecError, Wallet};
 use super::web::{self, Document, Reply, Server, Site};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointKey};
@@ -79,6 +74,8 @@ pub struct World {
     site: Arc<Hosts>,
     manifests: Vec<Manifest>,
     agents: BTreeMap<String, u64>,
+    /// The sellers' own hosts.
+    sellers: BTreeSet<String>,
 }
 
 /// Why a sandbox cannot start.
@@ -151,7 +148,9 @@ impl World {
         draft.seal(now - EPOCH)?;
         let chain = Arc::new(draft.grow(now)?);
 
-        let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS].concat())
+        let sellers = sellers::hosts(spec);
+        let of_sellers: Vec<&str> = sellers.iter().map(String::as_str).collect();
+        let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
             .map_err(|error| WorldError::Listen(error.to_string()))?;
         let site = Arc::new(Hosts::new(spec, &published, &schemas, Arc::clone(&chain)));
         let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
@@ -159,6 +158,9 @@ impl World {
             .map_err(|error| WorldError::Listen(error.to_string()))?;
         let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().cloned().collect();
+        let is_agent = |name: &str| spec.agents.iter().any(|agent| agent.name == name);
+        let entries = registrations::entries(spec);
+        let of_agents = entries.iter().filter(|entry| is_agent(entry.subject));
         Ok(Self {
             ca_pem: identity.ca_pem,
             server,
@@ -169,7 +171,8 @@ impl World {
             started: now,
             site,
             manifests,
-            agents: entries(&spec.agents).map(|(number, agent, _)| (agent.name.clone(), number)).collect(),
+            agents: of_agents.map(|entry| (entry.subject.to_owned(), entry.number)).collect(),
+            sellers,
         })
     }
 
@@ -317,6 +320,7 @@ impl World {
             .chain(discovery::HOSTS)
             .map(str::to_owned)
             .chain(faulty)
+            .chain(self.sellers.iter().cloned())
             .map(|host| format!("{host}:{HTTPS}:{target}"))
             .collect()
     }
@@ -374,12 +378,7 @@ impl Draft {
             pending_wallets: Vec::new(),
         };
         for plain in &spec.names {
-            let name = parse(&plain.name)?;
-            let mut registration = NameRegistration::new(name, account(&plain.holder));
-            registration.addr = plain.addr.as_deref().map(account);
-            registration.custody = plain.custody;
-            registration.texts.clone_from(&plain.records);
-            draft.register(&registration)?;
+            draft.put_plain(plain, now)?;
         }
         for (agent, published) in published {
             draft.put(agent, published, now)?;
@@ -387,8 +386,11 @@ impl Draft {
         for registration in planned::registrations(spec, account(PUBLISHER_ACCOUNT))? {
             draft.register(&registration)?;
         }
-        for (number, agent, entry) in entries(&spec.agents) {
-            draft.enter(number, agent, entry)?;
+        for plain in sellers::names(spec) {
+            draft.put_plain(&plain, now)?;
+        }
+        for entry in registrations::entries(spec) {
+            draft.enter(&entry)?;
         }
         draft.builder.seal(SandboxPurchase::SETTLED_AT - NEWEST)?;
         // In their own block, since the block with all names has too many receipts to read.
@@ -400,26 +402,30 @@ impl Draft {
         Ok(draft)
     }
 
-    /// Registers an agent in the registry of agents.
-    fn enter(&mut self, number: u64, agent: &Agent, entry: &EntrySpec) -> Result<(), WorldError> {
-        let file = || {
-            let file = registration_file(number, agent, entry);
-            if entry.ipfs {
-                return format!("ipfs://{}", build::Dag::default().raw(file).cid);
-            }
-            format!("data:application/json;base64,{}", STANDARD.encode(file))
-        };
-        let account = match entry.wallet {
-            Wallet::Payee | Wallet::Unset | Wallet::Leaving => payee(),
-            Wallet::Stranger => stranger(),
-        };
-        self.builder.register_agent(account, &entry.uri.clone().unwrap_or_else(file))?;
-        match entry.wallet {
-            Wallet::Unset => self.builder.unset_agent_wallet(account, number)?,
-            Wallet::Leaving => self.pending_wallets.push((account, number)),
+    /// Registers an entry in the registry of agents.
+    fn enter(&mut self, entry: &RegistryEntry<'_>) -> Result<(), WorldError> {
+        let account = entry.account();
+        self.builder.register_agent(account, &entry.uri())?;
+        match entry.spec.wallet {
+            Wallet::Unset => self.builder.unset_agent_wallet(account, entry.number)?,
+            Wallet::Leaving => self.pending_wallets.push((account, entry.number)),
             Wallet::Payee | Wallet::Stranger => {}
         }
         Ok(())
+    }
+
+    /// Registers a name without a card.
+    fn put_plain(&mut self, plain: &PlainName, now: Timestamp) -> Result<(), WorldError> {
+        let (name, resolver) = resolver(&plain.name, &plain.resolver)?;
+        self.register(&NameRegistration {
+            custody: plain.custody,
+            expiry: plain.expires_in_days.map(|days| in_days(now, days)),
+            resolver,
+            texts: plain.records.clone(),
+            addr: plain.addr.as_deref().map(account),
+            addresses: plain.addresses.0.clone(),
+            ..NameRegistration::new(name, account(&plain.holder))
+        })
     }
 
     fn put(&mut self, agent: &Agent, published: &Published, now: Timestamp) -> Result<(), WorldError> {
@@ -427,7 +433,7 @@ impl Draft {
         if !chain.registered {
             return Ok(());
         }
-        let mut name = parse(&agent.name)?;
+        let (name, resolver) = resolver(&agent.name, &chain.resolver)?;
         let mut texts = published.records.clone();
         let mut addresses = agent.addresses.0.clone();
         if let Some(seller) = &agent.seller {
@@ -437,25 +443,10 @@ impl Draft {
             }
             addresses = seller::payees().into_iter().chain(addresses).collect();
         }
-        let resolver = match &chain.resolver {
-            ResolverSpec::Public => ResolverKind::Public,
-            ResolverSpec::ParentWildcard => {
-                name = parse(agent.name.split_once('.').map_or("", |(_, parent)| parent))?;
-                ResolverKind::Wildcard
-            }
-            ResolverSpec::Offchain(urls) => ResolverKind::Offchain { urls: urls.clone() },
-            ResolverSpec::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
-            ResolverSpec::None => {
-                texts.clear();
-                addresses.clear();
-                ResolverKind::None
-            }
-            ResolverSpec::NoCode => {
-                texts.clear();
-                addresses.clear();
-                ResolverKind::Address(account("nobody"))
-            }
-        };
+        if matches!(resolver, ResolverKind::None | ResolverKind::Address(_)) {
+            texts.clear();
+            addresses.clear();
+        }
         for (key, value) in &published.latest {
             self.pending.push((name.clone(), key.clone(), value.clone()));
         }
@@ -465,10 +456,9 @@ impl Draft {
         if let Some(holder) = &agent.latest_holder {
             self.pending_holders.push((name.clone(), account(holder)));
         }
-        let expiry = now + SignedDuration::from_hours(24 * chain.expires_in_days);
         self.register(&NameRegistration {
             custody: chain.custody,
-            expiry: Some(expiry),
+            expiry: Some(in_days(now, chain.expires_in_days)),
             resolver,
             migrated: chain.migrated,
             texts,
@@ -518,23 +508,25 @@ impl Draft {
     }
 }
 
-/// The registration file of an agent of the registry.
-fn registration_file(number: u64, agent: &Agent, entry: &EntrySpec) -> String {
-    let file = json!({
-        "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
-        "name": agent.label(),
-        "description": agent.about,
-        "services": [{"name": "ENS", "endpoint": entry.ens.as_deref().unwrap_or(&agent.name)}],
-        "x402Support": true,
-        "registrations": [{"agentId": number, "agentRegistry": format!("eip155:{CHAIN_ID}:{IDENTITY_REGISTRY}")}],
-    });
-    file.to_string()
+/// The name whose resolver has the records of `name`, and that resolver.
+fn resolver(name: &str, spec: &ResolverSpec) -> Result<(EnsName, ResolverKind), SpecError> {
+    let parsed = parse(name)?;
+    let kind = match spec {
+        ResolverSpec::Public => ResolverKind::Public,
+        ResolverSpec::ParentWildcard => {
+            let parent = name.split_once('.').map_or("", |(_, parent)| parent);
+            return Ok((parse(parent)?, ResolverKind::Wildcard));
+        }
+        ResolverSpec::Offchain(urls) => ResolverKind::Offchain { urls: urls.clone() },
+        ResolverSpec::Hostile { mode, arg } => ResolverKind::Hostile { mode: *mode, arg: arg.clone() },
+        ResolverSpec::None => ResolverKind::None,
+        ResolverSpec::NoCode => ResolverKind::Address(account("nobody")),
+    };
+    Ok((parsed, kind))
 }
 
-/// The agents with an entry in the registry of agents, each with its number.
-fn entries(agents: &[Agent]) -> impl Iterator<Item = (u64, &Agent, &EntrySpec)> {
-    let entries = agents.iter().filter_map(|agent| Some((agent, agent.erc8004.as_ref()?)));
-    (1..).zip(entries).map(|(number, (agent, entry))| (number, agent, entry))
+fn in_days(now: Timestamp, days: i64) -> Timestamp {
+    now + SignedDuration::from_hours(24 * days)
 }
 
 fn parse(name: &str) -> Result<EnsName, SpecError> {
@@ -552,6 +544,7 @@ fn account(label: &str) -> Address {
 /// All https hosts of the sandbox.
 struct Hosts {
     documents: HashMap<(String, String), Document>,
+    without_card: Sellers,
     store: Store,
     chain: RwLock<Arc<SandboxChain>>,
     cards: AtomicU64,
@@ -584,9 +577,10 @@ impl Hosts {
         for publication in &spec.planned {
             store.add(publication.blocks.clone(), GatewayManners::Ok);
         }
-        for (number, agent, entry) in entries(&spec.agents) {
+        documents.extend(sellers::documents(spec));
+        for entry in registrations::entries(spec) {
             let mut dag = build::Dag::default();
-            dag.raw(registration_file(number, agent, entry));
+            dag.raw(entry.file);
             store.add(dag.into_blocks(), GatewayManners::Ok);
         }
         store.add(discovery::registry().1, GatewayManners::Ok);
@@ -599,6 +593,7 @@ impl Hosts {
         }
         Self {
             documents,
+            without_card: Sellers::new(spec),
             store,
             chain: RwLock::new(chain),
             cards: AtomicU64::new(0),
@@ -681,6 +676,7 @@ impl Site for Hosts {
             SCHEMAS_HOST | MIRROR_HOST => &self.schemas,
             SELLER_HOST | THIEF_HOST => &self.sellers,
             host if host.ends_with(GATEWAY_HOST) => &self.gateways,
+            host if self.without_card.has(host) => &self.sellers,
             _ => &self.cards,
         };
         counter.fetch_add(1, Ordering::Relaxed);
@@ -689,6 +685,9 @@ impl Site for Hosts {
         }
         if [SELLER_HOST, THIEF_HOST].contains(&host.as_str()) {
             return seller::answer(&host, request.uri().path(), Timestamp::now());
+        }
+        if let Some(reply) = self.without_card.answer(&host, request.uri().path(), Timestamp::now()) {
+            return reply;
         }
         match GatewayManners::ALL.into_iter().find(|manners| gateway_host(*manners) == host) {
             Some(manners) => self.store.answer(manners, request),

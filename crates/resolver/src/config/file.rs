@@ -35,10 +35,10 @@ impl Layer {
         Self::from_text(&read_open(file, path)?, path)
     }
 
-    /// Whether it sets keys of `[payees]` or `[limits]`.
+    /// Whether it sets keys of `[payees]`, `[limits]` or `[check]`.
     #[cfg(unix)]
     pub fn says_who_is_paid(&self) -> bool {
-        self.payees.is_some() || self.limits.is_some()
+        self.payees.is_some() || self.limits.is_some() || self.check.is_some()
     }
 
     fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {

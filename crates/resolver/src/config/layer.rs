@@ -28,8 +28,8 @@ use super::value::{
     parse_duration, parse_profile, quorum_number,
 };
 use super::{
-    AdminLayer, CacheLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, Gateway, Grade,
-    GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
+    AdminLayer, CacheLayer, CheckLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, Gateway,
+    Grade, GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
 
 /// The error of a build without the feature `redis` when a server is configured.
@@ -183,6 +183,8 @@ layer! {
         telemetry: TelemetryLayer;
         /// The payment limits.
         limits: LimitsLayer;
+        /// The evidence that a payment to a seller needs.
+        check: CheckLayer;
     }
     by_hand {
         /// EIP-155 chain id.

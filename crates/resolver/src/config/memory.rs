@@ -1,4 +1,4 @@
-//! `[memory]`: what is remembered about names, and in which file.
+//! `[memory]`: what is remembered about names and sellers, and in which file.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ table! {
 
     /// The file. An empty path means no memory.
     path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
-    /// Maximum number of names. Each uses about two kilobytes.
+    /// Maximum number of names, and of sellers' origins. A name uses about two kilobytes, an origin half of one.
     names: u64 = 10_000;
     /// Maximum number of receipts. Each uses about five hundred bytes.
     receipts: u64 = 65_536;

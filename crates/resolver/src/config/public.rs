@@ -1,8 +1,8 @@
 //! The built-in public endpoints and gateways.
 
 /// Public mainnet endpoints without API keys, each of a different operator, that maintained wallets and libraries shipped
-/// in 2026. Three are asked concurrently; the others replace those that fail. `tests/hostile/museum` emulates their
-/// limits.
+/// in 2026. Three are asked concurrently; the others replace those that fail. `tests/daemon/hostile/museum`
+/// emulates their limits.
 pub(super) const PUBLIC_RPC: [&str; 6] = [
     // Refuses an HTTP request that asks for an old block.
     "https://ethereum-rpc.publicnode.com",

@@ -30,13 +30,13 @@ const ROUNDS: usize = 2;
 const HEAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl CachedWalker {
-    /// Returns `resolution`, or that of a later run, with its standing at the newest block. Reads the chain if the
-    /// resolution is trusted but unconfirmed there.
-    pub(super) async fn confirmed(&self, resolution: Resolution, rules: &RuleSet) -> Resolution {
+    /// Returns `resolution`, or that of a later run, with its standing at the newest block. Reads the chain if its verdict
+    /// has one of `states` and is unconfirmed there.
+    pub(super) async fn confirmed(&self, resolution: Resolution, rules: &RuleSet, states: &[State]) -> Resolution {
         let mut resolution = resolution;
         for _ in 0..ROUNDS {
             let began = self.cache.begin();
-            let Some(key) = self.unconfirmed(&resolution, rules) else { return resolution };
+            let Some(key) = self.unconfirmed(&resolution, rules, states) else { return resolution };
             if self.is_evicted(&key.name, &resolution) {
                 resolution = self.answer(key.name.as_str(), rules).await;
                 continue;
@@ -77,11 +77,11 @@ impl CachedWalker {
         self.cache.evicted_at(name).is_some_and(|at| at > checked_at)
     }
 
-    /// The key of a trusted resolution that a reading may confirm.
-    fn unconfirmed(&self, resolution: &Resolution, rules: &RuleSet) -> Option<CacheKey> {
+    /// The key of a resolution in one of `states` that a reading may confirm.
+    fn unconfirmed(&self, resolution: &Resolution, rules: &RuleSet, states: &[State]) -> Option<CacheKey> {
         let verdict = resolution.verdict();
         let is_of_now = self.walker.config.chain.block.number().is_none();
-        let is_open = verdict.state == State::Trusted && resolution.standing().is_err() && is_of_now;
+        let is_open = states.contains(&verdict.state) && resolution.standing().is_err() && is_of_now;
         let name = verdict.name.normalized.as_deref().filter(|_| is_open)?;
         Some(self.key(EnsName::parse(name).ok()?, rules))
     }

@@ -66,17 +66,12 @@ pub trait Content: Send + Sync {
         self.document(url, limit).await.map(|body| body.bytes)
     }
 
-    /// Sends a request without a payment to an agent's URL: a POST of `body` if there is one, otherwise a GET.
-    /// Redirects are not followed. The default implementation sends nothing.
+    /// Sends a request without a payment to a seller's URL: a POST of `body` if there is one, otherwise a GET.
+    /// Redirects are not followed. Plain `http` is for origins that the operator named. The default implementation sends nothing.
     ///
     /// # Errors
     /// The egress guard refuses the URL, or its host does not respond.
-    async fn unpaid(
-        &self,
-        _url: &str,
-        _body: Option<&'static str>,
-        _limit: Duration,
-    ) -> Result<SellerReply, FetchError> {
+    async fn unpaid(&self, _url: &str, _body: Option<Bytes>, _limit: Duration) -> Result<SellerReply, FetchError> {
         Err(Forbidden { hop: 0, target: "the URL".to_owned(), why: EgressViolation::Disabled }.into())
     }
 

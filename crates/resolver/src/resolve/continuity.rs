@@ -6,6 +6,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
 use clresolve_messages::receipt::replay::{Mark, Seen};
+use clresolve_payment::check::{Remembered, WebOrigin};
 use clresolve_verdict::evidence::Evidence;
 use clresolve_verdict::evidence::continuity::Continuity;
 use clresolve_verdict::verdict::Verdict;
@@ -27,6 +28,11 @@ pub(super) struct History {
 }
 
 impl History {
+    /// What is remembered about sellers, in the same file.
+    pub(super) fn sellers(&self) -> Sellers {
+        Sellers { memory: self.memory.clone(), world: self.world.clone(), chain_id: self.chain_id }
+    }
+
     /// Opens the memory in the file at `path`.
     pub(super) fn open(path: &Path, config: &Config) -> Result<Self, MemoryError> {
         let memory = Memory::open(path, config.memory.names)?;
@@ -73,5 +79,34 @@ impl History {
 
     fn place(&self, name: &EnsName) -> HistoryKey {
         HistoryKey::new(&self.world, self.chain_id, name)
+    }
+}
+
+/// What is remembered about sellers, by origin.
+#[derive(Clone)]
+pub(super) struct Sellers {
+    memory: Memory,
+    world: String,
+    chain_id: u64,
+}
+
+impl Sellers {
+    /// The memory of a sandbox without a file. It begins with what the sandbox's sellers showed before.
+    #[cfg(feature = "sandbox")]
+    pub(super) fn of_sandbox(config: &Config) -> Result<Self, MemoryError> {
+        let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
+        let memory = Memory::in_process(config.memory.names)?;
+        memory.seed(&world, chain_id, crate::sandbox::Sandbox::remembered())?;
+        Ok(Self { memory, world, chain_id })
+    }
+
+    /// What is remembered about an origin.
+    pub(super) async fn recall(&self, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
+        self.memory.recall_origin(&self.world, self.chain_id, origin).await
+    }
+
+    /// Stores what a check learned about an origin.
+    pub(super) async fn note(&self, origin: &WebOrigin, next: Remembered) -> Result<(), MemoryError> {
+        self.memory.note_origin(&self.world, self.chain_id, origin, next).await
     }
 }

@@ -10,6 +10,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_payment::check::CheckAnswer;
 use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::decision::EntryRow;
 use clresolve_payment::limits::Limits;
@@ -116,12 +117,17 @@ impl Resolver {
     /// the resolution. A name that has changed is resolved again. Returns the resolution with its
     /// [standing](Resolution::standing).
     pub async fn confirmed(&self, resolution: Resolution) -> Resolution {
-        let cached = &self.0.cached;
-        let verdict = resolution.verdict();
-        if let Some(name) = verdict.name.normalized.as_deref().filter(|_| verdict.state == State::Trusted) {
-            cached.cache.hot_names.note(name, self.now());
+        if resolution.verdict().state == State::Trusted {
+            self.note_hot(&resolution);
         }
-        cached.confirmed(resolution, &self.0.configured).await
+        self.0.cached.confirmed(resolution, &self.0.configured, &[State::Trusted]).await
+    }
+
+    /// Notes a request for the name, which is then reread at each new head.
+    pub(super) fn note_hot(&self, resolution: &Resolution) {
+        if let Some(name) = resolution.verdict().name.normalized.as_deref() {
+            self.0.cached.cache.hot_names.note(name, self.now());
+        }
     }
 
     /// Why the gate denies requests to the agent of a verdict for a verb. `None` if it admits them.
@@ -205,7 +211,7 @@ impl Resolver {
     }
 
     /// Whether a verdict is fresh, and its name was not evicted since the lookups began.
-    async fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
+    pub(super) async fn still_stands(&self, resolution: &Resolution, began: Began) -> bool {
         let cached = &self.0.cached;
         let is_fresh = self.now() < resolution.verdict().freshness.fresh_until;
         let is_standing = named(resolution).is_some_and(|name| cached.cache.is_standing(&name, began));
@@ -214,7 +220,7 @@ impl Resolver {
 
     /// Adds what the ERC-8004 registrations of the name state about the payees on the open networks. Returns whether
     /// any registration states something.
-    async fn add_registrations(
+    pub(super) async fn add_registrations(
         &self,
         beside: &Beside,
         open: &BTreeSet<Network>,
@@ -265,7 +271,7 @@ impl Resolver {
     }
 
     /// The payees on the networks of the terms, from what is known without a further request.
-    fn payees(&self, resolution: &Resolution, terms: &Terms) -> BTreeMap<Network, Payees> {
+    pub(super) fn payees(&self, resolution: &Resolution, terms: &Terms) -> BTreeMap<Network, Payees> {
         let name = resolution.verdict().name.normalized.as_deref().unwrap_or_default();
         let configured = self.0.walker.config.payees.get(name).map(Vec::as_slice).unwrap_or_default();
         let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
@@ -320,6 +326,25 @@ impl DecisionEvent {
             proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
             codes: decision.codes.join(","),
             verdict: decision.verdict.clone(),
+        }
+    }
+
+    /// What the log says of a check.
+    pub fn of_check(answer: &CheckAnswer) -> Self {
+        let CheckAnswer { price, payee, .. } = answer;
+        let identity = answer.identity.as_ref().map(|named| named.identity.to_string());
+        Self {
+            id: answer.id.clone(),
+            decision: answer.decision.as_str(),
+            name: Foreign::new(&identity.unwrap_or_default()).to_string(),
+            verb: Foreign::new(answer.verb.as_deref().unwrap_or_default()).to_string(),
+            network: price.as_ref().map(|price| price.network.as_str().to_owned()),
+            asset: price.as_ref().map(|price| price.asset.to_string()),
+            amount: price.as_ref().map(|price| price.amount.clone()),
+            payee: payee.as_ref().map(|payee| payee.address.to_string()),
+            proven_by: payee.as_ref().and_then(|payee| payee.proven_by).map(ProvenBy::as_str),
+            codes: answer.codes.join(","),
+            verdict: answer.verdict.clone().unwrap_or_default(),
         }
     }
 

@@ -1,8 +1,11 @@
-//! Queries a seller for an agent's payment terms for a verb, without paying.
+//! Queries a seller for payment terms, without paying: that of an agent for a verb, or that behind a URL.
 
+use bytes::Bytes;
+use clresolve_core::fetch::FetchError;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_payment::Decision;
+use clresolve_payment::check::CheckRequest;
 use clresolve_payment::request::{DecisionRequest, Demand};
 use clresolve_payment::terms::{Reply, Terms, Version};
 use clresolve_verdict::trust::Resolution;
@@ -10,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Resolver;
+use super::seller_url::SellerUrl;
 
 /// A query to a seller.
 #[derive(Clone, Debug)]
@@ -57,12 +61,27 @@ impl Resolver {
         let url = route.url().as_str();
         match self.unpaid(url, *body).await {
             Ok(reply) => DecisionRequest::about_reply(name, verb, url, reply),
+            Err(error) => unasked(silent(&error)),
+        }
+    }
+
+    /// Queries the seller at `url` and returns the response as a request for [`Resolver::check`]: a POST of `body` if
+    /// there is one, otherwise a GET. A redirect is not followed; it is a response without payment terms.
+    pub async fn ask_seller(&self, url: &SellerUrl, body: Option<Bytes>) -> CheckRequest {
+        match self.unpaid(url.as_str(), body).await {
+            Ok(reply) => CheckRequest::about_reply(url.as_str(), reply),
             Err(error) => {
-                let reason = Reason::new(Code::InvokeNoRoute).message("The seller cannot be asked.");
-                unasked(Box::new(reason.observed(error.to_string())))
+                let question = CheckRequest::about_reply(url.as_str(), Reply::default());
+                CheckRequest { demand: Demand::Unasked(silent(&error)), ..question }
             }
         }
     }
+}
+
+/// Why there is no response of the seller.
+fn silent(error: &FetchError) -> Box<Reason> {
+    let reason = Reason::new(Code::InvokeNoRoute).message("The seller cannot be asked.");
+    Box::new(reason.observed(error.to_string()))
 }
 
 /// Why the seller of an agent is not queried that the gate denies. The gate's objection is reported separately.

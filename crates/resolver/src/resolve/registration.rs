@@ -5,7 +5,7 @@
 //! the agent's payee, and the agent's own registration names the name. The registry is queried only if no cheaper
 //! source determines the payee.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +21,13 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record};
 use clresolve_core::state::State;
 use clresolve_core::text::excerpt;
+use clresolve_payment::check::RegistrationReading;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{self, Claim, ClaimSource};
 use clresolve_verdict::check::records::behind;
 use clresolve_verdict::evidence::links::{Registration, RegistrationFile, registration_file};
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
 
 use super::look_ups::{Beside, LookUpResult, LookUps, after};
 use super::walk::Walker;
@@ -47,7 +49,12 @@ pub(super) struct AgentRegistries {
     by_chain: ByChain,
     /// Keyed by chain.
     look_ups: LookUps<u64, Claim>,
+    /// Places for readings of entries that no name vouches for: anyone's terms may start one.
+    places: Arc<Semaphore>,
 }
+
+/// Maximum number of concurrent readings of entries that no name vouches for.
+const MAX_READINGS: usize = 16;
 
 /// The registry of one chain.
 pub(super) struct Registry {
@@ -96,7 +103,7 @@ impl AgentRegistries {
     }
 
     fn over(by_chain: ByChain) -> Self {
-        Self { by_chain, look_ups: LookUps::default() }
+        Self { by_chain, look_ups: LookUps::default(), places: Arc::new(Semaphore::new(MAX_READINGS)) }
     }
 
     /// The same registries without cached results.
@@ -118,6 +125,85 @@ impl AgentRegistries {
         let (id, name, asking) = (registry.id, beside.name.clone(), Arc::clone(walker));
         let look_up = async move { LookUp::new(&asking, &registry, &name).claim().await };
         self.look_ups.answer(beside.clone(), id, &walker.clock, look_up).await
+    }
+}
+
+impl AgentRegistries {
+    /// Reads an entry that nobody's name vouches for. `payees` are the addresses that the terms demand: whether one of them
+    /// owns the entry is read only if it is not the wallet.
+    pub(super) async fn reading(
+        &self,
+        walker: &Arc<Walker>,
+        entry: &Registration,
+        payees: &BTreeSet<Address>,
+    ) -> RegistrationReading {
+        let Some(registry) = self.by_chain.get(&entry.chain_id()).filter(|known| entry.is_in(known.id, known.address))
+        else {
+            return not_read("no endpoints are configured for this registry under [chains.ID]");
+        };
+        if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {
+            return not_read("state-proof is required, but registrations are read with a quorum at most");
+        }
+        let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
+        let look_up = EntryLookUp { walker, registry, entry, payees, began: walker.now(), limit };
+        let read = async {
+            let _place = self.places.acquire().await.map_err(|_| because("the resolver stops"))?;
+            look_up.read().await
+        };
+        match tokio::time::timeout(limit, read).await {
+            Ok(Ok(reading)) => reading,
+            Ok(Err(reason)) => RegistrationReading::NotRead(reason),
+            Err(_) => not_read("no answer in time"),
+        }
+    }
+}
+
+fn not_read(cause: &str) -> RegistrationReading {
+    RegistrationReading::NotRead(because(cause))
+}
+
+/// The reading of one entry of a registry.
+struct EntryLookUp<'w> {
+    walker: &'w Walker,
+    registry: &'w Registry,
+    entry: &'w Registration,
+    payees: &'w BTreeSet<Address>,
+    began: Timestamp,
+    limit: Duration,
+}
+
+impl EntryLookUp<'_> {
+    async fn read(&self) -> Result<RegistrationReading, Box<Reason>> {
+        let reader = &self.registry.reader;
+        let reading = reader.agent(self.entry.agent()).await.map_err(|error| because(&error.to_string()))?;
+        relied_on(self.walker, &reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
+        if reading.wallet != reading.latest_wallet {
+            return Err(Box::new(Reason::new(Code::RecordPending).at("getAgentWallet")));
+        }
+        let Some(uri) = reading.uri else { return Ok(RegistrationReading::NoIdentity) };
+        let is_paid = reading.wallet.is_some_and(|wallet| self.payees.contains(&wallet));
+        let owner = match is_paid {
+            true => None,
+            false => reader.owner(self.entry.agent()).await.map_err(|error| because(&error.to_string()))?,
+        };
+        Ok(RegistrationReading::Read {
+            entry: self.entry.clone(),
+            wallet: reading.wallet,
+            owner,
+            file: self.file(&uri).await,
+            block: reading.block.number,
+            grade: reading.proof.grade,
+            until: after(self.began, State::Trusted, 0),
+        })
+    }
+
+    /// The registration file. It is parsed off the threads that answer requests.
+    async fn file(&self, uri: &str) -> Result<RegistrationFile, Box<Reason>> {
+        let unread = |cause: String| because(&format!("the agent's registration: {cause}"));
+        let limit = self.limit.mul_f64(DOCUMENT_SHARE);
+        let file = self.walker.sources.named_by_contract(uri, limit).await.map_err(unread)?;
+        let parsed = self.walker.pool.run(move || RegistrationFile::parse(&file)).await;
+        parsed.map_err(|error| unread(error.to_string()))
     }
 }
 
@@ -251,7 +337,6 @@ impl<'w> LookUp<'w> {
         self.limit.mul_f64(DOCUMENT_SHARE)
     }
 
-    /// Rejects a reading with a weaker proof than the gate requires, or at an old block of its chain.
     fn relied_on(
         &self,
         proof: &Proof,
@@ -259,15 +344,26 @@ impl<'w> LookUp<'w> {
         selector: BlockSelector,
         chain_id: u64,
     ) -> Result<(), Box<Reason>> {
-        if let Some(code) = self.walker.config.gate.policy().against_proof(proof)
-            && !clresolve_core::mutant!("any-proof-of-a-wallet")
-        {
-            return Err(because(code));
-        }
-        match behind(block, selector, chain_id, self.walker.now()) {
-            Some(reason) => Err(because(&format!("{}: {}", reason.code, reason.message))),
-            None => Ok(()),
-        }
+        relied_on(self.walker, proof, block, selector, chain_id)
+    }
+}
+
+/// Rejects a reading with a weaker proof than the gate requires, or at an old block of its chain.
+fn relied_on(
+    walker: &Walker,
+    proof: &Proof,
+    block: &Block,
+    selector: BlockSelector,
+    chain_id: u64,
+) -> Result<(), Box<Reason>> {
+    if let Some(code) = walker.config.gate.policy().against_proof(proof)
+        && !clresolve_core::mutant!("any-proof-of-a-wallet")
+    {
+        return Err(because(code));
+    }
+    match behind(block, selector, chain_id, walker.now()) {
+        Some(reason) => Err(because(&format!("{}: {}", reason.code, reason.message))),
+        None => Ok(()),
     }
 }
 

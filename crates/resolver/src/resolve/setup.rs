@@ -22,7 +22,7 @@ use futures_util::stream::FuturesOrdered;
 use url::Url;
 
 use super::content::Content;
-use super::continuity::History;
+use super::continuity::{History, Sellers};
 use super::fleet::Fleet;
 use super::network::Network;
 use super::registration::{AgentRegistries, Registry};
@@ -60,6 +60,16 @@ const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
     History::open(path, config).map(Some).map_err(|error| invalid("memory.path", error))
+}
+
+/// What is remembered about sellers: in the file of the memory, or in this process for the sandbox.
+pub(super) fn sellers(config: &Config, history: Option<&History>) -> Result<Option<Sellers>, SetupError> {
+    #[cfg(feature = "sandbox")]
+    if history.is_none() && config.chain.world == crate::sandbox::WORLD {
+        return Sellers::of_sandbox(config).map(Some).map_err(|error| invalid("memory", error));
+    }
+    let _ = config;
+    Ok(history.map(History::sellers))
 }
 
 /// The fleet, if a server for shared evidence is configured.

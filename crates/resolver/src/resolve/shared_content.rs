@@ -125,7 +125,7 @@ impl Content for SharedContent {
         self.source.registry(url, limit).await
     }
 
-    async fn unpaid(&self, url: &str, body: Option<&'static str>, limit: Duration) -> Result<SellerReply, FetchError> {
+    async fn unpaid(&self, url: &str, body: Option<Bytes>, limit: Duration) -> Result<SellerReply, FetchError> {
         self.source.unpaid(url, body, limit).await
     }
 

@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::content::Liars;
-use super::continuity::{History, MemoryError};
+use super::continuity::{History, MemoryError, Sellers};
 use super::progress::Progress;
 use super::question::RuleSet;
 use super::sources::{ContentSources, Sources, elapsed, timed};
@@ -61,6 +61,8 @@ pub(super) struct Walker {
     pub(super) profiles: Profiles,
     /// What earlier resolutions observed, if a memory is configured.
     pub(super) history: Option<History>,
+    /// What is remembered about sellers, if a memory is configured.
+    pub(super) sellers: Option<Sellers>,
     pub(super) config: Config,
     /// Digest of the sources that answers come from.
     pub(super) world: Arc<str>,

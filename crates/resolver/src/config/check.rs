@@ -1,0 +1,181 @@
+//! `[check]`: the evidence that a payment to a seller needs, and the sellers that the operator knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clresolve_payment::check::{CheckPolicy, EvidenceKind, FirstContact, SellerIdentity, WebOrigin};
+use serde::Deserialize;
+
+use super::keys::table;
+use super::paths::without_paths;
+
+/// Maximum number of origins with a pinned identity.
+const MAX_ORIGINS: usize = 1024;
+
+table! {
+    /// The evidence that a payment to a seller needs. By default, this is a proven identity that the operator or the
+    /// caller named.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    config CheckConfig;
+    /// `[check]` in one source.
+    layer CheckLayer;
+
+    /// Kinds of evidence that prove a payee. History alone never does.
+    accept: BTreeSet<EvidenceKind> = CheckPolicy::default().accept, [deserialize_with = "kinds"];
+    /// What happens at the first contact with an identity that only the seller names and that is proven in both
+    /// directions.
+    first_contact: FirstContact = FirstContact::default();
+    /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
+    offchain: bool = false;
+    /// Identities of sellers, by origin.
+    origins: PinnedIdentities = PinnedIdentities::new(), [deserialize_with = "identities"];
+}
+
+/// `[check.origins]`: the identity of the seller at an origin.
+type PinnedIdentities = BTreeMap<WebOrigin, SellerIdentity>;
+
+without_paths!(BTreeSet<EvidenceKind>, FirstContact, PinnedIdentities);
+
+impl CheckConfig {
+    /// The policy in the form that checks use.
+    pub fn policy(&self) -> CheckPolicy {
+        let Self { accept, first_contact, offchain, origins } = self.clone();
+        CheckPolicy { accept, first_contact, offchain, origins }
+    }
+}
+
+/// Reads kinds of evidence.
+fn kinds<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<BTreeSet<EvidenceKind>>, D::Error> {
+    let kinds = BTreeSet::<EvidenceKind>::deserialize(d)?;
+    if kinds == BTreeSet::from([EvidenceKind::History]) {
+        return Err(serde::de::Error::custom("history alone proves no payee; add card, name, erc8004 or offer"));
+    }
+    Ok(Some(kinds))
+}
+
+/// An origin as the configuration writes it.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct WrittenOrigin(WebOrigin);
+
+impl TryFrom<String> for WrittenOrigin {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match WebOrigin::of(&text) {
+            Some(origin) if origin.as_str() == text => Ok(Self(origin)),
+            Some(origin) => Err(format!("expected an origin without a path: {origin}")),
+            None => Err("expected an origin such as https://api.example; http is for this machine alone".to_owned()),
+        }
+    }
+}
+
+/// Reads identities by origin.
+fn identities<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<PinnedIdentities>, D::Error> {
+    let written = BTreeMap::<WrittenOrigin, SellerIdentity>::deserialize(d)?;
+    if written.len() > MAX_ORIGINS {
+        return Err(serde::de::Error::custom(format!("expected at most {MAX_ORIGINS} origins")));
+    }
+    Ok(Some(written.into_iter().map(|(WrittenOrigin(origin), identity)| (origin, identity)).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::config::testing::read;
+    use crate::config::{Config, ConfigError, Layer};
+
+    const FULL: &str = r#"
+[check]
+accept = ["name", "history"]
+first-contact = "allow"
+offchain = true
+
+[check.origins]
+"https://api.example" = "seller.eth"
+"https://api.example:8443" = "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22"
+"http://127.0.0.1:8080" = "local.eth"
+"#;
+
+    #[test]
+    fn every_key_is_read_and_written() {
+        let config = read(FULL).unwrap();
+        let policy = config.check.policy();
+        assert_eq!(policy.accept, [EvidenceKind::Name, EvidenceKind::History].into());
+        assert_eq!((policy.first_contact, policy.offchain), (FirstContact::Allow, true));
+        let of = |origin: &str| policy.origins[&origin.parse::<WebOrigin>().unwrap()].to_string();
+        assert_eq!(of("https://api.example"), "seller.eth");
+        assert_eq!(of("https://api.example:8443"), "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22");
+        assert_eq!(of("http://127.0.0.1:8080"), "local.eth");
+        let written = Layer::of(&config);
+        let text = toml::to_string(&written).unwrap();
+        for layer in [written, Layer::from_toml(&text, "g.toml").unwrap()] {
+            assert_eq!(Config::default().with([layer]).unwrap(), config, "{text}");
+        }
+    }
+
+    #[test]
+    fn default_is_that_of_the_policy() {
+        assert_eq!(Config::default().check.policy(), CheckPolicy::default());
+        assert_eq!(read("[check]\naccept = []").unwrap().check.policy().accept, BTreeSet::new());
+    }
+
+    #[test]
+    fn errors_name_line_key_and_what_was_expected() {
+        let refused = |text: &str| match read(text).unwrap_err() {
+            ConfigError::Invalid { line, key, detail, .. } => (line, key, detail),
+            other => panic!("{text}: {other}"),
+        };
+        for (text, line, key, expected) in [
+            ("[check]\naccept = [\"history\"]", 2, "accept", "history alone proves no payee"),
+            ("[check]\naccept = [\"name\", \"reputation\"]", 2, "accept", "expected one of `card`, `name`, `erc8004`"),
+            ("[check]\naccept = \"name\"", 2, "accept", "expected a sequence"),
+            ("[check]\nfirst-contact = \"deny\"", 2, "first-contact", "expected `undecided` or `allow`"),
+            ("[check]\noffchain = 1", 2, "offchain", "expected a boolean"),
+            ("[check]\norigin = {}", 2, "origin", "did you mean `origins`?"),
+            ("[check]\norigins = [\"a\"]", 2, "origins", "expected a map"),
+        ] {
+            let (at, named, detail) = refused(text);
+            assert_eq!((at, named.as_str()), (line, key), "{text}: {detail}");
+            assert!(detail.contains(expected), "{text}: {detail}");
+        }
+        let pinned = |origin: &str, identity: &str| {
+            refused(&format!("[check.origins]\n\"https://good.example\" = \"good.eth\"\n\"{origin}\" = \"{identity}\""))
+        };
+        for (origin, expected) in [
+            ("https://A.example", "without a path: https://a.example"),
+            ("https://a.example/", "without a path: https://a.example"),
+            ("https://a.example:443", "without a path: https://a.example"),
+            ("https://a.example/v1", "without a path: https://a.example"),
+            ("https://a.example?key=1", "without a path: https://a.example"),
+            ("http://a.example", "http is for this machine alone"),
+            ("https://user:secret@a.example", "expected an origin such as https://api.example"),
+            ("a.example", "expected an origin such as https://api.example"),
+            ("", "expected an origin such as https://api.example"),
+        ] {
+            let (line, key, detail) = pinned(origin, "seller.eth");
+            assert_eq!((line, key.as_str()), (3, "check.origins"), "{origin}: {detail}");
+            assert!(detail.contains(expected) && !detail.contains("secret"), "{origin}: {detail}");
+        }
+        for identity in ["seller", "0x70997970C51812dc3A010C7d01b50e0d17dc79C8", "https://seller.eth", ""] {
+            let (line, key, detail) = pinned("https://a.example", identity);
+            assert_eq!((line, key.as_str()), (3, "check.origins"), "{identity}: {detail}");
+            assert!(detail.contains("expected an ENS name, or eip155:CHAIN:REGISTRY:AGENT"), "{identity}: {detail}");
+        }
+    }
+
+    #[test]
+    fn number_of_origins_is_bounded() {
+        let origins = |count: usize| {
+            let mut text = "[check.origins]\n".to_owned();
+            (0..count).for_each(|number| {
+                let _ = writeln!(text, "\"https://a{number}.example\" = \"seller.eth\"");
+            });
+            read(&text)
+        };
+        assert_eq!(origins(MAX_ORIGINS).unwrap().check.origins.len(), MAX_ORIGINS);
+        let error = origins(MAX_ORIGINS + 1).unwrap_err().to_string();
+        assert!(error.contains("line 1, key `check.origins`: expected at most 1024 origins"), "{error}");
+    }
+}

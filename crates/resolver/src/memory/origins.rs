@@ -1,0 +1,546 @@
+//! Origins that were checked, with their seller's identity and the last payee: two more tables in the memory's file.
+//!
+//! They hold at most as many origins as the memory holds names. An origin with an identity is proven: the operator
+//! accepted the identity, or the policy allowed it at first contact. If the tables are full, a new origin evicts the
+//! least recently seen unproven one. An unproven origin never evicts a proven one. If all are proven, a new proven
+//! origin evicts the newest, so that mass-produced origins evict each other.
+
+use clresolve_payment::check::{Remembered, SellerIdentity, WebOrigin};
+use redb::{ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _, TableDefinition};
+
+use super::{FORGOTTEN_AT_ONCE, Memory, MemoryError, Store, decode, failed};
+
+/// World, chain and origin.
+type OriginKey = (&'static str, u64, &'static str);
+
+/// Whether the origin is proven, and a number. Unproven origins get a new number when they are seen, proven ones only
+/// when they become proven.
+type Rank = (bool, u64);
+
+/// The rank of each origin and what is remembered of it, as JSON. Another format needs another table.
+const ORIGINS: TableDefinition<OriginKey, (Rank, &[u8])> = TableDefinition::new("origins/1");
+
+/// The origins by rank. Unproven origins are evicted from the first row on, proven ones from the last row back.
+const RANKED: TableDefinition<Rank, OriginKey> = TableDefinition::new("origins-ranked/1");
+
+/// Maximum length of an origin, in bytes: scheme, the longest host name of DNS and a port. Longer ones are not stored.
+const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
+
+/// An unproven origin that is seen again gets a new number only if, since its last one, more numbers were assigned than
+/// the bound divided by this. So most checks do not write.
+const RECENT_SHARE: u64 = 8;
+
+/// An origin, and what is remembered of it.
+pub type OriginRow = (String, Result<Remembered, MemoryError>);
+
+/// The key of an origin. Worlds and chains never share one.
+type OriginRef<'p> = (&'p str, u64, &'p str);
+
+impl Memory {
+    /// Stores the origins that the sandbox knows from the start. Blocks.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn seed(
+        &self,
+        world: &str,
+        chain: u64,
+        known: impl IntoIterator<Item = (WebOrigin, Remembered)>,
+    ) -> Result<(), MemoryError> {
+        known.into_iter().try_for_each(|(origin, known)| self.store.note_origin(world, chain, &origin, known))
+    }
+
+    /// What is remembered of an origin in a world and chain (EIP-155); empty if nothing is.
+    ///
+    /// # Errors
+    /// If the file or the entry cannot be read, or the read times out.
+    pub async fn recall_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
+        let (world, origin) = (world.to_owned(), origin.clone());
+        self.ask(move |store| store.recall_origin(&world, chain, &origin)).await
+    }
+
+    /// Adds what a check found to what is remembered of the origin.
+    ///
+    /// A stored identity stays: only [`Store::accept_origin`] replaces it. A stored proposal or payee stays unless
+    /// `noted` has another one; a payee that is demanded again keeps its first time and block. If the tables are full
+    /// of proven origins, an unproven one is not stored.
+    ///
+    /// # Errors
+    /// If the file cannot be written, the entry cannot be read, or the operation times out.
+    pub async fn note_origin(
+        &self,
+        world: &str,
+        chain: u64,
+        origin: &WebOrigin,
+        noted: Remembered,
+    ) -> Result<(), MemoryError> {
+        let (world, origin) = (world.to_owned(), origin.clone());
+        self.ask(move |store| store.note_origin(&world, chain, &origin, noted)).await
+    }
+}
+
+impl Store {
+    /// As [`Memory::recall_origin`].
+    ///
+    /// # Errors
+    /// If the file or the entry cannot be read.
+    pub fn recall_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
+        let table = match self.database()?.begin_read().map_err(failed)?.open_table(ORIGINS) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Remembered::default()),
+            Err(error) => return Err(failed(error)),
+        };
+        let row = table.get((world, chain, origin.as_str())).map_err(failed)?;
+        row.map_or_else(|| Ok(Remembered::default()), |row| decode(row.value().1))
+    }
+
+    /// As [`Memory::note_origin`].
+    ///
+    /// # Errors
+    /// If the file cannot be written, or if the entry cannot be read.
+    pub fn note_origin(
+        &self,
+        world: &str,
+        chain: u64,
+        origin: &WebOrigin,
+        noted: Remembered,
+    ) -> Result<(), MemoryError> {
+        if origin.as_str().len() > MAX_ORIGIN_BYTES {
+            return Ok(());
+        }
+        let place = (world, chain, origin.as_str());
+        let write = self.database()?.begin_write().map_err(failed)?;
+        {
+            let mut origins = Origins::open(&write)?;
+            let rank = origins.rank(place)?;
+            let known = origins.known(place)?;
+            let next = with(known.clone(), noted);
+            let is_recent = rank.map_or(Ok(true), |rank| origins.is_recent(rank, self.names))?;
+            if next == known && is_recent {
+                return Ok(());
+            }
+            origins.put(place, &next, self.names)?;
+        }
+        write.commit().map_err(failed)
+    }
+
+    /// The remembered origins of a world and chain, in alphabetical order.
+    ///
+    /// # Errors
+    /// If the file cannot be read. For an entry that cannot be read, the row contains the error.
+    pub fn origins(&self, world: &str, chain: u64) -> Result<Vec<OriginRow>, MemoryError> {
+        let table = match self.database()?.begin_read().map_err(failed)?.open_table(ORIGINS) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut origins = Vec::new();
+        for row in table.range((world, chain, "")..).map_err(failed)? {
+            let (key, row) = row.map_err(failed)?;
+            let (of_world, of_chain, origin) = key.value();
+            if (of_world, of_chain) != (world, chain) {
+                break;
+            }
+            origins.push((origin.to_owned(), decode(row.value().1)));
+        }
+        Ok(origins)
+    }
+
+    /// Makes the proposed identity of the origin its identity, and returns it.
+    ///
+    /// # Errors
+    /// [`MemoryError::NothingToAccept`] without a proposal; or if the file cannot be written, or the entry cannot be
+    /// read.
+    pub fn accept_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<SellerIdentity, MemoryError> {
+        let place = (world, chain, origin.as_str());
+        let write = self.database()?.begin_write().map_err(failed)?;
+        let accepted = {
+            let mut origins = Origins::open(&write)?;
+            let mut known = origins.known(place)?;
+            let accepted = known.proposed.take().ok_or(MemoryError::NothingToAccept)?;
+            known.identity = Some(accepted.clone());
+            origins.put(place, &known, self.names)?;
+            accepted
+        };
+        write.commit().map_err(failed)?;
+        Ok(accepted)
+    }
+
+    /// Forgets one origin, even if its entry cannot be read. Returns whether it was remembered.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn forget_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<bool, MemoryError> {
+        let write = self.database()?.begin_write().map_err(failed)?;
+        let known = Origins::open(&write)?.remove((world, chain, origin.as_str()))?;
+        write.commit().map_err(failed)?;
+        Ok(known.is_some())
+    }
+}
+
+/// Merges what a check noted into what is remembered.
+fn with(known: Remembered, noted: Remembered) -> Remembered {
+    let identity = if clresolve_core::mutant!("origins-change-hands") {
+        noted.identity.or(known.identity)
+    } else {
+        known.identity.or(noted.identity)
+    };
+    let proposed = noted.proposed.or(known.proposed).filter(|proposed| Some(proposed) != identity.as_ref());
+    let payee = match (known.payee, noted.payee) {
+        (Some(known), Some(noted)) if (known.address, &known.network) == (noted.address, &noted.network) => Some(known),
+        (known, noted) => noted.or(known),
+    };
+    Remembered { identity, proposed, payee }
+}
+
+/// The two tables of one transaction. They always agree.
+struct Origins<'t> {
+    rows: redb::Table<'t, OriginKey, (Rank, &'static [u8])>,
+    ranked: redb::Table<'t, Rank, OriginKey>,
+}
+
+impl<'t> Origins<'t> {
+    fn open(write: &'t redb::WriteTransaction) -> Result<Self, MemoryError> {
+        let rows = write.open_table(ORIGINS).map_err(failed)?;
+        Ok(Self { rows, ranked: write.open_table(RANKED).map_err(failed)? })
+    }
+
+    fn known(&self, place: OriginRef<'_>) -> Result<Remembered, MemoryError> {
+        let row = self.rows.get(place).map_err(failed)?;
+        row.map_or_else(|| Ok(Remembered::default()), |row| decode(row.value().1))
+    }
+
+    fn rank(&self, place: OriginRef<'_>) -> Result<Option<Rank>, MemoryError> {
+        Ok(self.rows.get(place).map_err(failed)?.map(|row| row.value().0))
+    }
+
+    /// Whether a row of this rank needs no new number when the origin is seen again.
+    fn is_recent(&self, (is_proven, number): Rank, most: u64) -> Result<bool, MemoryError> {
+        Ok(is_proven || self.last_number(false)?.saturating_sub(number) <= most / RECENT_SHARE)
+    }
+
+    /// Stores a row, if there is room for it.
+    fn put(&mut self, place: OriginRef<'_>, remembered: &Remembered, most: u64) -> Result<(), MemoryError> {
+        let is_proven = remembered.identity.is_some();
+        let before = self.remove(place)?;
+        if before.is_none() && !self.make_room(is_proven, most)? {
+            return Ok(());
+        }
+        let rank = match before {
+            Some(rank @ (true, _)) if is_proven => rank,
+            _ => self.next_rank(is_proven)?,
+        };
+        let bytes = serde_json::to_vec(remembered).map_err(failed)?;
+        self.rows.insert(place, (rank, bytes.as_slice())).map_err(failed)?;
+        self.ranked.insert(rank, place).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Removes an origin from both tables. Returns its rank.
+    fn remove(&mut self, place: OriginRef<'_>) -> Result<Option<Rank>, MemoryError> {
+        let rank = self.rows.remove(place).map_err(failed)?.map(|row| row.value().0);
+        if let Some(rank) = rank {
+            self.ranked.remove(rank).map_err(failed)?;
+        }
+        Ok(rank)
+    }
+
+    fn next_rank(&self, is_proven: bool) -> Result<Rank, MemoryError> {
+        let next = self.last_number(is_proven)?.checked_add(1);
+        Ok((is_proven, next.ok_or_else(|| failed("the numbers are used up"))?))
+    }
+
+    fn last_number(&self, is_proven: bool) -> Result<u64, MemoryError> {
+        let last = self.ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(failed)?.next_back();
+        Ok(last.transpose().map_err(failed)?.map_or(0, |(rank, _)| rank.value().1))
+    }
+
+    /// Makes room for one more origin. Returns whether there is room. Tables with a lowered bound shrink a few origins
+    /// at a time.
+    fn make_room(&mut self, is_proven: bool, most: u64) -> Result<bool, MemoryError> {
+        for _ in 0..FORGOTTEN_AT_ONCE {
+            if self.rows.len().map_err(failed)? < most {
+                return Ok(true);
+            }
+            let Some(rank) = self.next_to_forget(is_proven)? else { return Ok(false) };
+            if let Some(row) = self.ranked.remove(rank).map_err(failed)? {
+                self.rows.remove(row.value()).map_err(failed)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The origin that a new one evicts. `None` if it may evict none.
+    fn next_to_forget(&self, is_proven: bool) -> Result<Option<Rank>, MemoryError> {
+        let unproven = self.ranked.first().map_err(failed)?.map(|(rank, _)| rank.value()).filter(|rank| !rank.0);
+        if unproven.is_some() || !(is_proven || clresolve_core::mutant!("strangers-displace-sellers")) {
+            return Ok(unproven);
+        }
+        Ok(self.ranked.last().map_err(failed)?.map(|(rank, _)| rank.value()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_payment::check::SeenPayee;
+
+    use super::*;
+    use crate::memory::AT_ONCE;
+
+    const MOST: u64 = 16;
+    const LAB: (&str, u64) = ("lab", 31_337);
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    fn store(folder: &tempfile::TempDir) -> Store {
+        Store::open(&folder.path().join("memory"), MOST).expect("a new file")
+    }
+
+    fn origin(host: &str) -> WebOrigin {
+        format!("https://{host}").parse().expect("an origin")
+    }
+
+    fn identity(text: &str) -> SellerIdentity {
+        text.parse().expect("an identity")
+    }
+
+    fn payee(last_byte: u8, seconds: i64) -> Remembered {
+        let payee = SeenPayee {
+            address: alloy_primitives::Address::with_last_byte(last_byte),
+            network: "eip155:8453".parse().expect("a network"),
+            at: jiff::Timestamp::from_second(seconds).expect("a time"),
+            block: Some(7),
+        };
+        Remembered { payee: Some(payee), ..Remembered::default() }
+    }
+
+    fn proven(name: &str) -> Remembered {
+        Remembered { identity: Some(identity(name)), ..Remembered::default() }
+    }
+
+    fn proposing(name: &str) -> Remembered {
+        Remembered { proposed: Some(identity(name)), ..Remembered::default() }
+    }
+
+    fn note(store: &Store, host: &str, noted: Remembered) {
+        store.note_origin(LAB.0, LAB.1, &origin(host), noted).expect("the disk has room");
+    }
+
+    fn recall(store: &Store, host: &str) -> Remembered {
+        store.recall_origin(LAB.0, LAB.1, &origin(host)).expect("a readable file")
+    }
+
+    fn knows(store: &Store, host: &str) -> bool {
+        recall(store, host) != Remembered::default()
+    }
+
+    fn count(store: &Store) -> u64 {
+        store.origins(LAB.0, LAB.1).expect("a readable file").len() as u64
+    }
+
+    #[test]
+    fn origin_is_remembered_across_a_restart() {
+        let folder = folder();
+        let noted = Remembered { proposed: Some(identity("b.eth")), ..proven("a.eth") };
+        let noted = Remembered { payee: payee(1, 1000).payee, ..noted };
+        note(&store(&folder), "a.example", noted.clone());
+        let again = store(&folder);
+        assert_eq!(recall(&again, "a.example"), noted);
+        assert!(!knows(&again, "b.example"));
+    }
+
+    #[test]
+    fn worlds_chains_and_names_are_kept_apart() {
+        let folder = folder();
+        let store = store(&folder);
+        assert_eq!(store.origins(LAB.0, LAB.1), Ok(Vec::new()));
+        note(&store, "b.example", payee(1, 1000));
+        note(&store, "a.example", proven("a.eth"));
+        for (world, chain) in [("mainnet", LAB.1), (LAB.0, 1)] {
+            assert_eq!(store.recall_origin(world, chain, &origin("a.example")), Ok(Remembered::default()));
+            assert_eq!(store.origins(world, chain), Ok(Vec::new()));
+        }
+        assert_eq!(store.forget_all(), Ok(0), "names are forgotten, origins are not");
+        let listed = [("https://a.example", proven("a.eth")), ("https://b.example", payee(1, 1000))];
+        let listed = listed.map(|(origin, remembered)| (origin.to_owned(), Ok(remembered)));
+        assert_eq!(store.origins(LAB.0, LAB.1), Ok(listed.into()));
+    }
+
+    #[test]
+    fn unproven_origins_displace_only_each_other() {
+        let folder = folder();
+        let store = store(&folder);
+        for number in 0..MOST - 2 {
+            note(&store, &format!("known{number}.example"), proven("a.eth"));
+        }
+        for number in 0..3 * MOST {
+            note(&store, &format!("flood{number}.example"), payee(1, 1000));
+        }
+        assert_eq!(count(&store), MOST);
+        assert!((0..MOST - 2).all(|number| knows(&store, &format!("known{number}.example"))));
+        assert!(knows(&store, &format!("flood{}.example", 3 * MOST - 1)));
+    }
+
+    #[test]
+    fn longest_unseen_origin_is_forgotten_first() {
+        let folder = folder();
+        let store = store(&folder);
+        for number in 0..MOST {
+            note(&store, &format!("a{number}.example"), payee(1, 1000));
+        }
+        note(&store, "a0.example", payee(1, 2000));
+        note(&store, "new.example", payee(1, 3000));
+        assert!(knows(&store, "a0.example") && !knows(&store, "a1.example") && knows(&store, "a2.example"));
+        note(&store, "proven.example", proven("a.eth"));
+        assert!(knows(&store, "proven.example") && !knows(&store, "a2.example"));
+        assert_eq!(count(&store), MOST);
+    }
+
+    #[test]
+    fn full_memory_of_proven_origins_keeps_the_older_ones() {
+        let folder = folder();
+        let store = store(&folder);
+        for number in 0..MOST {
+            note(&store, &format!("a{number}.example"), proven("a.eth"));
+        }
+        note(&store, "a0.example", payee(1, 1000));
+        note(&store, "stranger.example", payee(1, 1000));
+        assert!(!knows(&store, "stranger.example"));
+        for number in 0..MOST {
+            note(&store, &format!("flood{number}.example"), proven("b.eth"));
+        }
+        assert!((0..MOST - 1).all(|number| knows(&store, &format!("a{number}.example"))));
+        assert_eq!(count(&store), MOST);
+    }
+
+    #[test]
+    fn lowered_bound_shrinks_the_memory() {
+        let folder = folder();
+        {
+            let large = store(&folder);
+            (0..MOST).for_each(|number| note(&large, &format!("a{number}.example"), payee(1, 1000)));
+        }
+        let small = Store::open(&folder.path().join("memory"), 4).expect("the same file");
+        (0..4).for_each(|number| note(&small, &format!("b{number}.example"), payee(1, 1000)));
+        assert_eq!(count(&small), 4);
+    }
+
+    #[test]
+    fn noting_never_replaces_an_identity() {
+        let folder = folder();
+        let store = store(&folder);
+        note(&store, "a.example", proven("a.eth"));
+        note(&store, "a.example", Remembered { proposed: Some(identity("thief.eth")), ..proven("thief.eth") });
+        note(&store, "a.example", payee(1, 1000));
+        let known = recall(&store, "a.example");
+        assert_eq!((known.identity, known.proposed), (Some(identity("a.eth")), Some(identity("thief.eth"))));
+        assert_eq!(known.payee, payee(1, 1000).payee);
+    }
+
+    #[test]
+    fn accepting_makes_the_proposal_the_identity() {
+        let folder = folder();
+        let store = store(&folder);
+        let accept = || store.accept_origin(LAB.0, LAB.1, &origin("a.example"));
+        assert_eq!(accept(), Err(MemoryError::NothingToAccept));
+        note(&store, "a.example", proposing("a.eth"));
+        note(&store, "a.example", payee(1, 1000));
+        assert_eq!(accept(), Ok(identity("a.eth")));
+        assert_eq!(recall(&store, "a.example"), Remembered { payee: payee(1, 1000).payee, ..proven("a.eth") });
+        assert_eq!(accept(), Err(MemoryError::NothingToAccept), "it is accepted already");
+        note(&store, "a.example", proposing("a.eth"));
+        assert_eq!(accept(), Err(MemoryError::NothingToAccept), "the same identity is no proposal");
+        let registration = "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22";
+        note(&store, "a.example", proposing(registration));
+        assert_eq!(accept(), Ok(identity(registration)));
+        assert_eq!(recall(&store, "a.example").identity, Some(identity(registration)));
+        for number in 0..2 * MOST {
+            note(&store, &format!("flood{number}.example"), payee(1, 1000));
+        }
+        assert!(knows(&store, "a.example"), "what was accepted counts as proven");
+    }
+
+    #[test]
+    fn forgotten_origin_is_new_again() {
+        let folder = folder();
+        let store = store(&folder);
+        let forget = || store.forget_origin(LAB.0, LAB.1, &origin("a.example"));
+        assert_eq!(forget(), Ok(false));
+        note(&store, "a.example", proven("a.eth"));
+        note(&store, "b.example", proven("b.eth"));
+        assert_eq!((forget(), forget()), (Ok(true), Ok(false)));
+        assert!(!knows(&store, "a.example") && knows(&store, "b.example"));
+        note(&store, "a.example", proven("c.eth"));
+        assert_eq!(recall(&store, "a.example"), proven("c.eth"));
+    }
+
+    #[test]
+    fn damaged_row_is_an_error_until_it_is_forgotten() {
+        let folder = folder();
+        let store = store(&folder);
+        note(&store, "a.example", proven("a.eth"));
+        note(&store, "b.example", proven("b.eth"));
+        let a = origin("a.example");
+        for bytes in ["", "{", "null", r#"{"identity":"no name"}"#] {
+            let write = store.database().unwrap().begin_write().unwrap();
+            {
+                let mut rows = write.open_table(ORIGINS).unwrap();
+                let rank = rows.get((LAB.0, LAB.1, a.as_str())).unwrap().unwrap().value().0;
+                rows.insert((LAB.0, LAB.1, a.as_str()), (rank, bytes.as_bytes())).unwrap();
+            }
+            write.commit().unwrap();
+            assert_eq!(store.recall_origin(LAB.0, LAB.1, &a), Err(MemoryError::Unreadable), "{bytes}");
+            assert_eq!(store.note_origin(LAB.0, LAB.1, &a, proven("thief.eth")), Err(MemoryError::Unreadable));
+            assert_eq!(store.accept_origin(LAB.0, LAB.1, &a), Err(MemoryError::Unreadable));
+            let listed = store.origins(LAB.0, LAB.1).unwrap();
+            let listed: Vec<_> = listed.into_iter().map(|(_, remembered)| remembered).collect();
+            assert_eq!(listed, [Err(MemoryError::Unreadable), Ok(proven("b.eth"))]);
+        }
+        assert_eq!(store.forget_origin(LAB.0, LAB.1, &a), Ok(true));
+        assert!(!knows(&store, "a.example"));
+    }
+
+    #[test]
+    fn payee_keeps_its_first_time_until_another_is_demanded() {
+        let folder = folder();
+        let store = store(&folder);
+        let seen = |noted: Remembered| {
+            note(&store, "a.example", noted);
+            let seen = recall(&store, "a.example").payee.expect("a payee");
+            (seen.address.0[19], seen.at.as_second())
+        };
+        assert_eq!(seen(payee(1, 1000)), (1, 1000));
+        assert_eq!(seen(payee(1, 2000)), (1, 1000));
+        assert_eq!(seen(payee(2, 3000)), (2, 3000));
+        assert_eq!(seen(payee(1, 4000)), (1, 4000));
+        assert_eq!(seen(proven("a.eth")), (1, 4000));
+    }
+
+    #[test]
+    fn origin_longer_than_dns_allows_is_not_stored() {
+        let folder = folder();
+        let store = store(&folder);
+        note(&store, &format!("{}a.example", "a.".repeat(200)), payee(1, 1000));
+        assert_eq!(count(&store), 0);
+    }
+
+    #[tokio::test]
+    async fn memory_without_a_file_remembers_until_it_ends() {
+        let memory = Memory::in_process(MOST).expect("a memory");
+        let a = origin("a.example");
+        memory.note_origin(LAB.0, LAB.1, &a, proven("a.eth")).await.expect("it is not full");
+        assert_eq!(memory.clone().recall_origin(LAB.0, LAB.1, &a).await, Ok(proven("a.eth")));
+        let other = Memory::in_process(MOST).expect("a memory");
+        assert_eq!(other.recall_origin(LAB.0, LAB.1, &a).await, Ok(Remembered::default()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn file_that_does_not_answer_is_not_waited_for() {
+        let memory = Memory::in_process(MOST).expect("a memory");
+        let all = u32::try_from(AT_ONCE).expect("a few");
+        let _stuck = memory.turns.acquire_many(all).await.expect("it is open");
+        let a = origin("a.example");
+        assert_eq!(memory.recall_origin(LAB.0, LAB.1, &a).await, Err(MemoryError::Late));
+        assert_eq!(memory.note_origin(LAB.0, LAB.1, &a, proven("a.eth")).await, Err(MemoryError::Late));
+    }
+}

@@ -1,0 +1,95 @@
+//! The entries of the agent registry (ERC-8004) with their registration files. They are numbered from 1: the agents'
+//! first, then the sellers'.
+
+use alloy_primitives::Address;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clresolve_ipfs::build::Dag;
+use serde_json::{Value, json};
+
+use crate::chain::{CHAIN_ID, IDENTITY_REGISTRY};
+use crate::keys::{payee, stranger};
+use crate::spec::{Agent, EntrySpec, SellerSpec, Spec, Wallet};
+
+/// An entry of the registry.
+pub(crate) struct RegistryEntry<'a> {
+    /// Its number.
+    pub(crate) number: u64,
+    /// The name of its agent, or the URL of its seller.
+    pub(crate) subject: &'a str,
+    /// Its definition.
+    pub(crate) spec: &'a EntrySpec,
+    /// Its registration file.
+    pub(crate) file: String,
+}
+
+impl RegistryEntry<'_> {
+    /// The URI of the registration file.
+    pub(crate) fn uri(&self) -> String {
+        match &self.spec.uri {
+            Some(uri) => uri.clone(),
+            None if self.spec.ipfs => format!("ipfs://{}", Dag::default().raw(self.file.clone()).cid),
+            None => format!("data:application/json;base64,{}", STANDARD.encode(&self.file)),
+        }
+    }
+
+    /// The account that registers it, which is its wallet until the wallet is unset.
+    pub(crate) fn account(&self) -> Address {
+        match self.spec.wallet {
+            Wallet::Payee | Wallet::Unset | Wallet::Leaving => payee(),
+            Wallet::Stranger => stranger(),
+        }
+    }
+}
+
+/// The registry, as written in the member `agentRegistry` of registration files and terms.
+pub(crate) fn registry() -> String {
+    format!("eip155:{CHAIN_ID}:{IDENTITY_REGISTRY}")
+}
+
+/// Every entry of a sandbox, by number.
+pub(crate) fn entries(spec: &Spec) -> Vec<RegistryEntry<'_>> {
+    let of_agents = spec.agents.iter().filter_map(|agent| Some((agent.erc8004.as_ref()?, Subject::Agent(agent))));
+    let of_sellers = spec.sellers.iter().filter_map(|seller| Some((seller.erc8004.as_ref()?, Subject::Seller(seller))));
+    let numbered = (1..).zip(of_agents.chain(of_sellers));
+    numbered.map(|(number, (spec, subject))| subject.entry(number, spec)).collect()
+}
+
+/// Whom an entry is about.
+enum Subject<'a> {
+    Agent(&'a Agent),
+    Seller(&'a SellerSpec),
+}
+
+impl<'a> Subject<'a> {
+    fn entry(self, number: u64, spec: &'a EntrySpec) -> RegistryEntry<'a> {
+        let ens = |name: &str| json!({"name": "ENS", "endpoint": name});
+        let (subject, label, about, services) = match self {
+            Self::Agent(agent) => {
+                let name = spec.ens.as_deref().unwrap_or(&agent.name);
+                (agent.name.as_str(), agent.label(), &agent.about, vec![ens(name)])
+            }
+            Self::Seller(seller) => {
+                let endpoint = seller.lists.as_deref().unwrap_or(&seller.url);
+                let web = json!({"name": "web", "endpoint": endpoint});
+                let services = [web].into_iter().chain(spec.ens.as_deref().map(ens)).collect();
+                (seller.url.as_str(), seller.url.as_str(), &seller.about, services)
+            }
+        };
+        RegistryEntry { number, subject, spec, file: file(label, about, &services, Some(number)) }
+    }
+}
+
+/// A registration file (ERC-8004), without a registration if `number` is `None`.
+pub(crate) fn file(name: &str, description: &str, services: &[Value], number: Option<u64>) -> String {
+    let registration = number.map(|number| json!({"agentId": number, "agentRegistry": registry()}));
+    let file = json!({
+        "type": "https://eips.ethereum.org/EIPS/eip-8004#registration-v1",
+        "name": name,
+        "description": description,
+        "services": services,
+        "x402Support": true,
+        "registrations": registration.into_iter().collect::<Vec<Value>>(),
+    });
+    file.to_string()
+}

@@ -1,0 +1,241 @@
+//! The sellers without an Agent-Card: their hosts, their replies to a request without a payment, and the decision that
+//! a check of each should give.
+
+use std::collections::{BTreeSet, HashMap};
+
+use alloy_primitives::Address;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::agents;
+use crate::chain::CHAIN_ID;
+use crate::keys::{payee, stranger};
+use crate::registrations::{self, RegistryEntry};
+use crate::seller::{self, SELLER_HOST};
+use crate::spec::{Addresses, ExpectedDecision, PlainName, SellerSpec, Spec, WellKnownFile};
+use crate::web::{self, Document, Reply};
+
+/// Path of an origin's registration file (ERC-8004).
+const WELL_KNOWN: &str = "/.well-known/agent-registration.json";
+
+/// A seller of the sandbox and the decision that a check of its URL should give, with the sandbox's configuration and
+/// memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExpectedSeller {
+    /// The URL to check.
+    pub url: String,
+    /// The name that the caller passes.
+    pub name: Option<String>,
+    /// `allow`, `deny` or `undecided`.
+    pub decision: &'static str,
+    /// Every code, in alphabetical order.
+    #[serde(skip)]
+    pub codes: Vec<String>,
+    /// What distinguishes the seller, in one sentence.
+    #[serde(skip)]
+    pub about: String,
+}
+
+/// Every seller of the sandbox, by URL. Those that may be paid come first.
+pub fn expected() -> Vec<ExpectedSeller> {
+    let mut sellers = agents::spec().sellers;
+    sellers.sort_by(|a, b| {
+        let rank = |seller: &SellerSpec| seller.decision != ExpectedDecision::Allow;
+        (rank(a), &a.url).cmp(&(rank(b), &b.url))
+    });
+    let expected = |seller: SellerSpec| ExpectedSeller {
+        codes: seller.codes.iter().map(|code| code.slug().to_owned()).collect(),
+        decision: seller.decision.as_str(),
+        url: seller.url,
+        name: seller.name,
+        about: seller.about,
+    };
+    sellers.into_iter().map(expected).collect()
+}
+
+/// The identities that the sandbox's configuration pins, by origin. An identity is a name, or
+/// `eip155:CHAIN:REGISTRY:NUMBER`.
+pub fn pins() -> Vec<(String, String)> {
+    let spec = agents::spec();
+    let entries = registrations::entries(&spec);
+    let pin = |seller: &SellerSpec| Some((origin(seller), identity(seller, seller.pinned.as_deref()?, &entries)));
+    spec.sellers.iter().filter_map(pin).collect()
+}
+
+/// What is remembered about a seller.
+#[derive(Clone, Debug)]
+pub struct RememberedSeller {
+    /// The origin.
+    pub origin: String,
+    /// The identity that was accepted: an ENS name, or an entry of a registry.
+    pub identity: Option<String>,
+    /// The last payee, and its network (CAIP-2).
+    pub paid: Option<(Address, String)>,
+}
+
+/// What the memory of the sandbox starts with: an origin, the identity that was accepted for it, and the payee that it
+/// last demanded, with the network. Identities have the same form as in [`pins`].
+pub fn remembered() -> Vec<RememberedSeller> {
+    let spec = agents::spec();
+    let entries = registrations::entries(&spec);
+    let memory = |seller: &SellerSpec| {
+        let known = seller.remembered.as_deref().map(|known| identity(seller, known, &entries));
+        let paid = seller.paid_another.then(|| (stranger(), format!("eip155:{CHAIN_ID}")));
+        (known.is_some() || paid.is_some()).then(|| RememberedSeller { origin: origin(seller), identity: known, paid })
+    };
+    spec.sellers.iter().filter_map(memory).collect()
+}
+
+fn origin(seller: &SellerSpec) -> String {
+    url(seller).origin().ascii_serialization()
+}
+
+fn url(seller: &SellerSpec) -> Url {
+    seller.url.parse().expect("the tests parse every URL of the file")
+}
+
+/// An identity with its placeholder filled in.
+fn identity(seller: &SellerSpec, stated: &str, entries: &[RegistryEntry<'_>]) -> String {
+    let own = own_entry(seller, entries).map(|entry| format!("{}:{}", registrations::registry(), entry.number));
+    stated.replace("{registration}", &own.unwrap_or_default())
+}
+
+fn own_entry<'e, 'a>(seller: &SellerSpec, entries: &'e [RegistryEntry<'a>]) -> Option<&'e RegistryEntry<'a>> {
+    entries.iter().find(|entry| entry.subject == seller.url)
+}
+
+/// The sellers that have their own hosts. Those at [`SELLER_HOST`] belong to agents.
+fn with_own_host(spec: &Spec) -> impl Iterator<Item = (String, &SellerSpec)> {
+    let of_host = |seller| Some((url(seller).host_str()?.to_owned(), seller));
+    spec.sellers.iter().filter_map(of_host).filter(|(host, _)| host != SELLER_HOST)
+}
+
+/// The sellers' own hosts.
+pub(crate) fn hosts(spec: &Spec) -> BTreeSet<String> {
+    with_own_host(spec).map(|(host, _)| host).collect()
+}
+
+/// The names of the sellers. Each publishes the payee of honest sellers unless its own addresses say otherwise.
+pub(crate) fn names(spec: &Spec) -> impl Iterator<Item = PlainName> {
+    spec.sellers.iter().flat_map(|seller| seller.names.iter().map(move |name| (seller, name))).map(|(seller, name)| {
+        let addresses = seller::payees().into_iter().chain(name.addresses.0.clone()).collect();
+        let mut name = PlainName { addresses: Addresses(addresses), ..name.clone() };
+        for text in name.records.values_mut() {
+            *text = text.replace("{url}", &seller.url).replace("{origin}", &origin(seller));
+        }
+        name
+    })
+}
+
+/// The registration files that the sellers' origins serve, by host and path.
+pub(crate) fn documents(spec: &Spec) -> Vec<((String, String), Document)> {
+    let entries = registrations::entries(spec);
+    let file = |seller: &SellerSpec| match &seller.well_known {
+        WellKnownFile::Own => own_entry(seller, &entries).map(|entry| entry.file.clone()),
+        WellKnownFile::Missing | WellKnownFile::Moved(_) => None,
+        WellKnownFile::Ens(name) => {
+            let services = [json!({"name": "ENS", "endpoint": name})];
+            Some(registrations::file(&seller.url, &seller.about, &services, None))
+        }
+    };
+    let document = |(host, seller)| Some(((host, WELL_KNOWN.to_owned()), Document::well(file(seller)?.into())));
+    with_own_host(spec).filter_map(document).collect()
+}
+
+/// The sellers by host and path.
+pub(crate) struct Sellers(HashMap<(String, String), SellerReply>);
+
+/// The reply of one seller.
+struct SellerReply {
+    url: String,
+    /// The last segment of the path.
+    verb: String,
+    manners: String,
+    redirect: Option<String>,
+    /// The entry of its terms, without the defect that its manners name.
+    entry: Value,
+}
+
+/// The redirect in place of a registration file.
+fn moved_file((host, seller): (String, &SellerSpec)) -> Option<((String, String), SellerReply)> {
+    let WellKnownFile::Moved(target) = &seller.well_known else { return None };
+    let (url, redirect) = (seller.url.clone(), Some(target.clone()));
+    let reply = SellerReply { url, verb: String::new(), manners: String::new(), redirect, entry: Value::Null };
+    Some(((host, WELL_KNOWN.to_owned()), reply))
+}
+
+impl Sellers {
+    pub(crate) fn new(spec: &Spec) -> Self {
+        let entries = registrations::entries(spec);
+        let reply = |(host, seller): (String, &SellerSpec)| {
+            let path = url(seller).path().to_owned();
+            let mut entry = seller::entry(payee());
+            if let Some(name) = &seller.claims_name {
+                entry["extra"]["ens"] = json!(name);
+            }
+            if let Some(own) = own_entry(seller, &entries).filter(|_| seller.claims_registration) {
+                entry["extra"]["erc8004"] = json!({"agentRegistry": registrations::registry(), "agentId": own.number});
+            }
+            let reply = SellerReply {
+                url: seller.url.clone(),
+                verb: path.rsplit('/').next().unwrap_or_default().to_owned(),
+                manners: seller.manners.clone(),
+                redirect: seller.redirect.clone(),
+                entry,
+            };
+            ((host, path), reply)
+        };
+        Self(with_own_host(spec).map(reply).chain(with_own_host(spec).filter_map(moved_file)).collect())
+    }
+
+    /// The response to a request for `path` on `host`. `None` if no seller has this URL.
+    pub(crate) fn answer(&self, host: &str, path: &str, now: Timestamp) -> Option<Reply> {
+        let SellerReply { url, verb, manners, redirect, entry } = self.0.get(&(host.to_owned(), path.to_owned()))?;
+        Some(match redirect {
+            Some(target) => web::redirect(target),
+            None => seller::reply(manners, url, verb, entry, now),
+        })
+    }
+
+    /// Whether a seller has this host.
+    pub(crate) fn has(&self, host: &str) -> bool {
+        self.0.keys().any(|(known, _)| known == host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sellers_are_sorted_and_each_has_its_own_url() {
+        let expected = expected();
+        let urls: BTreeSet<&str> = expected.iter().map(|seller| seller.url.as_str()).collect();
+        assert_eq!(urls.len(), expected.len());
+        assert_eq!(expected[0].decision, "allow");
+        for seller in &expected {
+            let url = Url::parse(&seller.url).unwrap();
+            assert!(url.as_str() == seller.url && url.scheme() == "https", "{}", seller.url);
+            assert!(seller.about.ends_with('.'), "{}: a sentence ends with a full stop", seller.url);
+            assert!(seller.codes.windows(2).all(|pair| pair[0] < pair[1]), "{}", seller.url);
+            assert!(seller.decision == "allow" || !seller.codes.is_empty(), "{}", seller.url);
+        }
+    }
+
+    #[test]
+    fn identity_that_is_named_exists_unless_it_is_meant_to_be_unknown() {
+        let spec = agents::spec();
+        let agents = spec.agents.iter().map(|agent| agent.name.clone());
+        let names: BTreeSet<String> = names(&spec).map(|name| name.name).chain(agents).collect();
+        let known = |identity: &str| names.contains(identity) || identity.starts_with("eip155:31337:0x8004");
+        let remembered = remembered();
+        let accepted = remembered.iter().filter_map(|seller| Some((&seller.origin, seller.identity.as_ref()?)));
+        for (origin, identity) in pins().iter().map(|(origin, identity)| (origin, identity)).chain(accepted) {
+            assert!(known(identity) && !identity.ends_with(':'), "{origin}: {identity}");
+        }
+        let claimed = spec.sellers.iter().filter_map(|seller| seller.claims_name.as_ref());
+        claimed.for_each(|name| assert!(known(name), "{name}"));
+    }
+}
