@@ -11,6 +11,7 @@ mod bundle;
 mod card;
 mod cards;
 mod cat;
+mod check;
 mod color;
 mod completions;
 mod config;
@@ -147,6 +148,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
         Command::Records(args) => records::run(args),
         Command::Card(args) => card::run(args),
         Command::Gate(args) => gate::run(args),
+        Command::Check(args) => check::run(args),
         Command::Decide(args) => decide::run(args),
         Command::Route(args) => route::run(args),
         Command::Probe(args) => probe::run(args),

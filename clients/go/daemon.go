@@ -36,14 +36,29 @@ const (
 // newest block has not confirmed the verdict yet.
 var transient = map[string]bool{"deadline-passed": true, "unconfirmed": true}
 
+// anyAgent is the value of Config.Agent that stands for every seller.
+const anyAgent = "any"
+
+// api holds the paths of the guard's questions, and the schema of the answers.
+type api struct{ terms, signed, schema string }
+
+// decisions are about one agent, checks about any seller.
+var (
+	decisions = api{"/v1/decisions", "/v1/decisions/signed", "clresolve.decision/1"}
+	checks    = api{"/v1/checks", "/v1/checks", "clresolve.check/1"}
+)
+
 // Config names the daemon, and the agent and verb in question.
 type Config struct {
 	// Daemon is the daemon's URL: http://127.0.0.1:8402, unix:/run/clresolve.sock, or an https URL. Plain http to another
 	// machine requires Signer.
 	Daemon string
-	// Agent is the agent's ENS name in normal form.
+	// Agent is the agent's ENS name in normal form. With "any", every seller is paid whose payee the daemon proves.
 	Agent string
-	// Verb is the verb to pay for.
+	// Name is the seller's ENS name in normal form, if Agent is "any" and you know it: your word counts, unlike the
+	// seller's.
+	Name string
+	// Verb is the verb to pay for. If Agent is "any", it may be left out.
 	Verb string
 	// Limits are stricter than the daemon's, as a JSON object in the format of POST /v1/decisions. They are optional.
 	Limits json.RawMessage
@@ -51,7 +66,8 @@ type Config struct {
 	Timeout time.Duration
 	// RootCAs are trusted for an https daemon; nil means those of the platform.
 	RootCAs *x509.CertPool
-	// Signer is the expected signer. If set, every decision must be signed with one of its keys.
+	// Signer is the expected signer. If set, every decision must be signed with one of its keys. The daemon signs none if
+	// Agent is "any".
 	Signer *Signer
 	// OnPaid receives the record of each payment that was sent, before its response is returned. A panic of it is ignored,
 	// so that no paid response is lost. Several goroutines may call it concurrently.
@@ -64,6 +80,7 @@ type Config struct {
 type daemon struct {
 	base     string
 	url      string
+	api      api
 	question question
 	timeout  time.Duration
 	signer   *Signer
@@ -71,19 +88,17 @@ type daemon struct {
 }
 
 type question struct {
-	Name     string          `json:"name"`
-	Verb     string          `json:"verb"`
+	Name     string          `json:"name,omitempty"`
+	Verb     string          `json:"verb,omitempty"`
 	Limits   json.RawMessage `json:"limits,omitempty"`
+	URL      string          `json:"url,omitempty"`
 	Response *reply          `json:"response"`
 	Selected *int            `json:"selected,omitempty"`
 	Header   string          `json:"header,omitempty"`
 }
 
 func newDaemon(config Config) (*daemon, error) {
-	if config.Agent == "" || config.Verb == "" {
-		return nil, errors.New("agent and verb must be named")
-	}
-	if err := checkAgent(config.Agent); err != nil {
+	if err := checkWhom(config); err != nil {
 		return nil, err
 	}
 	if config.Timeout < 0 {
@@ -105,31 +120,70 @@ func newDaemon(config Config) (*daemon, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		}
 	}
-	about := question{Name: config.Agent, Verb: config.Verb, Limits: config.Limits}
-	return &daemon{base, shown, about, timeout, config.Signer, line}, nil
+	api, about := decisions, question{Name: config.Agent, Verb: config.Verb, Limits: config.Limits}
+	if config.Agent == anyAgent {
+		api, about.Name = checks, config.Name
+	}
+	return &daemon{base, shown, api, about, timeout, config.Signer, line}, nil
 }
 
-// checkAgent checks the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty
-// labels. A name without a dot is a top-level domain, not an agent.
-func checkAgent(agent string) error {
-	labels := strings.FieldsFunc(strings.Join(strings.Fields(agent), ""), func(r rune) bool { return r == '.' })
-	if len(labels) < 2 {
-		labels = append(labels, "eth")
+// checkWhom checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be left out, and a
+// seller's name be given.
+func checkWhom(config Config) error {
+	if config.Agent == "" {
+		return errors.New(`agent: expected an ENS name, or "any"`)
 	}
-	meant := strings.Map(func(r rune) rune {
-		if r >= 'A' && r <= 'Z' {
-			return r + 'a' - 'A'
+	if config.Agent == anyAgent {
+		if config.Signer != nil {
+			return errors.New(`signer: the daemon signs no answer for the agent "any"`)
 		}
-		return r
-	}, strings.Join(labels, "."))
-	if agent != meant {
-		return fmt.Errorf("agent: expected the full ENS name in normal form; did you mean %s?", meant)
+		if config.Name == "" {
+			return nil
+		}
+		return checkName("name", config.Name)
+	}
+	if err := checkName("agent", config.Agent); err != nil {
+		return err
+	}
+	if config.Verb == "" {
+		return errors.New("verb must not be empty")
+	}
+	if config.Name != "" {
+		return errors.New(`name: expected only with the agent "any"`)
 	}
 	return nil
 }
 
-// gate returns nil if the gate allows the agent.
+// checkName checks the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty
+// labels. A name without a dot is a top-level domain, not an agent.
+func checkName(option, name string) error {
+	spelt := strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, strings.Join(strings.Fields(name), ""))
+	labels := strings.FieldsFunc(spelt, func(r rune) bool { return r == '.' })
+	switch len(labels) {
+	case 0:
+		return fmt.Errorf("%s must not be empty", option)
+	case 1:
+		if option == "agent" && (labels[0] == anyAgent || labels[0] == "*") {
+			return errors.New(`agent: did you mean "any"?`)
+		}
+		labels = append(labels, "eth")
+	}
+	if meant := strings.Join(labels, "."); name != meant {
+		return fmt.Errorf("%s: expected the full ENS name in normal form; did you mean %s?", option, meant)
+	}
+	return nil
+}
+
+// gate returns nil if the gate allows the agent. For any seller there is no gate.
 func (d *daemon) gate(caller context.Context) error {
+	if d.api == checks {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(caller, d.timeout)
 	defer cancel()
 	path := "/v1/gate/" + url.PathEscape(d.question.Name) + "/" + url.PathEscape(d.question.Verb)
@@ -165,7 +219,7 @@ func (d *daemon) pause(caller, ctx context.Context) error {
 
 // decide returns the entries of a 402 response that may be paid; at least one.
 func (d *daemon) decide(caller context.Context, reply reply) (*allowed, error) {
-	decision, err := d.ask(caller, "/v1/decisions", question{Response: &reply})
+	decision, err := d.ask(caller, d.api.terms, question{Response: &reply})
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +231,7 @@ func (d *daemon) decide(caller context.Context, reply reply) (*allowed, error) {
 
 // signed asks whether the signed payment matches what is allowed for this entry, and returns the decision.
 func (d *daemon) signed(caller context.Context, reply reply, header string, entry int) (*decision, error) {
-	decision, err := d.ask(caller, "/v1/decisions/signed", question{Response: &reply, Selected: &entry, Header: header})
+	decision, err := d.ask(caller, d.api.signed, question{Response: &reply, Selected: &entry, Header: header})
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +245,10 @@ func (d *daemon) signed(caller context.Context, reply reply, header string, entr
 // ask returns a decision. An allowing decision has not expired.
 func (d *daemon) ask(caller context.Context, path string, about question) (*decision, error) {
 	about.Name, about.Verb, about.Limits = d.question.Name, d.question.Verb, d.question.Limits
+	// A decision goes by the agent's route instead of the URL that was asked.
+	if d.api == checks {
+		about.URL = about.Response.asked
+	}
 	body, err := json.Marshal(about)
 	if err != nil {
 		return nil, d.failure("invalid limits", err)
@@ -250,7 +308,7 @@ func (d *daemon) read(text, asked []byte) (*decision, error) {
 		}
 		text = opened
 	}
-	return readDecision(text, d.question.Name, d.question.Verb)
+	return readDecision(text, d.api.schema, d.question.Name, d.question.Verb)
 }
 
 // answer is the daemon's response; code is the gate's reason.

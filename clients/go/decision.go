@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	decisionSchema = "clresolve.decision/1"
-
 	// jwsType is the `typ` header of a signed decision.
 	jwsType = "clresolve-decision+jwt"
 
@@ -26,9 +24,11 @@ const (
 	maxEntries = 32
 )
 
-// decision holds the members that the guard relies on. If one of them is malformed, the whole decision is refused.
+// decision holds the members of a decision or check that the guard relies on. If one of them is malformed, the whole
+// decision is refused.
 type decision struct {
-	abort   bool
+	abort bool
+	// codes are those that decide.
 	codes   []string
 	passing []entry
 	// until is the zero time if the decision is never valid.
@@ -60,8 +60,9 @@ func endOf(index int, own json.RawMessage, shared time.Time) (entry, error) {
 
 var errNoDecision = errors.New("not a decision")
 
-// readDecision reads the decision about this agent and verb.
-func readDecision(text []byte, name, verb string) (*decision, error) {
+// readDecision reads the decision of this schema, about this name and verb. A check has the members of a decision. An
+// empty name or verb was not asked about, and is not compared.
+func readDecision(text []byte, schema, name, verb string) (*decision, error) {
 	// A pointer distinguishes a missing member from an empty one.
 	var read struct {
 		Schema   string    `json:"schema"`
@@ -75,16 +76,17 @@ func readDecision(text []byte, name, verb string) (*decision, error) {
 			Abort      *bool           `json:"abort"`
 			ValidUntil json.RawMessage `json:"valid_until"`
 		} `json:"entries"`
+		Reasons    json.RawMessage `json:"reasons"`
 		ValidUntil json.RawMessage `json:"valid_until"`
 	}
 	if err := json.Unmarshal(text, &read); err != nil {
 		return nil, err
 	}
 	isKnown := read.Decision == "allow" || read.Decision == "deny" || read.Decision == "undecided"
-	if read.Schema != decisionSchema || !isKnown || read.Abort == nil || read.Codes == nil || read.Entries == nil {
+	if read.Schema != schema || !isKnown || read.Abort == nil || read.Codes == nil || read.Entries == nil {
 		return nil, errNoDecision
 	}
-	if read.Name != name || read.Verb != verb {
+	if name != "" && read.Name != name || verb != "" && read.Verb != verb {
 		return nil, errNoDecision
 	}
 	// abort is false if and only if the decision is `allow`.
@@ -111,7 +113,28 @@ func readDecision(text []byte, name, verb string) (*decision, error) {
 		}
 		passing = append(passing, ended)
 	}
-	return &decision{*read.Abort, *read.Codes, passing, until, text}, nil
+	return &decision{*read.Abort, withoutWarnings(*read.Codes, read.Reasons), passing, until, text}, nil
+}
+
+// withoutWarnings returns the codes that are no warnings. The first always remains: if the gate denies a warning, its
+// code is the first one.
+func withoutWarnings(codes []string, reasons json.RawMessage) []string {
+	var listed []struct{ Code, Effect string }
+	// Malformed reasons name no warnings.
+	_ = json.Unmarshal(reasons, &listed)
+	isWarning := map[string]bool{}
+	for _, reason := range listed {
+		if reason.Effect == "warn" {
+			isWarning[reason.Code] = true
+		}
+	}
+	var deciding []string
+	for at, code := range codes {
+		if at == 0 || !isWarning[code] {
+			deciding = append(deciding, code)
+		}
+	}
+	return deciding
 }
 
 func timeOf(text json.RawMessage) (time.Time, error) {

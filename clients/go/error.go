@@ -44,7 +44,7 @@ var messages = map[Code]string{
 type Error struct {
 	// Code is the kind of the refusal.
 	Code Code
-	// Codes are the daemon's reasons; `clresolve explain CODE` explains them.
+	// Codes are those of the daemon's reasons that decide, without warnings; `clresolve explain CODE` explains them.
 	Codes []string
 	// Cause is the local error behind Unavailable or Unreadable, or nil. No message contains its text.
 	Cause error

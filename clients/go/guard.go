@@ -104,7 +104,8 @@ func (t *Transport) guarded(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// browse sends a request without a payment: it asks the gate first, and submits the terms of a 402 response.
+// browse sends a request without a payment: it asks the gate first, if there is one, and submits the terms
+// of a 402 response.
 func (t *Transport) browse(request *http.Request) (*http.Response, error) {
 	if err := t.daemon.gate(request.Context()); err != nil {
 		return nil, err
@@ -273,6 +274,9 @@ type reply struct {
 	URL     string      `json:"url"`
 	Headers [][2]string `json:"headers"`
 	Body    string      `json:"body_base64"`
+
+	// asked is the URL that was asked, or empty if the transport does not report the one that answered.
+	asked string
 }
 
 func replyOf(request *http.Request, response *http.Response, body []byte) reply {
@@ -282,7 +286,11 @@ func replyOf(request *http.Request, response *http.Response, body []byte) reply 
 			headers = append(headers, [2]string{name, value})
 		}
 	}
-	return reply{response.StatusCode, urlOf(request), headers, base64.StdEncoding.EncodeToString(body)}
+	asked := ""
+	if response.Request != nil {
+		asked = urlOf(request)
+	}
+	return reply{response.StatusCode, urlOf(request), headers, base64.StdEncoding.EncodeToString(body), asked}
 }
 
 // allowed is a 402 response with its allowed entries.

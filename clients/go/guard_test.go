@@ -44,6 +44,7 @@ var texts struct {
 	Unreachable, Failures map[string]string
 	WithoutCause          []string
 	Agents                [][2]string
+	MisspeltAny           []string
 	NormalAgents          []string
 	DaemonsWithoutScheme  []string
 }
@@ -262,7 +263,7 @@ func TestOfAPaymentThatLeftIsHandedOutWhatIsToBeKept(t *testing.T) {
 			t.Errorf("%s: %v", test.which, paid)
 		}
 		// That about what was signed, not the one before it.
-		decision, err := readDecision(paid.Decision, world.Name, world.Verb)
+		decision, err := readDecision(paid.Decision, decisions.schema, world.Name, world.Verb)
 		if err != nil || len(decision.passing) != 1 || decision.passing[0].index != test.index {
 			t.Errorf("%s: %v, %s", test.which, err, paid.Decision)
 		}
@@ -517,7 +518,7 @@ func TestTermsWithoutAnEntryThatPassesAreNotHandedOn(t *testing.T) {
 
 const broken = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema no-codes codes-number " +
 	"other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date offset no-time " +
-	"list null"
+	"list null other-schema"
 
 func TestTermsAreNotHandedOnWithoutADecision(t *testing.T) {
 	const entries = " no-entries entry-text entry-bare entry-index entry-twice entries-many entry-endless entry-null " +
@@ -557,6 +558,18 @@ func TestAPaymentDoesNotLeaveWithoutADecisionAboutWhatIsSigned(t *testing.T) {
 
 func TestAnAllowanceWithoutAnEntryAllowsNothing(t *testing.T) {
 	refusesBrowsing(t, guarded(t, configured("decisions.allows-nothing")), newPurchase("honest").url, Denied)
+}
+
+func TestRefusalHasTheCodesThatDecide(t *testing.T) {
+	warns := guarded(t, configured("decisions.warns"))
+	refusesBrowsing(t, warns, newPurchase("other-payto").url, Denied, "payee-mismatch")
+	denies := guarded(t, configured("decisions.denies-a-warning"))
+	refusesBrowsing(t, denies, newPurchase("honest").url, Denied, "payee-changed")
+	one, guard := newPurchase("honest"), guarded(t, configured("signed.warns"))
+	browse(t, guard, one.url)
+	refusesPaying(t, guard, one.url, recorded("other-payto"), PaymentDenied, "payment-signature-mismatch")
+	// A warning denies nothing.
+	pay(t, guard, one.url, recorded("honest"))
 }
 
 func TestTheLongest402IsReadAndALongerOneIsNotPaid(t *testing.T) {

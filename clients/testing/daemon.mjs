@@ -1,9 +1,9 @@
-// A stand-in for the daemon: the gate and the decisions, with a policy just large enough to tell the cases of
+// A stand-in for the daemon: the gate, decisions and checks, with a policy just large enough to tell the cases of
 // sellers.mjs apart, and with faults. It shows what a guard does with each answer. Whether the answers are right is not
 // shown here.
 //
-// The first segment of the path chooses one fault: `/ROUTE.FAULT/v1/…`, where ROUTE is `gate`, `decisions` or
-// `signed`. Without it the daemon is sound.
+// The first segment of the path chooses one fault: `/ROUTE.FAULT/v1/…`, where ROUTE is `gate`, `decisions`, or `signed`
+// for those with a payment header; checks count as decisions. Without it the daemon is sound.
 
 import { createHash, createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -42,7 +42,9 @@ function jwkOf(key) {
   return { kty, crv, x, kid, use: "sig", alg: "EdDSA" };
 }
 
-const ROUTE = /^(?:\/([^/]+\.[^/]+))?\/v1\/(gate|decisions\/signed|decisions)(\/.*)?$/;
+const ROUTE = /^(?:\/([^/]+\.[^/]+))?\/v1\/(gate|decisions\/signed|decisions|checks)(\/.*)?$/;
+const DECISION = "clresolve.decision/1";
+const CHECK = "clresolve.check/1";
 
 // Answers a request. `seller()` is the origin of the honest seller.
 export function daemon(seller) {
@@ -55,7 +57,9 @@ export function daemon(seller) {
     }
     const [, prefix, route, rest] = ROUTE.exec(path) ?? [];
     if (!route) return end(response, 404, {}, "");
-    const name = { "decisions/signed": "signed" }[route] ?? route;
+    const bytes = await bytesOf(request);
+    const question = route === "gate" ? undefined : JSON.parse(bytes.toString("utf8"));
+    const name = question ? nameOf(route, question) : route;
     const [faulty, fault] = (prefix ?? ".").split(".");
     const broken = name === faulty ? fault : "";
     if (respondsBadly(request, broken)) return;
@@ -65,15 +69,24 @@ export function daemon(seller) {
     const transient = transientCode(answered, prefix, broken);
     if (name === "gate" && status !== 200) return end(response, status, headers, "");
     if (name === "gate") return gate(response, rest, broken, transient);
-    const bytes = await bytesOf(request);
-    const question = JSON.parse(bytes.toString("utf8"));
     keep(asked, question);
     const settled = name === "signed" ? decideSigned(question, seller()) : decide(question, seller());
     const answer = transient ? aborted(settled, transient) : settled;
-    const whole = { ...answer, name: question.name, verb: question.verb };
+    const whole = { ...answer, ...aboutOf(route, question) };
     if (status !== 200) return end(response, status, headers, JSON.stringify(whole));
     deliver(request, response, distorted(whole, broken), bytes, broken);
   };
+}
+
+// Checks have one route, with or without a payment.
+function nameOf(route, { header }) {
+  if (route === "checks") return header === undefined ? "decisions" : "signed";
+  return route === "decisions/signed" ? "signed" : route;
+}
+
+// What an answer says of its question.
+function aboutOf(route, { name = null, verb = null }) {
+  return { schema: route === "checks" ? CHECK : DECISION, name, verb };
 }
 
 // Silences, the same for every route.
@@ -186,7 +199,6 @@ function decision(codes, entries) {
   // A decision that aborts ends nowhere, also where one of its entries passes.
   const end = abort ? null : entries.map((entry) => entry.valid_until).sort()[0];
   return {
-    schema: "clresolve.decision/1",
     id: `sha256:${"0".repeat(64)}`,
     decision: abort ? "deny" : "allow",
     abort,
@@ -213,12 +225,15 @@ function mixed(answer, change) {
   return { ...answer, decision: "deny", abort: true, valid_until: null, entries };
 }
 
+const WARNING = { code: "payee-changed", effect: "warn", message: "the stand-in says so" };
+
 const passes = (_, index) => ({ index, abort: false, codes: [] });
 
 // Answers that no guard may take for a permission: each is an honest one with one thing wrong. Only `lasts` permits, and
-// for longer than the decision before it.
+// for longer than the decision before it. `claimed`, `warns` and `denies-a-warning` are sound answers.
 const DISTORTIONS = {
-  schema: (answer) => ({ ...answer, schema: "clresolve.decision/2" }),
+  schema: (answer) => ({ ...answer, schema: answer.schema.replace("/1", "/2") }),
+  "other-schema": (answer) => ({ ...answer, schema: answer.schema === CHECK ? DECISION : CHECK }),
   "no-schema": ({ schema, ...answer }) => answer,
   "no-codes": ({ codes, ...answer }) => answer,
   "codes-number": (answer) => ({ ...answer, codes: [7] }),
@@ -231,6 +246,9 @@ const DISTORTIONS = {
   "allows-nothing": (answer) => ({ ...answer, abort: false, entries: [] }),
   undecided: (answer) => ({ ...answer, decision: "undecided", abort: false }),
   unknown: (answer) => ({ ...answer, decision: "maybe", abort: true }),
+  claimed: (answer) => ({ ...answer, ...aborted(answer, "identity-claimed"), decision: "undecided" }),
+  warns: (answer) => ({ ...answer, codes: [...answer.codes, WARNING.code], reasons: [WARNING] }),
+  "denies-a-warning": (answer) => ({ ...answer, ...aborted(answer, WARNING.code), reasons: [WARNING] }),
   expired: (answer) => ({ ...answer, valid_until: "2020-01-01T00:00:00Z" }),
   endless: (answer) => ({ ...answer, valid_until: null }),
   lasts: (answer) => ({ ...answer, valid_until: answer.abort ? null : "2099-01-01T00:00:00Z" }),

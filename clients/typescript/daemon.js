@@ -14,7 +14,7 @@ import { rootCertificates } from "node:tls";
 
 import { openJws, readDecision } from "./decision.js";
 import { GuardError } from "./error.js";
-import { checkAgent } from "./options.js";
+import { ANY, checkWhom } from "./options.js";
 
 /** Default timeout of a response, in milliseconds. */
 const TIMEOUT = 5_000;
@@ -44,6 +44,10 @@ const CONNECTION_FAILURES = {
   EACCES: "permission denied",
 };
 
+/** The paths of the guard's questions and the schema of the answers: about one agent, and about any seller. */
+const DECISIONS = { terms: "/v1/decisions", signed: "/v1/decisions/signed", schema: "clresolve.decision/1" };
+const CHECKS = { terms: "/v1/checks", signed: "/v1/checks", schema: "clresolve.check/1" };
+
 /** The protocols of a daemon's URL. */
 const PROTOCOLS = ["http:", "https:", "unix:"];
 const NOT_A_URL = "daemon: expected a URL such as http://127.0.0.1:8402";
@@ -53,40 +57,47 @@ const NOT_A_URL = "daemon: expected a URL such as http://127.0.0.1:8402";
  *   response.
  * @typedef {{ index: number, until: number }} Entry The index of an entry that may be paid, and the time until which it
  *   may be paid, in milliseconds since 1970.
- * @typedef {{ reply: Reply, entries: Entry[] }} Decision A 402 response and its allowed entries.
+ * @typedef {{ response: Reply, url?: string }} Demand A 402 response, and the URL that was asked.
+ * @typedef {{ demand: Demand, entries: Entry[] }} Decision A 402 response and its allowed entries.
  */
 
 export class Daemon {
   #url;
   #address;
   #gate;
+  #api;
   #question;
   #timeout;
   #signer;
 
   /** @param {import("./guard.js").GuardOptions} options */
-  constructor({ daemon, agent, verb, limits, timeout = TIMEOUT, ca, signer }) {
-    if (!agent || !verb) throw new TypeError("agent and verb must not be empty");
-    checkAgent(agent);
+  constructor({ daemon, agent, name, verb, limits, timeout = TIMEOUT, ca, signer }) {
+    checkWhom({ agent, name, verb });
     if (!(timeout > 0)) throw new TypeError("timeout must be a positive number of milliseconds");
     const url = urlOf(daemon);
     this.#url = url.href.replace(/\/$/, "");
     this.#address = addressOf(url, ca, signer !== undefined);
-    this.#gate = `/v1/gate/${encodeURIComponent(agent)}/${encodeURIComponent(verb)}`;
-    this.#question = { name: agent, verb, limits };
+    const isAny = agent === ANY;
+    if (isAny && signer) throw new TypeError('signer: the daemon signs no answer for agent: "any"');
+    // The gate knows agents alone.
+    this.#gate = isAny ? undefined : `/v1/gate/${encodeURIComponent(agent)}/${encodeURIComponent(verb ?? "")}`;
+    this.#api = isAny ? CHECKS : DECISIONS;
+    this.#question = { name: isAny ? name : agent, verb, limits };
     this.#timeout = timeout;
     this.#signer = signer;
   }
 
   /**
-   * Returns if the gate allows the call, and throws otherwise.
+   * Returns if the gate allows the call, and throws otherwise. For any seller there is no gate.
    *
    * @param {AbortSignal} caller
    */
   async gate(caller) {
+    const gate = this.#gate;
+    if (gate === undefined) return;
     await this.#inTime(caller, async (signal) => {
       for (;;) {
-        const { status, headers } = await this.#exchange("GET", this.#gate, {}, undefined, signal);
+        const { status, headers } = await this.#exchange("GET", gate, {}, undefined, signal);
         if (status === 200) return;
         const code = headers["clresolve-code"];
         if (status !== 403) throw this.#failure(`status ${status}`);
@@ -99,31 +110,34 @@ export class Daemon {
   /**
    * The decision about a 402 response that allows at least one of its entries.
    *
-   * @param {Reply} reply
+   * @param {Reply} response
+   * @param {string | undefined} asked the URL that was asked, if another one could have answered
    * @param {AbortSignal} caller
    * @returns {Promise<Decision>}
    */
-  async decide(reply, caller) {
-    const { passing, codes, against } = await this.#ask("/v1/decisions", { response: reply }, caller);
-    if (passing.length === 0) throw new GuardError("denied", codes, undefined, "", against);
-    return { reply, entries: passing };
+  async decide(response, asked, caller) {
+    // A decision goes by the agent's route instead of the URL that was asked.
+    const demand = this.#api === CHECKS ? { response, url: asked } : { response };
+    const { passing, codes } = await this.#ask(this.#api.terms, demand, caller);
+    if (passing.length === 0) throw new GuardError("denied", codes);
+    return { demand, entries: passing };
   }
 
   /**
    * Whether a signed payment is what was allowed for this entry, and the decision about it.
    *
-   * @param {Reply} reply
+   * @param {Demand} demand
    * @param {string} header the value of the payment header
    * @param {number} entry
    * @param {AbortSignal} caller
    */
-  async signed(reply, header, entry, caller) {
-    const question = { response: reply, selected: entry, header };
-    const { abort, passing, codes, against, document } = await this.#ask("/v1/decisions/signed", question, caller);
-    if (abort) return { allowed: false, codes, against, document };
+  async signed(demand, header, entry, caller) {
+    const question = { ...demand, selected: entry, header };
+    const { abort, passing, codes, document } = await this.#ask(this.#api.signed, question, caller);
+    if (abort) return { allowed: false, codes, document };
     // The decision must be about this entry only.
     if (passing.length !== 1 || passing[0].index !== entry) throw this.#failure("invalid answer");
-    return { allowed: true, codes, against, document };
+    return { allowed: true, codes, document };
   }
 
   /**
@@ -158,7 +172,7 @@ export class Daemon {
   #read(body, asked) {
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(body);
-      return readDecision(this.#opened(text, asked), this.#question);
+      return readDecision(this.#opened(text, asked), this.#api.schema, this.#question);
     } catch (error) {
       throw this.#failure("invalid answer", error);
     }

@@ -1,12 +1,11 @@
 // @ts-check
 /**
- * Parses decisions, signed or unsigned. Parsing is strict: if any member that the guard relies on is malformed, it
- * throws.
+ * Parses decisions and checks, signed or unsigned. Parsing is strict: if any member that the guard relies on is
+ * malformed, it throws.
  */
 
 import { createPublicKey, verify } from "node:crypto";
 
-const SCHEMA = "clresolve.decision/1";
 const DECISIONS = ["allow", "deny", "undecided"];
 
 /** The `typ` header of a signed decision. */
@@ -25,23 +24,23 @@ const MAX_ENTRIES = 32;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
 /**
- * Reads the decision about this agent and verb from parsed JSON.
+ * Reads the decision of this schema, about this name and verb, from parsed JSON. A check has the members of a decision.
  *
  * @param {any} decision
- * @param {{ name: string, verb: string }} about
+ * @param {string} schema
+ * @param {{ name?: string, verb?: string }} about what was not asked is not compared
  * @returns {{
  *   abort: boolean,
  *   codes: string[],
- *   against: string[],
  *   passing: import("./daemon.js").Entry[],
  *   until: number | undefined,
  *   document: object,
- * }} `until` is in milliseconds since 1970; `document` is the whole decision; `against` are the
- *   codes without those of warnings.
+ * }} `until` is in milliseconds since 1970; `document` is the whole decision; `codes` are those that decide.
  */
-export function readDecision(decision, about) {
-  must(decision?.schema === SCHEMA, "schema");
-  must(decision.name === about.name && decision.verb === about.verb, "question");
+export function readDecision(decision, schema, about) {
+  must(decision?.schema === schema, "schema");
+  must(about.name === undefined || decision.name === about.name, "question");
+  must(about.verb === undefined || decision.verb === about.verb, "question");
   must(DECISIONS.includes(decision.decision), "decision");
   // `abort` is false if and only if the decision is `allow`.
   must(decision.abort === (decision.decision !== "allow"), "abort");
@@ -56,8 +55,8 @@ export function readDecision(decision, about) {
   must(new Set(entries.map((entry) => entry.index)).size === entries.length, "entries");
   const until = timeOf(decision.valid_until);
   const passing = entries.filter((entry) => !entry.abort).map((entry) => endOf(entry, until));
-  const against = withoutWarnings(codes, decision.reasons);
-  return { abort: decision.abort, codes, against, passing, until, document: decision };
+  const deciding = withoutWarnings(codes, decision.reasons);
+  return { abort: decision.abort, codes: deciding, passing, until, document: decision };
 }
 
 /**

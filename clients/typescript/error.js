@@ -24,14 +24,14 @@ export class GuardError extends Error {
    * @param {unknown[]} codes the reason codes of the decision
    * @param {unknown} cause the local error that caused it, if any; the message does not contain its text
    * @param {string} detail continues the message: the daemon's URL, and what happened
-   * @param {unknown[]} shown the codes in the message
    */
-  constructor(code, codes = [], cause = undefined, detail = "", shown = codes) {
-    const reasons = shown.some(isCode) ? ` (${shown.filter(isCode).join(", ")})` : "";
+  constructor(code, codes = [], cause = undefined, detail = "") {
+    const shown = /** @type {string[]} */ (codes.filter(isCode));
+    const reasons = shown.length > 0 ? ` (${shown.join(", ")})` : "";
     super(`not paying: ${MESSAGES[code]}${detail}${reasons}`, cause ? { cause } : {});
     this.name = "GuardError";
     this.code = code;
-    this.codes = /** @type {string[]} */ (codes.filter(isCode));
+    this.codes = shown;
   }
 }
 

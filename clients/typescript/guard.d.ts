@@ -21,7 +21,7 @@ export type GuardErrorCode =
 export class GuardError extends Error {
   constructor(code: GuardErrorCode, codes?: unknown[], cause?: unknown);
   readonly code: GuardErrorCode;
-  /** The reason codes of the decision. `clresolve explain CODE` explains them. */
+  /** The codes of the reasons that decide, without warnings. `clresolve explain CODE` explains them. */
   readonly codes: readonly string[];
 }
 
@@ -45,33 +45,48 @@ export interface Paid {
   readonly settlement: string | undefined;
 }
 
-export interface GuardOptions {
+/** Whom a guard pays: one agent for one verb. */
+export interface OneAgent {
+  /** The agent's normalized ENS name. */
+  agent: string;
+  /** The verb that is paid for. */
+  verb: string;
+  name?: undefined;
+}
+
+/** Whom a guard pays: any seller whose payee the daemon proves. */
+export interface AnySeller {
+  agent: "any";
+  /** The seller's normalized ENS name, if you know it: your word counts, unlike the seller's. */
+  name?: string;
+  /** The verb that is paid for, if the seller may have an Agent-Card. */
+  verb?: string;
+}
+
+export type GuardOptions = (OneAgent | AnySeller) & {
   /**
    * The daemon's address: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another
    * machine requires `signer`.
    */
   daemon: string | URL;
-  /** The agent's normalized ENS name. */
-  agent: string;
-  /** The verb that is paid for. */
-  verb: string;
   /** Tighter limits than the daemon's, in the form of `POST /v1/decisions`. */
   limits?: object;
   /** Timeout of each response of the daemon, in milliseconds. Default: 5,000. */
   timeout?: number;
   /** An additional trusted certificate for an https daemon, as PEM. */
   ca?: string;
-  /** If given, every decision must be signed by one of its keys. */
+  /** If given, every decision must be signed by one of its keys. The daemon signs none for `agent: "any"`. */
   signer?: Signer;
   /**
    * Receives the documents of each payment that was sent. Its exceptions and rejections are ignored, so that no paid
    * response is lost.
    */
   onPaid?: (paid: Paid) => void | Promise<void>;
-}
+};
 
 /**
- * A `fetch` for one agent and verb; pass it to `wrapFetchWithPayment`. It refuses with {@link GuardError}.
+ * A `fetch` for one agent and verb, or for any seller; pass it to `wrapFetchWithPayment`. It refuses with
+ * {@link GuardError}.
  *
  * @throws TypeError if the options are unknown, invalid or unsafe
  */

@@ -81,7 +81,7 @@ class Guard {
   }
 
   /**
-   * A request without a payment: asks the gate first, and submits the terms of a 402 response.
+   * A request without a payment: asks the gate first, if there is one, and submits the terms of a 402 response.
    *
    * @param {Request} request
    */
@@ -89,6 +89,7 @@ class Guard {
     await this.#daemon.gate(request.signal);
     const answer = await this.#fetch(request);
     const url = urlOf(request);
+    const asked = answer.url === "" ? undefined : url;
     if (isElsewhere(answer, url)) {
       await answer.body?.cancel();
       throw new GuardError("redirected");
@@ -97,7 +98,7 @@ class Guard {
     if (response.status !== 402) return response;
     const body = await bodyOf(response, request.signal);
     const reply = { status: 402, url, headers: [...response.headers], body_base64: body.toString("base64") };
-    this.#waiting.add(url, await this.#daemon.decide(reply, request.signal));
+    this.#waiting.add(url, await this.#daemon.decide(reply, asked, request.signal));
     const { status, statusText, headers } = response;
     return new Response(new Uint8Array(body), { status, statusText, headers });
   }
@@ -112,9 +113,9 @@ class Guard {
     const questions = this.#waiting.for(urlOf(request));
     let refusal = new GuardError("no-decision");
     for (const { decision, entry } of questions.slice(0, MAX_QUESTIONS)) {
-      const answer = await this.#daemon.signed(decision.reply, payment, entry.index, request.signal);
-      const { allowed, codes, against, document } = answer;
-      if (!allowed) refusal = new GuardError("payment-denied", codes, undefined, "", against);
+      const answer = await this.#daemon.signed(decision.demand, payment, entry.index, request.signal);
+      const { allowed, codes, document } = answer;
+      if (!allowed) refusal = new GuardError("payment-denied", codes);
       // Nothing else runs between these two conditions, so only one of two payments gets the decision.
       else if (this.#waiting.take(decision, entry)) return cleaned(await this.#leave(request, document, payment), true);
     }

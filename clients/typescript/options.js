@@ -2,7 +2,11 @@
 /** Checks the options of a guard. Messages suggest the spelling that was probably meant. */
 
 /** The members of `GuardOptions`. */
-const KNOWN = ["daemon", "agent", "verb", "limits", "timeout", "ca", "signer", "onPaid"];
+const KNOWN = ["daemon", "agent", "name", "verb", "limits", "timeout", "ca", "signer", "onPaid"];
+
+/** The value of `agent` that stands for every seller, and other spellings of it. */
+export const ANY = "any";
+const LIKE_ANY = [ANY, "*"];
 
 /** Maximum edit distance between an unknown option and a suggestion, which must begin with the same letter. */
 const MAX_EDITS = 2;
@@ -23,16 +27,36 @@ export function checkNames(options) {
 }
 
 /**
+ * Checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be left out, and a seller's
+ * name be given.
+ *
+ * @param {{ agent: string, name?: string, verb?: string }} options
+ */
+export function checkWhom({ agent, name, verb }) {
+  if (!agent) throw new TypeError('agent: expected an ENS name, or "any"');
+  if (agent !== ANY) checkName("agent", agent);
+  if (verb === "" || (!verb && agent !== ANY)) throw new TypeError("verb must not be empty");
+  if (name === undefined) return;
+  if (agent !== ANY) throw new TypeError('name: expected only with agent: "any"');
+  checkName("name", name);
+}
+
+/**
  * Checks the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty labels. A
  * name without a dot is a top-level domain, not an agent.
  *
- * @param {string} agent
+ * @param {string} option
+ * @param {string} name
  */
-export function checkAgent(agent) {
-  const spelt = agent.replace(/\s/g, "").replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+function checkName(option, name) {
+  const spelt = name.replace(/\s/g, "").replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   const labels = spelt.split(".").filter((label) => label !== "");
-  const meant = labels.length > 1 ? labels.join(".") : `${labels.join()}.eth`;
-  if (agent !== meant) throw new TypeError(`agent: expected the full ENS name in normal form; did you mean ${meant}?`);
+  if (labels.length === 0) throw new TypeError(`${option} must not be empty`);
+  if (option === "agent" && LIKE_ANY.includes(labels.join("."))) throw new TypeError('agent: did you mean "any"?');
+  const meant = labels.length > 1 ? labels.join(".") : `${labels[0]}.eth`;
+  if (name !== meant) {
+    throw new TypeError(`${option}: expected the full ENS name in normal form; did you mean ${meant}?`);
+  }
 }
 
 /**

@@ -23,9 +23,10 @@ mod suggest;
 mod world;
 
 pub(super) use ask::{
-    AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditRenderArgs, AuditResolutionArgs, AuditSchemasArgs,
-    AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs,
-    ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, VerifyArgs,
+    AcceptArgs, AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditRenderArgs, AuditResolutionArgs,
+    AuditSchemasArgs, AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs,
+    EarlierReportsArgs, ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs,
+    Subject, VerifyArgs,
 };
 pub(super) use cards::{
     AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, NewCardArgs, PlanArgs,
@@ -36,7 +37,7 @@ pub(super) use mcp::McpArgs;
 pub(super) use output::{
     CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, ReportOutputArgs, VerdictFormat,
 };
-pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs};
+pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs, SellerCheckArgs};
 pub(super) use program::{
     CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, LogFormat,
     ManArgs, NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
@@ -96,6 +97,8 @@ Examples:
                                            who has signed this A2A card?
   clresolve probe --sandbox summarizeagent.eth summarize
                                            the cost, and is the payee real?
+  clresolve check https://api.a.example/summarize
+                                           who is paid, and what proves it?
   clresolve request check a.eth summarize r.json
                                            does the agent's schema allow it?
   clresolve receipt verify r.json --name a.eth
@@ -164,7 +167,7 @@ pub(super) struct Parsed {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Judge names; the same as naming them without a command
+    /// Resolve names; the default command
     #[command(after_help = concat!(
         exit_codes!(),
         "
@@ -174,63 +177,65 @@ Examples:
   clresolve verify - -o jsonl < names.txt   names from standard input"
     ))]
     Verify(VerifyArgs),
-    /// Judge names and show each step with its evidence and time
+    /// Resolve names and show each step with evidence and time
     #[command(after_help = "\
 Examples:
   clresolve trace summarizeagent.eth
   clresolve trace a.eth --depth schemas --links")]
     Trace(VerifyArgs),
-    /// Show the cl.* text records as they stand on the chain, without judging them
+    /// Show the cl.* text records on the chain, unchecked
     Records(RecordsArgs),
-    /// Write the verified bytes of a name's card; nothing if it is not trusted
+    /// Write the verified bytes of a trusted name's card
     Card(CardArgs),
     /// Decide whether a request to an agent may pass, as the daemon's gate does
     Gate(GateArgs),
+    /// Ask any x402 seller without paying, and show who would be paid and what proves it
+    Check(SellerCheckArgs),
     /// Decide whether the terms of a 402 may be paid: payee, route and your limits
     Decide(DecideArgs),
-    /// Show the URL behind an agent's entry, and who says so
+    /// Show the URL behind an agent's entry, and its source
     Route(RouteArgs),
-    /// Ask an agent's route without paying, and decide about the terms that it answers
+    /// Ask an agent's route for its terms without paying, and decide on them
     Probe(ProbeArgs),
-    /// Check a request against the agent's schema before it is sent, or begin one
+    /// Check a request against the agent's schema, or start one
     Request(RequestArgs),
-    /// Judge what an agent sent as a receipt
+    /// Check an agent's receipt
     Receipt(ReceiptArgs),
     /// Explain a reason code or a requirement, or list all codes
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, without a network
     Name(NameArgs),
-    /// Judge cards of any system before you publish them, with line and column of findings
+    /// Check cards of any system before you publish them
     Lint(LintArgs),
     /// Preview the CID and the records to set for a folder of cards, and their verdict
     Plan(PlanArgs),
     /// Convert, generate and project cards of other systems
     Cards(CardsArgs),
-    /// Fetch a host's cards, of any system, and judge each
+    /// Fetch and check a host's cards of any system
     Discover(DiscoverArgs),
-    /// Write content of IPFS, each block proven; from gateways or from a CAR file
+    /// Write proven IPFS content from gateways or a CAR file
     Cat(CatArgs),
-    /// Put a verdict with all its evidence into a file, or replay one without a network
+    /// Write a verdict with its evidence to a file, or check one without a network
     Bundle(BundleArgs),
-    /// Judge a list of names and write a report
+    /// Resolve a list of names and write a report
     Audit(Box<AuditArgs>),
-    /// Show or forget what is remembered of names
+    /// Show, accept or forget what is remembered of names and of sellers' origins
     Memory(MemoryArgs),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
     Serve(ServeArgs),
-    /// Ask a running daemon for its state, and change it, through its admin socket
+    /// Show and change the state of a running daemon through its admin socket
     Ctl(CtlArgs),
     /// Serve the Model Context Protocol (MCP) to an agent's client on stdin and stdout
     Mcp(McpArgs),
-    /// Run the embedded world, so that any client can be pointed at it
+    /// Run the embedded sandbox for any client
     Sandbox(SandboxArgs),
     /// Check a signed verdict, without a network
     Verdict(VerdictArgs),
     /// Sign A2A cards, check their signatures, and make keys
     Signature(SignatureArgs),
-    /// Show, check or begin the configuration
+    /// Show, check or start the configuration
     Config(ConfigArgs),
-    /// Examine each RPC endpoint and gateway, and say what to change
+    /// Check each RPC endpoint and gateway, and suggest changes
     Doctor(DoctorArgs),
     /// Print version, target and commit
     #[command(after_help = "\
@@ -279,7 +284,7 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
     let (argument, subcommand) =
         (typed(&error, ContextKind::InvalidArg), typed(&error, ContextKind::InvalidSubcommand));
     let value = typed(&error, ContextKind::InvalidValue);
-    let may_hold_key = ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->"];
+    let may_hold_key = ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->", "<URL>", "[URL]"];
     if may_hold_key.iter().any(|secret| argument.starts_with(secret)) {
         // Behind white space, which no URL has, the rest of a key may stand.
         let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");

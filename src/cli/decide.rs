@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use clresolve_core::reason::Reason;
 use clresolve_core::text::Foreign;
 use clresolve_payment::decide::Selected;
-use clresolve_payment::decision::{Decision, Outcome};
+use clresolve_payment::decision::{Decision, EntryRow, Outcome};
 use clresolve_payment::limits::CallerLimits;
 use clresolve_payment::request::{DecisionRequest, Demand};
 use clresolve_payment::signed::MAX_HEADER_BYTES;
@@ -47,10 +47,7 @@ pub(super) fn text(decision: &Decision) -> String {
     if let Some(route) = &decision.route {
         lines.push(format!("route {} ({})", Foreign::new(route.url().as_str()), route.source()));
     }
-    for row in decision.entries.iter().filter(|_| decision.entries.len() > 1) {
-        let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
-        lines.push(format!("entry {}: {said}", row.index));
-    }
+    lines.extend(rows(&decision.entries));
     for reason in further(decision) {
         lines.push(format!("{}: {}", reason.code, Foreign::new(&reason.message)));
     }
@@ -58,17 +55,34 @@ pub(super) fn text(decision: &Decision) -> String {
     lines.join("\n") + "\n"
 }
 
+/// A line for each entry, if there are several.
+pub(super) fn rows(entries: &[EntryRow]) -> impl Iterator<Item = String> {
+    entries.iter().filter(|_| entries.len() > 1).map(|row| {
+        let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
+        format!("entry {}: {said}", row.index)
+    })
+}
+
 /// The reasons beside that of the last line.
 pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
-    let concluding = concluding(decision);
-    let at = decision.reasons.iter().position(|reason| concluding.is_some_and(|code| code == reason.code.slug()));
-    decision.reasons.iter().enumerate().filter(move |(index, _)| Some(*index) != at).map(|(_, reason)| reason)
+    besides(&decision.reasons, concluding(decision))
+}
+
+/// The reasons without that of the last line, which begins with this code.
+pub(super) fn besides<'a>(reasons: &'a [Reason], concluding: Option<&str>) -> impl Iterator<Item = &'a Reason> {
+    let at = reasons.iter().position(|reason| concluding.is_some_and(|code| code == reason.code.slug()));
+    reasons.iter().enumerate().filter(move |(index, _)| Some(*index) != at).map(|(_, reason)| reason)
 }
 
 /// The last line: what is paid to whom, or what is wrong.
 pub(super) fn conclusion(decision: &Decision) -> String {
-    let reason = Foreign::new(&decision.reason);
-    match concluding(decision) {
+    concluded(&decision.reason, concluding(decision))
+}
+
+/// The last line for this reason; `concluding` is the code of a reason against the payment.
+pub(super) fn concluded(reason: &str, concluding: Option<&str>) -> String {
+    let reason = Foreign::new(reason);
+    match concluding {
         Some(code) => format!("Do not pay. {reason} `clresolve explain {code}` says more."),
         None => reason.to_string(),
     }

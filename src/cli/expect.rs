@@ -13,7 +13,7 @@ use super::hint;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Expectations (exit code 4 if a trusted name does not meet them)")]
 pub(super) struct ExpectArgs {
-    /// The owner, proven on the chain, is this ENS name
+    /// The proven owner is this ENS name
     #[arg(long, value_name = "NAME", value_parser = owner)]
     expect_owner: Option<String>,
     /// The card implements this verb
@@ -22,7 +22,7 @@ pub(super) struct ExpectArgs {
     /// The card lists this network (CAIP-2, such as eip155:1)
     #[arg(long, value_name = "NETWORK", value_parser = network)]
     expect_network: Option<String>,
-    /// The x402 entry is exactly this
+    /// The card has this x402 entry
     #[arg(long, value_name = "ENTRY")]
     expect_entry: Option<String>,
     /// The card has this SHA-256

@@ -26,7 +26,8 @@ fn on_no_name(given: &str) -> Option<String> {
     let why = match hint.what {
         NoName::Entry => "an entry is not an ENS name",
         NoName::Url => {
-            "a URL is not an ENS name (`clresolve discover` fetches a host's cards, `clresolve lint` judges the card at a URL)"
+            "a URL is not an ENS name (`clresolve check` asks a seller who is paid, `clresolve discover` fetches a host's cards, \
+             `clresolve lint` judges the card at a URL)"
         }
         NoName::Address => "an address is not an ENS name",
         NoName::Padded => "an ENS name has no spaces around it and no dot at its end",

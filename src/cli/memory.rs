@@ -1,17 +1,18 @@
-//! `memory`: what is remembered of names, and how to forget it.
+//! `memory`: what is remembered of names and of sellers' origins, how to accept an identity, and how to forget it.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
 use clresolve_core::name::EnsName;
 use clresolve_core::text::Foreign;
+use clresolve_payment::check::{self, WebOrigin};
 use clresolve_resolver::config::Config;
 use clresolve_resolver::memory::{HistoryKey, Store};
 use clresolve_verdict::evidence::continuity::History;
 use clresolve_verdict::verdict::Depth;
 use serde::Serialize;
 
-use super::args::{ForgetArgs, MemoryArgs, MemoryCommand, ShowArgs, WorldArgs};
+use super::args::{AcceptArgs, ForgetArgs, MemoryArgs, MemoryCommand, ShowArgs, Subject, WorldArgs};
 use super::exit::Exit;
 use super::notice;
 use super::output::{Output, Results};
@@ -28,63 +29,151 @@ struct Remembered<'h> {
     history: &'h History,
 }
 
+/// What is remembered of one origin, for programs.
+#[derive(Serialize)]
+struct RememberedOrigin<'h> {
+    origin: &'h str,
+    world: &'h str,
+    chain: String,
+    remembered: bool,
+    #[serde(flatten)]
+    seller: &'h check::Remembered,
+}
+
 pub(super) fn run(args: MemoryArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(async {
         match args.command {
             MemoryCommand::Show(args) => show(args).await,
+            MemoryCommand::Accept(args) => accept(args).await,
             MemoryCommand::Forget(args) => forget(args).await,
         }
     })
 }
 
 async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
-    let (config, store) = open(&args.world).await?;
-    let mut results = Results::named(Output::new(&args.output.out)?, args.output.form(), args.names.len());
-    for name in names(&args.names)? {
-        let history = store.recall(&place(&config, &name))?;
-        let (world, chain) = (config.chain.world.as_str(), format!("eip155:{}", config.chain.id));
-        let remembered = !history.is_empty();
-        let said = Remembered { name: name.as_str(), world, chain, remembered, history: &history };
-        results.push(&said, |_| people(&said))?;
+    let memory = OpenMemory::open(&args.world).await?;
+    let output = Output::new(&args.output.out)?;
+    if args.subjects.is_empty() {
+        return memory.show_origins(Results::list(output, args.output.form()));
+    }
+    let mut results = Results::named(output, args.output.form(), args.subjects.len());
+    for subject in &args.subjects {
+        match subject {
+            Subject::Name(name) => {
+                let name = parsed(name)?;
+                let history = memory.store.recall(&memory.place(&name))?;
+                let row = memory.of_name(&name, &history);
+                results.push(&row, |_| people(&row))?;
+            }
+            Subject::Origin(origin) => {
+                let seller = memory.store.recall_origin(memory.world(), memory.chain(), origin)?;
+                let row = memory.of_origin(origin.as_str(), &seller);
+                results.push(&row, |_| people_of_origin(&row))?;
+            }
+        }
     }
     results.finish()?;
     Ok(Exit::Trusted)
 }
 
+async fn accept(args: AcceptArgs) -> anyhow::Result<Exit> {
+    let memory = OpenMemory::open(&args.world).await?;
+    let AcceptArgs { origin, .. } = args;
+    let accepted = memory.store.accept_origin(memory.world(), memory.chain(), &origin);
+    let accepted = accepted.with_context(|| Foreign::new(origin.as_str()).to_string())?;
+    notice::note(format_args!(
+        "clresolve: the seller at {} is {}",
+        Foreign::new(origin.as_str()),
+        Foreign::new(&accepted.to_string())
+    ));
+    Ok(Exit::Trusted)
+}
+
 async fn forget(args: ForgetArgs) -> anyhow::Result<Exit> {
-    let (config, store) = open(&args.world).await?;
+    let memory = OpenMemory::open(&args.world).await?;
     if args.all {
-        notice::note(format_args!("clresolve: {} names forgotten", store.forget_all()?));
+        notice::note(format_args!("clresolve: {} names forgotten", memory.store.forget_all()?));
         return Ok(Exit::Trusted);
     }
-    for name in names(&args.names)? {
-        let known = store.forget(&place(&config, &name))?;
+    for subject in &args.subjects {
+        let (known, shown) = match subject {
+            Subject::Name(name) => {
+                let name = parsed(name)?;
+                (memory.store.forget(&memory.place(&name))?, name.as_str().to_owned())
+            }
+            Subject::Origin(origin) => (memory.forget_origin(origin)?, origin.to_string()),
+        };
         let said = if known { "forgotten" } else { "was not remembered" };
-        notice::note(format_args!("clresolve: {} {said}", Foreign::new(name.as_str())));
+        notice::note(format_args!("clresolve: {} {said}", Foreign::new(&shown)));
     }
     Ok(Exit::Trusted)
 }
 
-async fn open(args: &WorldArgs) -> anyhow::Result<(Config, Store)> {
-    let (config, _sandbox) = world::settings(args, Reader::Others, Depth::default()).await?;
-    if args.sandbox {
-        bail!("--sandbox: the sandbox remembers nothing");
-    }
-    let path = config.memory.path.as_deref().context("no memory is configured; the key memory.path names its file")?;
-    if !path.exists() {
-        bail!("{}: there is no such file, so nothing is remembered yet", path.display());
-    }
-    let store = Store::open(path, config.memory.names)?;
-    Ok((config, store))
+/// The configured memory, and the configuration that selects its network and chain.
+struct OpenMemory {
+    config: Config,
+    store: Store,
 }
 
-fn names(typed: &[String]) -> anyhow::Result<Vec<EnsName>> {
-    let parse = |name: &String| EnsName::parse(name).with_context(|| Foreign::new(name).to_string());
-    typed.iter().map(parse).collect()
+impl OpenMemory {
+    async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
+        let (config, _sandbox) = world::settings(args, Reader::Others, Depth::default()).await?;
+        if args.sandbox {
+            bail!("--sandbox: the sandbox remembers nothing");
+        }
+        let path =
+            config.memory.path.as_deref().context("no memory is configured; the key memory.path names its file")?;
+        if !path.exists() {
+            bail!("{}: there is no such file, so nothing is remembered yet", path.display());
+        }
+        let store = Store::open(path, config.memory.names)?;
+        Ok(Self { config, store })
+    }
+
+    fn world(&self) -> &str {
+        &self.config.chain.world
+    }
+
+    fn chain(&self) -> u64 {
+        self.config.chain.id
+    }
+
+    fn place(&self, name: &EnsName) -> HistoryKey {
+        HistoryKey::new(self.world(), self.chain(), name)
+    }
+
+    fn of_name<'h>(&'h self, name: &'h EnsName, history: &'h History) -> Remembered<'h> {
+        let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
+        Remembered { name: name.as_str(), world, chain, remembered: !history.is_empty(), history }
+    }
+
+    fn of_origin<'h>(&'h self, origin: &'h str, seller: &'h check::Remembered) -> RememberedOrigin<'h> {
+        let (world, chain) = (self.world(), format!("eip155:{}", self.chain()));
+        RememberedOrigin { origin, world, chain, remembered: *seller != check::Remembered::default(), seller }
+    }
+
+    /// Shows every origin. Reports an unreadable entry on standard error and omits it.
+    fn show_origins(&self, mut results: Results) -> anyhow::Result<Exit> {
+        for (origin, seller) in self.store.origins(self.world(), self.chain())? {
+            match seller {
+                Ok(seller) => {
+                    let row = self.of_origin(&origin, &seller);
+                    results.push(&row, |_| people_of_origin(&row))?;
+                }
+                Err(error) => notice::note(format_args!("clresolve: {}: {error}", Foreign::new(&origin))),
+            }
+        }
+        results.finish()?;
+        Ok(Exit::Trusted)
+    }
+
+    fn forget_origin(&self, origin: &WebOrigin) -> anyhow::Result<bool> {
+        Ok(self.store.forget_origin(self.world(), self.chain(), origin)?)
+    }
 }
 
-fn place(config: &Config, name: &EnsName) -> HistoryKey {
-    HistoryKey::new(&config.chain.world, config.chain.id, name)
+fn parsed(name: &str) -> anyhow::Result<EnsName> {
+    EnsName::parse(name).with_context(|| Foreign::new(name).to_string())
 }
 
 fn people(said: &Remembered<'_>) -> String {
@@ -102,6 +191,25 @@ fn people(said: &Remembered<'_>) -> String {
         if let Some(block) = record.changed {
             let _ = writeln!(text, "  {}  changed, seen at block {block}", Foreign::new(key));
         }
+    }
+    text
+}
+
+fn people_of_origin(said: &RememberedOrigin<'_>) -> String {
+    let RememberedOrigin { origin, world, chain, seller, .. } = said;
+    let origin = Foreign::new(origin);
+    if !said.remembered {
+        return format!("{origin}  nothing is remembered ({world} {chain})\n");
+    }
+    let identity = seller.identity.as_ref().map_or_else(|| "no identity".to_owned(), ToString::to_string);
+    let mut text = format!("{origin}  {} ({world} {chain})\n", Foreign::new(&identity));
+    if let Some(proposed) = &seller.proposed {
+        let proposed = proposed.to_string();
+        let _ = writeln!(text, "  proposed {}  `clresolve memory accept {origin}` accepts it", Foreign::new(&proposed));
+    }
+    if let Some(payee) = &seller.payee {
+        let block = payee.block.map(|block| format!(", block {block}")).unwrap_or_default();
+        let _ = writeln!(text, "  payee {} on {}  first seen at {}{block}", payee.address, payee.network, payee.at);
     }
     text
 }

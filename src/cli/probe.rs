@@ -4,7 +4,7 @@ use clresolve_core::text::Foreign;
 use clresolve_payment::Decision;
 use clresolve_payment::asset::{Asset, AssetId};
 use clresolve_payment::limits::Limits;
-use clresolve_payment::terms::Terms;
+use clresolve_payment::terms::{Entry, Terms};
 use clresolve_resolver::resolve::{EMPTY, Probe, ProbeAnswer, Sellers};
 
 use super::args::{Format, ProbeArgs, ProbeMethod};
@@ -57,12 +57,23 @@ fn text(terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
     if let Some(route) = &decision.route {
         lines.push(format!("  route  {} ({})", Foreign::new(route.url().as_str()), route.source()));
     }
-    for (index, entry) in terms.into_iter().flat_map(|terms| terms.entries.iter().enumerate()) {
-        let said = match &entry.price {
+    lines.extend(demanded(terms, limits));
+    for reason in further(decision) {
+        lines.push(format!("  {}: {}", reason.code, Foreign::new(&reason.message)));
+    }
+    lines.push(conclusion(decision));
+    lines.join("\n") + "\n"
+}
+
+/// What each entry of the terms demands: amount, network and payee, or why it has none.
+pub(super) fn demanded(terms: Option<&Terms>, limits: &Limits) -> Vec<String> {
+    let entries = terms.into_iter().flat_map(|terms| terms.entries.iter().enumerate());
+    let line = |(index, entry): (usize, &Entry)| {
+        let demand = match &entry.price {
             Ok(price) => {
                 let id = AssetId { network: price.network.clone(), address: price.asset };
-                let amount = match limits.assets.get(&id).map(|limit| limit.asset.clone()).or_else(|| Asset::known(&id))
-                {
+                let listed = limits.assets.get(&id).map(|limit| limit.asset.clone());
+                let amount = match listed.or_else(|| Asset::known(&id)) {
                     Some(asset) => format!("{} {}", asset.units(price.amount), asset.symbol),
                     None => format!("{} of {}", price.amount, price.asset),
                 };
@@ -70,11 +81,7 @@ fn text(terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
             }
             Err(reason) => format!("{}: {}", reason.code, reason.message),
         };
-        lines.push(format!("  terms  {index}: {said}"));
-    }
-    for reason in further(decision) {
-        lines.push(format!("  {}: {}", reason.code, Foreign::new(&reason.message)));
-    }
-    lines.push(conclusion(decision));
-    lines.join("\n") + "\n"
+        format!("  terms  {index}: {demand}")
+    };
+    entries.map(line).collect()
 }

@@ -22,7 +22,7 @@ const MAX_EVIDENCE_DEPTH: usize = 4;
 const BRIEF_CHARACTERS: usize = 100;
 
 /// What decides whom to pay, which no verdict does.
-const WHOM_TO_PAY: &str = "`clresolve decide` judges the terms of a seller";
+const WHOM_TO_PAY: &str = "`clresolve check URL` does";
 
 /// Most characters on a line of running text: longer lines are hard to read.
 pub(super) const LINE_WIDTH: usize = 92;
@@ -635,7 +635,7 @@ summarizeagent.eth  trusted
   ! single-rpc (warn, X-7)
       One RPC operator alone vouches for the records.
 
-summarizeagent.eth is bound to this card and entry. This does not cover whom to pay: `clresolve decide` judges the terms of a seller.
+summarizeagent.eth is bound to this card and entry. This does not cover whom to pay: `clresolve check URL` does.
 ";
         assert_eq!(walk(&trusted(), Objections::default(), &Palette::plain()), expected);
         let line = short(&trusted(), &Palette::plain());

@@ -120,7 +120,7 @@ impl LocalRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reader {
     /// The daemon, and commands that decide on payments. Other users must not be able to write a file that sets
-    /// payees or limits.
+    /// payees, limits or the evidence that a payee needs.
     Payers,
     /// All other commands.
     Others,
@@ -178,7 +178,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
         {
             let (path, place) = (path.display(), place.display());
             bail!(
-                "{path}: others may write {place}, and [payees] and [limits] say who may be paid, and how much. \
+                "{path}: others may write {place}, and [payees], [limits] and [check] say who may be paid, and how much. \
                  Give it to root or to the daemon's user, then `chmod go-w {place}`"
             );
         }

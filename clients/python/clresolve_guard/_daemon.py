@@ -20,7 +20,7 @@ import httpx
 
 from ._decision import Decision, open_jws, read_decision
 from ._error import GuardError
-from ._options import check_agent
+from ._options import ANY, check_whom
 
 # The codes that a retry may clear: the resolution exceeds the gate's deadline but continues, or the newest block has
 # not confirmed the verdict yet.
@@ -33,6 +33,20 @@ _FAILURES = (
     (FileNotFoundError, "no such socket; is `clresolve serve` running?"),
     (PermissionError, "permission denied"),
 )
+
+
+@dataclass(frozen=True)
+class _Api:
+    """The paths of the guard's questions, and the schema of the answers."""
+
+    terms: str
+    signed: str
+    schema: str
+
+
+# About one agent, and about any seller.
+_DECISIONS = _Api("/v1/decisions", "/v1/decisions/signed", "clresolve.decision/1")
+_CHECKS = _Api("/v1/checks", "/v1/checks", "clresolve.check/1")
 
 _NOT_A_URL = "daemon: expected a URL such as http://127.0.0.1:8402"
 
@@ -62,19 +76,28 @@ class Daemon:
     """Builds requests and parses responses."""
 
     def __init__(
-        self, daemon: str, agent: str, verb: str, limits: dict[str, Any] | None, ca: str | None, signer: Signer | None
+        self,
+        daemon: str,
+        agent: str,
+        name: str | None,
+        verb: str | None,
+        limits: dict[str, Any] | None,
+        ca: str | None,
+        signer: Signer | None,
     ) -> None:
-        if not agent or not verb:
-            raise ValueError("agent and verb must not be empty")
-        check_agent(agent)
+        check_whom(agent, name, verb)
+        # The gate knows agents alone.
+        self.has_gate = agent != ANY
+        if signer is not None and not self.has_gate:
+            raise ValueError('signer: the daemon signs no answer for agent="any"')
         self.socket = daemon.removeprefix("unix:") if daemon.startswith("unix:/") else None
         self.ca = ca
         self._base = "http://localhost" if self.socket else _base(daemon, signer is not None)
         self._url = daemon if self.socket else self._base
-        self._gate = f"/v1/gate/{quote(agent, safe='')}/{quote(verb, safe='')}"
-        self._question: dict[str, Any] = {"name": agent, "verb": verb}
-        if limits is not None:
-            self._question["limits"] = limits
+        self._gate = f"/v1/gate/{quote(agent, safe='')}/{quote(verb or '', safe='')}"
+        self._api = _DECISIONS if self.has_gate else _CHECKS
+        question = {"name": agent if self.has_gate else name, "verb": verb, "limits": limits}
+        self._question: dict[str, Any] = {member: value for member, value in question.items() if value is not None}
         self._signer = signer
 
     def tls(self) -> ssl.SSLContext | bool:
@@ -103,11 +126,11 @@ class Daemon:
 
     def decide(self, reply: dict[str, Any]) -> httpx.Request:
         """Asks which entries of a 402 response may be paid."""
-        return self._post("/v1/decisions", {"response": reply})
+        return self._post(self._api.terms, {"response": reply})
 
     def signed(self, reply: dict[str, Any], header: str, entry: int) -> httpx.Request:
         """Asks whether a signed payment is what was allowed for this entry."""
-        return self._post("/v1/decisions/signed", {"response": reply, "selected": entry, "header": header})
+        return self._post(self._api.signed, {"response": reply, "selected": entry, "header": header})
 
     def decision(self, question: httpx.Request, answer: Answer) -> Decision | None:
         """The decision in a response. Whatever it allows has not expired. `None` means: retry."""
@@ -115,7 +138,8 @@ class Daemon:
             raise self.failure(f"status {answer.status}")
         try:
             opened = self._opened(answer.content.decode(), question.content)
-            decision = read_decision(opened, self._question["name"], self._question["verb"])
+            name, verb = self._question.get("name"), self._question.get("verb")
+            decision = read_decision(opened, self._api.schema, name, verb)
         except (ValueError, RecursionError) as error:
             raise self.failure("invalid answer") from error
         if not decision.passing and not _TRANSIENT.isdisjoint(decision.codes):

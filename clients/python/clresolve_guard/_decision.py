@@ -1,4 +1,4 @@
-"""Parses decisions, signed or unsigned.
+"""Parses decisions and checks, signed or unsigned.
 
 Parsing is strict: if any member that the guard relies on is malformed, it raises `ValueError`.
 """
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-_SCHEMA = "clresolve.decision/1"
 _DECISIONS = ("allow", "deny", "undecided")
 
 # The `typ` header of a signed decision.
@@ -41,7 +40,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Decision:
-    """A decision of the daemon. `until` is in seconds since 1970; `document` is the whole decision."""
+    """A decision of the daemon.
+
+    `codes` are those that decide; `until` is in seconds since 1970; `document` is the whole decision.
+    """
 
     abort: bool
     codes: list[str]
@@ -54,10 +56,14 @@ class Decision:
         return [entry.index for entry in self.passing] == [index]
 
 
-def read_decision(decision: Any, name: str, verb: str) -> Decision:
-    """Reads the decision about this agent and verb from parsed JSON."""
-    _must(isinstance(decision, dict) and decision.get("schema") == _SCHEMA, "schema")
-    _must(decision.get("name") == name and decision.get("verb") == verb, "question")
+def read_decision(decision: Any, schema: str, name: str | None, verb: str | None) -> Decision:
+    """Reads the decision of this schema, about this name and verb, from parsed JSON.
+
+    A check has the members of a decision. A name or verb that was not asked about is not compared.
+    """
+    _must(isinstance(decision, dict) and decision.get("schema") == schema, "schema")
+    _must(name is None or decision.get("name") == name, "question")
+    _must(verb is None or decision.get("verb") == verb, "question")
     word, abort = decision.get("decision"), decision.get("abort")
     _must(word in _DECISIONS, "decision")
     # `abort` is false if and only if the decision is `allow`.
@@ -72,7 +78,17 @@ def read_decision(decision: Any, name: str, verb: str) -> Decision:
     _must("valid_until" in decision, "valid_until")
     until = _time(decision["valid_until"])
     passing = [_passing(entry, until) for entry in entries if not entry["abort"]]
-    return Decision(abort, codes, passing, until, decision)
+    return Decision(abort, _without_warnings(codes, decision.get("reasons")), passing, until, decision)
+
+
+def _without_warnings(codes: list[str], reasons: Any) -> list[str]:
+    """The codes that are no warnings.
+
+    The first always remains: if the gate denies a warning, its code is the first one.
+    """
+    listed = [one for one in reasons if isinstance(one, dict)] if isinstance(reasons, list) else []
+    warnings = [reason.get("code") for reason in listed if reason.get("effect") == "warn"]
+    return codes[:1] + [code for code in codes[1:] if code not in warnings]
 
 
 def _passing(entry: dict[str, Any], shared: float | None) -> Entry:

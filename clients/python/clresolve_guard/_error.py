@@ -35,8 +35,8 @@ _MAX_CODE_LENGTH = 64
 class GuardError(Exception):
     """The guard refused, and nothing was paid.
 
-    `code` is the kind of the refusal. `codes` are the reason codes of the decision, which `clresolve explain CODE`
-    explains. `__cause__` is the local error that caused it, if any; no message contains its text.
+    `code` is the kind of the refusal. `codes` are the codes of the reasons that decide, without warnings; `clresolve
+    explain CODE` explains them. `__cause__` is the local error that caused it, if any; no message contains its text.
     """
 
     def __init__(self, code: Code, codes: list[Any] | None = None, detail: str = "") -> None:

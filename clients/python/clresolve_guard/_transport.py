@@ -123,12 +123,15 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     inner: the transport that sends allowed requests, for `httpx.Client` or `httpx.AsyncClient`.
     daemon: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock`, or an https URL. Plain http to another machine requires
         `signer`.
-    agent, verb: the agent's normalized ENS name, and the verb that is paid for.
+    agent, verb: the agent's normalized ENS name, and the verb that is paid for. With the agent "any", every seller is
+        paid whose payee the daemon proves; `verb` may then be left out.
+    name: with the agent "any", the seller's normalized ENS name, if you know it: your word counts, unlike the seller's.
     limits: tighter limits than the daemon's, in the form of `POST /v1/decisions`.
     timeout: seconds for each response of the daemon. In a blocking client it applies to each read of the response's
     head.
     ca: an additional trusted certificate for an https daemon, as PEM.
-    signer: if given, every decision must be signed by one of its keys. Needs the extra `jws`.
+    signer: if given, every decision must be signed by one of its keys. Needs the extra `jws`. The daemon signs none for
+        the agent "any".
     on_paid: receives the documents of each payment that was sent, before the response is returned. Exceptions of this
         function are ignored, so that no paid response is lost.
     """
@@ -140,7 +143,8 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         *,
         daemon: str,
         agent: str,
-        verb: str,
+        name: str | None = None,
+        verb: str | None = None,
         limits: dict[str, Any] | None = None,
         timeout: float = 5.0,
         ca: str | None = None,
@@ -150,7 +154,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         if not timeout > 0:
             raise ValueError("timeout must be a positive number of seconds")
         self._inner: Any = inner
-        self._daemon = Daemon(daemon, agent, verb, limits, ca, signer)
+        self._daemon = Daemon(daemon, agent, name, verb, limits, ca, signer)
         self._timeout = timeout
         self._on_paid = on_paid
         self._waiting = _Waiting()
@@ -196,8 +200,9 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         return (yield from self._browse(request))
 
     def _browse(self, request: httpx.Request) -> _Steps:
-        """A request without a payment: asks the gate first, and submits the terms of a 402 response."""
-        yield from self._retry(self._daemon.gate(), self._daemon.is_open)
+        """A request without a payment: asks the gate first, if there is one, and submits the terms of a 402 response."""
+        if self._daemon.has_gate:
+            yield from self._retry(self._daemon.gate(), self._daemon.is_open)
         response: httpx.Response = yield _Send(request)
         if response.status_code in _REDIRECTS:
             yield _Close(response)

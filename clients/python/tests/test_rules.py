@@ -40,7 +40,7 @@ DENIED = {
 
 BROKEN = (
     "500 503 404 422 201 302 hangs drips drops garbage truncated oversize "
-    "schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided "
+    "schema other-schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided "
     "unknown expired endless "
     "date offset no-time list null"
 ).split()
@@ -253,6 +253,20 @@ class Rules:
 
     def test_an_allowance_without_an_entry_allows_nothing(self) -> None:
         self.refuses_browsing("denied", self.guard("decisions.allows-nothing"), world.purchase("honest").url)
+
+    def test_refusal_has_the_codes_that_decide(self) -> None:
+        for fault, which, code in (
+            ("warns", "other-payto", "payee-mismatch"),
+            ("denies-a-warning", "honest", "payee-changed"),
+        ):
+            with self.case.subTest(fault):
+                guard = self.guard(f"decisions.{fault}")
+                self.refuses_browsing("denied", guard, world.purchase(which).url, code)
+        purchase, guard = world.purchase("honest"), self.guard("signed.warns")
+        self.get(guard, purchase.url)
+        thiefs = world.payment(to=world.stranger)
+        self.refuses_paying("payment-denied", guard, purchase.url, thiefs, "payment-signature-mismatch")
+        self.case.assertEqual(self.pay(guard, purchase.url).status_code, 200, "a warning denies nothing")
 
     def test_the_longest_402_is_read_and_a_longer_one_is_not_paid(self) -> None:
         self.case.assertEqual(len(self.get(self.guard(), world.purchase("longest-body").url).content), 65536)
@@ -630,7 +644,7 @@ class Configuration(unittest.TestCase):
     def test_unknown_argument_is_rejected_with_the_nearest_name(self) -> None:
         for name, meant in (("deamon", "daemon"), ("agnet", "agent"), ("timout", "timeout"), ("onPaid", "on_paid")):
             self.assert_rejected(TypeError, f"{name}: did you mean {meant}?", {name: ""})
-        known = "inner, daemon, agent, verb, limits, timeout, ca, signer, on_paid"
+        known = "inner, daemon, agent, name, verb, limits, timeout, ca, signer, on_paid"
         for name in ("cert", "xy"):
             self.assert_rejected(TypeError, f"{name}: unknown argument; the arguments are {known}", {name: ""})
         # Before Python complains that `daemon` is missing.

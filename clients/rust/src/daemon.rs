@@ -34,6 +34,24 @@ const TRANSIENT: [&str; 2] = ["deadline-passed", "unconfirmed"];
 /// The delay before the daemon is asked again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// The value of [`Config::agent`] that stands for every seller, and another spelling of it.
+const ANY: &str = "any";
+const WILDCARD: &str = "*";
+
+/// The paths of the guard's questions, and the schema of the answers.
+#[derive(Debug)]
+struct Api {
+    terms: &'static [&'static str],
+    signed: &'static [&'static str],
+    schema: &'static str,
+}
+
+/// About one agent.
+const DECISIONS: Api = Api { terms: &["decisions"], signed: &["decisions", "signed"], schema: "clresolve.decision/1" };
+
+/// About any seller.
+const CHECKS: Api = Api { terms: &["checks"], signed: &["checks"], schema: "clresolve.check/1" };
+
 /// The daemon, and the agent and verb in question.
 #[derive(Debug)]
 pub struct Daemon {
@@ -41,8 +59,11 @@ pub struct Daemon {
     base: Url,
     /// The configured URL, for messages.
     shown: String,
-    name: String,
-    verb: String,
+    api: Api,
+    /// Where the gate answers about the agent. `None` for any seller, since the gate knows agents alone.
+    gate: Option<Url>,
+    name: Option<String>,
+    verb: Option<String>,
     limits: Option<Map<String, Value>>,
     timeout: Duration,
     signer: Option<Signer>,
@@ -54,9 +75,11 @@ pub struct Config {
     /// The daemon's URL: `http://127.0.0.1:8402`, `unix:/run/clresolve.sock` (on Unix), or an https URL. Plain http to
     /// another machine requires `signer`.
     pub daemon: String,
-    /// The agent's ENS name in normal form.
+    /// The agent's ENS name in normal form. With `any`, every seller is paid whose payee the daemon proves.
     pub agent: String,
-    /// The verb to pay for.
+    /// The seller's ENS name in normal form, if `agent` is `any` and you know it: your word counts, unlike the seller's.
+    pub name: Option<String>,
+    /// The verb to pay for. If `agent` is `any`, it may be empty.
     pub verb: String,
     /// Limits that are stricter than the daemon's, in the format of `POST /v1/decisions`.
     pub limits: Option<Map<String, Value>>,
@@ -64,7 +87,7 @@ pub struct Config {
     pub timeout: Duration,
     /// A certificate to trust for an https daemon in addition to those of the platform.
     pub ca: Option<Certificate>,
-    /// If set, every decision must be signed with one of these keys.
+    /// If set, every decision must be signed with one of these keys. The daemon signs none if `agent` is `any`.
     pub signer: Option<Signer>,
 }
 
@@ -72,7 +95,32 @@ impl Config {
     /// A daemon at this URL, for this agent and verb: with a time limit of 5 s and no further limits.
     pub fn new(daemon: impl Into<String>, agent: impl Into<String>, verb: impl Into<String>) -> Self {
         let (daemon, agent, verb) = (daemon.into(), agent.into(), verb.into());
-        Self { daemon, agent, verb, limits: None, timeout: TIMEOUT, ca: None, signer: None }
+        Self { daemon, agent, name: None, verb, limits: None, timeout: TIMEOUT, ca: None, signer: None }
+    }
+
+    /// A daemon at this URL, for any seller: with a time limit of 5 s and no further limits.
+    pub fn any(daemon: impl Into<String>) -> Self {
+        Self::new(daemon, ANY, "")
+    }
+
+    /// Checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be left out, and a
+    /// seller's name be given.
+    fn check_whom(&self) -> Result<(), ConfigError> {
+        let name = self.name.as_deref();
+        if self.agent.is_empty() {
+            return Err(ConfigError::NoAgent);
+        }
+        if self.agent == ANY {
+            return match &self.signer {
+                Some(_) => Err(ConfigError::NeverSigned),
+                None => name.map_or(Ok(()), |name| check_name("name", name)),
+            };
+        }
+        check_name("agent", &self.agent)?;
+        if self.verb.is_empty() {
+            return Err(ConfigError::Empty { option: "verb" });
+        }
+        if name.is_some() { Err(ConfigError::NameOfAgent) } else { Ok(()) }
     }
 }
 
@@ -108,12 +156,29 @@ pub enum ConfigError {
     /// responses.
     #[error("daemon: not on this machine, so it takes https, or the signer of its decisions")]
     Exposed,
-    /// Agent or verb is empty.
-    #[error("agent and verb must be named")]
-    Nameless,
-    /// The agent's name is not in normal form. Only rules that need no tables are checked.
-    #[error("agent: expected the full ENS name in normal form; did you mean {meant}?")]
+    /// There is no agent.
+    #[error("agent: expected an ENS name, or \"any\"")]
+    NoAgent,
+    /// The agent is another spelling of `any`.
+    #[error("agent: did you mean \"any\"?")]
+    LikeAny,
+    /// A name or the verb is empty.
+    #[error("{option} must not be empty")]
+    Empty {
+        /// The field of the configuration.
+        option: &'static str,
+    },
+    /// A seller is named beside an agent.
+    #[error("name: expected only with the agent \"any\"")]
+    NameOfAgent,
+    /// Signed answers are expected about any seller. The daemon signs those about agents alone.
+    #[error("signer: the daemon signs no answer for the agent \"any\"")]
+    NeverSigned,
+    /// A name is not in normal form. Only rules that need no tables are checked.
+    #[error("{option}: expected the full ENS name in normal form; did you mean {meant}?")]
     NotNormal {
+        /// The field of the configuration.
+        option: &'static str,
         /// The name that was probably meant.
         meant: String,
     },
@@ -125,14 +190,8 @@ impl Daemon {
     /// # Errors
     /// If the configuration is unsafe or unusable.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
-        let Config { daemon, agent: name, verb, limits, timeout, ca, signer } = config;
-        if name.is_empty() || verb.is_empty() {
-            return Err(ConfigError::Nameless);
-        }
-        let meant = meant_by(&name);
-        if name != meant {
-            return Err(ConfigError::NotNormal { meant });
-        }
+        config.check_whom()?;
+        let Config { daemon, agent, name, verb, limits, timeout, ca, signer } = config;
         let address = Address::of(&daemon, signer.is_some())?;
         let mut client = Client::builder().no_proxy().redirect(Policy::none()).timeout(timeout);
         if let Some(ca) = ca {
@@ -142,16 +201,14 @@ impl Daemon {
         if let Some(path) = address.socket {
             client = client.unix_socket(path);
         }
-        let (base, shown) = (address.base, address.shown);
-        Ok(Self { client: client.build()?, base, shown, name, verb, limits, timeout, signer })
-    }
-
-    fn at(&self, segments: &[&str]) -> Url {
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().push("v1").extend(segments);
-        }
-        url
+        let (client, base, shown) = (client.build()?, address.base, address.shown);
+        let (api, gate, name) = if agent == ANY {
+            (CHECKS, None, name)
+        } else {
+            (DECISIONS, Some(at(&base, &["gate", &agent, &verb])), Some(agent))
+        };
+        let verb = Some(verb).filter(|verb| !verb.is_empty());
+        Ok(Self { client, base, shown, api, gate, name, verb, limits, timeout, signer })
     }
 
     async fn ask(&self, segments: &[&str], mut question: Value, reply: &Reply) -> Result<Decision, Refusal> {
@@ -164,6 +221,10 @@ impl Daemon {
             "headers": reply.headers,
             "body_base64": STANDARD.encode(&reply.body),
         });
+        // The URL that was asked: the guard refuses the reply of another one. A decision goes by the agent's route.
+        if self.gate.is_none() {
+            question["url"] = json!(reply.url.as_str());
+        }
         let (began, body) = (Instant::now(), question.to_string());
         loop {
             let decision = self.ask_once(segments, &body).await?;
@@ -176,13 +237,15 @@ impl Daemon {
 
     async fn ask_once(&self, segments: &[&str], body: &str) -> Result<Decision, Refusal> {
         let accept = if self.signer.is_some() { "application/jose" } else { "application/json" };
-        let request = self.client.post(self.at(segments)).header(ACCEPT, accept);
+        let request = self.client.post(at(&self.base, segments)).header(ACCEPT, accept);
         let request = request.header(CONTENT_TYPE, "application/json").body(body.to_owned());
         let answer = self.exchange(request).await?;
         if answer.status != StatusCode::OK {
             return Err(self.failure(&format!("status {}", answer.status.as_u16())));
         }
-        let decision = self.opened(&answer.body, body.as_bytes()).and_then(|all| all.about(&self.name, &self.verb));
+        let (name, verb) = (self.name.as_deref(), self.verb.as_deref());
+        let decision = self.opened(&answer.body, body.as_bytes());
+        let decision = decision.and_then(|all| all.about(self.api.schema, name, verb));
         let decision = decision.map_err(|error| self.failure("invalid answer").caused_by(error))?;
         let now = SystemTime::now();
         let is_over = !decision.abort && decision.until.is_none_or(|until| until <= now);
@@ -230,8 +293,8 @@ impl Daemon {
 #[async_trait]
 impl Decides for Daemon {
     async fn gate(&self) -> Result<(), Refusal> {
+        let Some(url) = &self.gate else { return Ok(()) };
         let began = Instant::now();
-        let url = self.at(&["gate", &self.name, &self.verb]);
         loop {
             let answer = self.exchange(self.client.get(url.clone())).await?;
             match answer.status {
@@ -244,13 +307,13 @@ impl Decides for Daemon {
     }
 
     async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
-        let decision = self.ask(&["decisions"], json!({}), reply).await?;
+        let decision = self.ask(self.api.terms, json!({}), reply).await?;
         Allowed::new(decision.passing).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
     }
 
     async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal> {
         let question = json!({"selected": entry, "header": header});
-        let decision = self.ask(&["decisions", "signed"], question, reply).await?;
+        let decision = self.ask(self.api.signed, question, reply).await?;
         if decision.abort {
             return Err(Refusal::new(Why::PaymentDenied, decision.codes));
         }
@@ -287,15 +350,28 @@ fn is_transient(code: &str) -> bool {
     TRANSIENT.contains(&code)
 }
 
-/// The name in the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty
-/// labels. A name without a dot is a top-level domain, not an agent.
-fn meant_by(agent: &str) -> String {
-    let spelt = agent.split_whitespace().collect::<String>().to_ascii_lowercase();
-    let mut labels: Vec<_> = spelt.split('.').filter(|label| !label.is_empty()).collect();
-    if labels.len() < 2 {
-        labels.push("eth");
+/// The URL of a path of the daemon's API.
+fn at(base: &Url, segments: &[&str]) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().push("v1").extend(segments);
     }
-    labels.join(".")
+    url
+}
+
+/// Checks the parts of the normal form (ENSIP-15) that need no tables: no ASCII capitals, no spaces, no empty labels. A
+/// name without a dot is a top-level domain, not an agent.
+fn check_name(option: &'static str, name: &str) -> Result<(), ConfigError> {
+    let spelt = name.split_whitespace().collect::<String>().to_ascii_lowercase();
+    let mut labels: Vec<_> = spelt.split('.').filter(|label| !label.is_empty()).collect();
+    match labels[..] {
+        [] => return Err(ConfigError::Empty { option }),
+        [ANY | WILDCARD] if option == "agent" => return Err(ConfigError::LikeAny),
+        [_] => labels.push("eth"),
+        _ => {}
+    }
+    let meant = labels.join(".");
+    if name == meant { Ok(()) } else { Err(ConfigError::NotNormal { option, meant }) }
 }
 
 /// The address of the daemon.

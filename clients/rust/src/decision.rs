@@ -1,4 +1,4 @@
-//! Reads a signed or unsigned decision. Every member that the guard relies on must have its only valid form; otherwise
+//! Reads a signed or unsigned decision, or a check. Every member that the guard relies on must have its only valid form; otherwise
 //! the whole decision is rejected.
 
 use std::error::Error;
@@ -16,8 +16,6 @@ use crate::reply::Payable;
 
 /// Maximum size of a response, in bytes. A decision on 32 entries has about 10 KiB.
 pub(crate) const MAX_ANSWER_BYTES: usize = 256 * 1024;
-
-const SCHEMA: &str = "clresolve.decision/1";
 
 /// The JWS type of a signed decision.
 const KIND: Kind = Kind { typ: "clresolve-decision+jwt", max_bytes: MAX_ANSWER_BYTES };
@@ -38,6 +36,7 @@ pub(crate) type Invalid = Box<dyn Error + Send + Sync>;
 #[derive(Debug)]
 pub(crate) struct Decision {
     pub(crate) abort: bool,
+    /// The codes that decide.
     pub(crate) codes: Vec<String>,
     /// The entries that may be paid.
     pub(crate) passing: Vec<Payable>,
@@ -46,15 +45,17 @@ pub(crate) struct Decision {
     pub(crate) document: Value,
 }
 
-/// A decision in its JSON form.
+/// A decision in its JSON form. A check has its members, and may have no name or verb.
 #[derive(Deserialize)]
 pub(crate) struct Written {
     schema: String,
-    name: String,
-    verb: String,
+    name: Option<String>,
+    verb: Option<String>,
     decision: Outcome,
     abort: bool,
     codes: Vec<String>,
+    #[serde(default)]
+    reasons: Value,
     entries: Vec<Entry>,
     valid_until: Option<String>,
     /// The original document.
@@ -137,11 +138,12 @@ impl Written {
         Self::of(decision)
     }
 
-    /// The decision, if it is about this agent and verb.
-    pub(crate) fn about(self, name: &str, verb: &str) -> Result<Decision, Invalid> {
+    /// The decision, if it has this schema, and is about this name and verb. What was not asked about is not compared.
+    pub(crate) fn about(self, schema: &str, name: Option<&str>, verb: Option<&str>) -> Result<Decision, Invalid> {
         // `abort` must be set exactly if the decision is not `allow`.
-        let is_sound = self.schema == SCHEMA && self.abort == (self.decision != Outcome::Allow);
-        if !is_sound || self.name != name || self.verb != verb {
+        let is_sound = self.schema == schema && self.abort == (self.decision != Outcome::Allow);
+        let is_other = |asked: Option<&str>, told: &Option<String>| asked.is_some() && told.as_deref() != asked;
+        if !is_sound || is_other(name, &self.name) || is_other(verb, &self.verb) {
             return Err("the decision has another schema, agent or verb, or contradicts itself".into());
         }
         let mut places: Vec<_> = self.entries.iter().map(|entry| entry.index).collect();
@@ -152,8 +154,17 @@ impl Written {
         let until = self.valid_until.as_deref().map(time).transpose()?;
         let passing = self.entries.into_iter().filter(|entry| !entry.abort).map(|entry| entry.payable(until));
         let passing = passing.collect::<Result<_, _>>()?;
-        Ok(Decision { abort: self.abort, codes: self.codes, passing, until, document: self.document })
+        let listed = self.reasons.as_array().into_iter().flatten();
+        let warnings = listed.filter(|reason| reason["effect"] == "warn").filter_map(|reason| reason["code"].as_str());
+        let codes = without_warnings(self.codes, &warnings.collect::<Vec<_>>());
+        Ok(Decision { abort: self.abort, codes, passing, until, document: self.document })
     }
+}
+
+/// The codes that are no warnings. The first always remains: if the gate denies a warning, its code is the first one.
+pub(crate) fn without_warnings(codes: Vec<String>, warnings: &[&str]) -> Vec<String> {
+    let codes = codes.into_iter().enumerate();
+    codes.filter(|(at, code)| *at == 0 || !warnings.contains(&code.as_str())).map(|(_, code)| code).collect()
 }
 
 #[derive(Deserialize)]

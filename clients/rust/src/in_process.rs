@@ -1,32 +1,49 @@
 //! Decides with a resolver in this process instead of a daemon.
 
 use async_trait::async_trait;
+use clresolve_core::reason::{Effect, Reason};
 use clresolve_resolver::Resolver;
+use clresolve_resolver::payment::check::CheckRequest;
 use clresolve_resolver::payment::decide::Selected;
-use clresolve_resolver::payment::decision::Decision;
+use clresolve_resolver::payment::decision::EntryRow;
 use clresolve_resolver::payment::limits::CallerLimits;
 use clresolve_resolver::payment::request::DecisionRequest;
 use clresolve_resolver::payment::terms;
+use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::decision::without_warnings;
 use crate::guard::Decides;
 use crate::refusal::{Refusal, Why};
 use crate::reply::{Allowed, Payable, Reply};
 
-/// A resolver in this process, and the agent and verb in question. The resolver's configuration determines gate and
-/// limits.
+/// A resolver in this process, and whom the guard pays: an agent for a verb, or any seller. The resolver's configuration
+/// determines gate, limits and the evidence that is accepted.
 #[derive(Clone)]
 pub struct InProcess {
     resolver: Resolver,
-    name: String,
-    verb: String,
+    whom: Whom,
     limits: CallerLimits,
+}
+
+#[derive(Clone)]
+enum Whom {
+    Agent { name: String, verb: String },
+    Any { name: Option<String>, verb: Option<String> },
 }
 
 impl InProcess {
     /// The resolver, for the agent with this ENS name and the verb to pay for.
     pub fn new(resolver: Resolver, agent: impl Into<String>, verb: impl Into<String>) -> Self {
-        Self { resolver, name: agent.into(), verb: verb.into(), limits: CallerLimits::default() }
+        let whom = Whom::Agent { name: agent.into(), verb: verb.into() };
+        Self { resolver, whom, limits: CallerLimits::default() }
+    }
+
+    /// The resolver, for any seller whose payee it proves. `name` is the seller's ENS name, if you know it: your word
+    /// counts, unlike the seller's. `verb` is the verb to pay for, if the seller may have an Agent-Card.
+    pub fn any(resolver: Resolver, name: Option<String>, verb: Option<String>) -> Self {
+        Self { resolver, whom: Whom::Any { name, verb }, limits: CallerLimits::default() }
     }
 
     /// Applies limits that are stricter than those of the configuration.
@@ -35,35 +52,76 @@ impl InProcess {
         Self { limits, ..self }
     }
 
-    fn about(&self, reply: &Reply) -> DecisionRequest {
-        let Reply { url, headers, body } = reply.clone();
-        let reply = terms::Reply { status: 402, headers, body };
-        let request = DecisionRequest::about_reply(&*self.name, &*self.verb, url, reply);
-        DecisionRequest { limits: self.limits.clone(), ..request }
+    /// The answer about a reply or, if there is one, about the payment header for one of its entries.
+    async fn ask(&self, reply: &Reply, payment: Option<(usize, &str)>) -> Result<Answer, Refusal> {
+        let selected = payment.map(|(entry, _)| Selected::Index(entry));
+        let header = payment.map(|(_, header)| header.to_owned());
+        let (limits, url) = (self.limits.clone(), reply.url.as_str());
+        let reply = terms::Reply { status: 402, headers: reply.headers.clone(), body: reply.body.clone() };
+        match &self.whom {
+            Whom::Agent { name, verb } => {
+                let request = DecisionRequest::about_reply(&**name, &**verb, url, reply);
+                let answer = self.resolver.decide(&DecisionRequest { limits, selected, header, ..request }).await;
+                Answer::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
+            }
+            Whom::Any { name, verb } => {
+                let (name, verb) = (name.clone(), verb.clone());
+                let request = CheckRequest::about_reply(url, reply);
+                let request = CheckRequest { name, verb, limits, selected, header, ..request };
+                let answer = self.resolver.check(&request).await;
+                Answer::of(&answer, answer.abort, &answer.codes, &answer.reasons, &answer.entries, answer.valid_until)
+            }
+        }
+    }
+}
+
+/// What the guard relies on of a decision or a check.
+struct Answer {
+    abort: bool,
+    /// The codes that decide.
+    codes: Vec<String>,
+    /// The entries that may be paid.
+    passing: Vec<Payable>,
+    document: Value,
+}
+
+impl Answer {
+    fn of(
+        document: &impl Serialize,
+        abort: bool,
+        codes: &[String],
+        reasons: &[Reason],
+        entries: &[EntryRow],
+        until: Option<Timestamp>,
+    ) -> Result<Self, Refusal> {
+        let warnings = reasons.iter().filter(|reason| reason.effect == Effect::Warn).map(|reason| reason.code.slug());
+        let codes = without_warnings(codes.to_vec(), &warnings.collect::<Vec<_>>());
+        let payable = |row: &EntryRow| {
+            let until = row.valid_until.or(until)?;
+            Some(Payable { entry: row.index, until: until.into() })
+        };
+        let passing = entries.iter().filter(|row| !row.abort).filter_map(payable).collect();
+        let document = serde_json::to_value(document);
+        let document = document.map_err(|error| Refusal::of_kind(Why::Unavailable).caused_by(error))?;
+        Ok(Self { abort, codes, passing, document })
     }
 }
 
 #[async_trait]
 impl Decides for InProcess {
     async fn gate(&self) -> Result<(), Refusal> {
-        self.resolver.gate(&self.name, &self.verb).await.map_err(|code| Refusal::new(Why::Denied, [code.to_owned()]))
+        // The gate knows agents alone.
+        let Whom::Agent { name, verb } = &self.whom else { return Ok(()) };
+        self.resolver.gate(name, verb).await.map_err(|code| Refusal::new(Why::Denied, [code.to_owned()]))
     }
 
     async fn decide(&self, reply: &Reply) -> Result<Allowed, Refusal> {
-        let decision = self.resolver.decide(&self.about(reply)).await;
-        Allowed::new(passing(&decision)).ok_or_else(|| Refusal::new(Why::Denied, decision.codes))
+        let answer = self.ask(reply, None).await?;
+        Allowed::new(answer.passing).ok_or_else(|| Refusal::new(Why::Denied, answer.codes))
     }
 
     async fn signed(&self, reply: &Reply, header: &str, entry: usize) -> Result<Value, Refusal> {
-        let (selected, header) = (Some(Selected::Index(entry)), Some(header.to_owned()));
-        let decision = self.resolver.decide(&DecisionRequest { selected, header, ..self.about(reply) }).await;
-        if decision.abort {
-            return Err(Refusal::new(Why::PaymentDenied, decision.codes));
-        }
-        serde_json::to_value(decision).map_err(|error| Refusal::of_kind(Why::Unavailable).caused_by(error))
+        let answer = self.ask(reply, Some((entry, header))).await?;
+        if answer.abort { Err(Refusal::new(Why::PaymentDenied, answer.codes)) } else { Ok(answer.document) }
     }
-}
-
-fn passing(decision: &Decision) -> Vec<Payable> {
-    decision.passing().map(|(entry, until)| Payable { entry, until: until.into() }).collect()
 }

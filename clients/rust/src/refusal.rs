@@ -48,7 +48,7 @@ pub enum Why {
 }
 
 impl Refusal {
-    /// A refusal of this kind, with the codes of the decision. Texts that do not have the form of a code are dropped,
+    /// A refusal of this kind, with the codes of the reasons that decide. Texts that do not have the form of a code are dropped,
     /// so that messages contain no other foreign text.
     pub fn new(why: Why, codes: impl IntoIterator<Item = String>) -> Self {
         Self { codes: codes.into_iter().filter(|code| is_code(code)).collect(), ..Self::of_kind(why) }
@@ -81,7 +81,7 @@ impl Refusal {
         self.why
     }
 
-    /// The codes of the decision. `clresolve explain CODE` explains them.
+    /// The codes of the reasons that decide, without warnings. `clresolve explain CODE` explains them.
     pub fn codes(&self) -> &[String] {
         &self.codes
     }

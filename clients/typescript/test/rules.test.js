@@ -8,8 +8,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 import { isCredential, withoutPayments } from "../challenges.js";
-import { GuardError, guardFetch } from "../guard.js";
-import { World } from "./world.js";
+import { guardFetch } from "../guard.js";
+import { World, refused } from "./world.js";
 
 let world;
 before(async () => {
@@ -17,22 +17,10 @@ before(async () => {
 });
 after(() => world.stop());
 
-const refused = (code, ...codes) => (error) => {
-  assert.ok(error instanceof GuardError, `${error}`);
-  assert.deepEqual([error.code, ...error.codes], [code, ...codes]);
-  return true;
-};
-
 const nothing = { requests: 0, payments: [], paid: [] };
 
-/** A payment header for the terms of the cases, as far as the stand-in reads one. Nobody signed it. */
-function payment({ to = world.honest, value = "10000", seconds = 60, ...rest } = {}) {
-  const validBefore = String(Math.floor(Date.now() / 1000) + seconds);
-  const payload = { authorization: { to, value, validBefore }, signature: "0x" };
-  return Buffer.from(JSON.stringify({ x402Version: 2, payload, ...rest })).toString("base64");
-}
-
-const paying = (header = payment(), name = "PAYMENT-SIGNATURE") => ({ headers: { [name]: header } });
+const payment = (change) => world.payment(change);
+const paying = (header, name) => world.paying(header, name);
 
 test("a purchase goes through, and its reply comes as the seller sent it", async () => {
   const purchase = world.purchase("honest");
@@ -282,7 +270,7 @@ for (const [which, codes] of Object.entries(DENIED)) {
 
 const NO_DECISION = [
   "500 503 404 422 201 302 hangs drips drops garbage truncated oversize",
-  "schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided unknown",
+  "schema other-schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided unknown",
   "expired endless date offset no-time",
   "no-entries entry-text entry-bare entry-index entry-twice entries-many list null",
   "entry-endless entry-null entry-date entry-over",
@@ -324,6 +312,28 @@ test("a payment does not leave when the decision about what is signed aborts", a
   await guarded(url);
   await assert.rejects(guarded(url, paying()), refused("payment-denied"));
   assert.deepEqual((await arrived()).payments, []);
+});
+
+const WARNED = [
+  ["warns", "other-payto", ["payee-mismatch"]],
+  ["denies-a-warning", "honest", ["payee-changed"]],
+];
+for (const [fault, which, codes] of WARNED) {
+  test(`refusal has the codes that decide: ${fault}`, async () => {
+    await assert.rejects(world.guard(`decisions.${fault}`)(world.purchase(which).url), (error) => {
+      assert.ok(error.message.endsWith(`(${codes})`), error.message);
+      return refused("denied", ...codes)(error);
+    });
+  });
+}
+
+test("refusal of a signed payment has the codes that decide", async () => {
+  const { url } = world.purchase("honest");
+  const guarded = world.guard("signed.warns");
+  await guarded(url);
+  const thiefs = paying(payment({ to: world.stranger }));
+  await assert.rejects(guarded(url, thiefs), refused("payment-denied", "payment-signature-mismatch"));
+  assert.equal((await guarded(url, paying())).status, 200, "a warning denies nothing");
 });
 
 test("the longest 402 is read, a longer one is not paid", async () => {

@@ -23,5 +23,9 @@ export async function buyInVersion1(key: string): Promise<Response> {
   return await wrapFetchV1(guarded, await createSigner("base", key))("https://api.example/summarize");
 }
 
+guardFetch(fetch, { daemon: "http://127.0.0.1:8402", agent: "any" });
+guardFetch(fetch, { daemon: "http://127.0.0.1:8402", agent: "any", name: "seller.eth", verb: "v" });
+// @ts-expect-error the verb is missing
+guardFetch(fetch, { daemon: "http://127.0.0.1:8402", agent: "a.eth" });
 // @ts-expect-error the agent is missing
 guardFetch(fetch, { daemon: "http://127.0.0.1:8402", verb: "v" });

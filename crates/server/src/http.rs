@@ -19,6 +19,7 @@ mod background;
 mod body;
 mod caching;
 mod cards;
+mod checks;
 mod client_limits;
 mod connection;
 mod connection_set;

@@ -32,21 +32,20 @@ pub(in crate::cli) struct CardsArgs {
 pub(in crate::cli) enum CardsCommand {
     /// Write a new Agent-Card for a name, to edit and publish
     New(NewCardArgs),
-    /// Write a card of one system as a card of another, and what could not be carried over
+    /// Convert a card to another system, and report what is lost
     Convert(ConvertArgs),
-    /// Make agent cards from Orloj's AgentSystem resources
+    /// Generate agent cards from Orloj's AgentSystem resources
     Generate(GenerateArgs),
     /// Write a trusted agent as an A2A card, for clients without ENS
     Project(Box<ProjectArgs>),
-    /// Compute the ledger's part of Aevum's agent cards
+    /// Compute the ledger's part of Aevum cards
     Aevum(AevumArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The card is complete, and `clresolve lint` finds nothing in it. Edit at least
-display_name, description, networks and license before you publish it. The
-card binds the released schemas, or with --sandbox those of the sandbox.
+The card is valid. Edit at least display_name, description, networks and license
+before you publish it. It binds the released schemas, or those of --sandbox.
 Exit codes: 0 written, 2 usage.
 
 Examples:
@@ -57,7 +56,7 @@ pub(in crate::cli) struct NewCardArgs {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
-    /// The verb that the agent implements, such as summarize; the error for an unknown verb lists all verbs
+    /// The agent's verb, such as summarize; an unknown verb lists all
     #[arg(long, value_name = "VERB")]
     pub(in crate::cli) verb: String,
     /// The ENS name of the publisher
@@ -74,11 +73,10 @@ pub(in crate::cli) struct NewCardArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Only an agent that the gate would let pass is written: a trusted verdict,
-proven as the key gate.min-proof demands, without a warning that gate.deny
-names. The card is signed where a key is configured; a card of the sandbox
-never is.
-Exit codes: 0 written, 1 refused, 2 usage, 3 could not be decided.
+The agent must pass the gate: trusted, proven as gate.min-proof demands, without
+a warning in gate.deny. The card is signed if a key is configured, except in the
+sandbox.
+Exit codes: 0 written, 1 refused, 2 usage, 3 undecided.
 
 Examples:
   clresolve cards project summarizeagent.eth --to a2a
@@ -109,33 +107,30 @@ pub(in crate::cli) enum Projection {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The shape of a card tells its system; --as names it instead. --fix sets what
-follows from other members (a slug), puts the members in the order of the
-specification, and sets the time of the last change; nothing is guessed. No
-name and no record is looked up: `clresolve plan` judges a card together with
-the records to set.
-Exit codes: 0 valid, warnings or not; 1 not valid; 2 usage; 3 a URL gave
-nothing.
+The system is detected unless --as sets it. --fix derives members from others (a
+slug), sorts members and sets the time of the last change. Names and records
+are not looked up: `clresolve plan` checks a card with its records.
+Exit codes: 0 valid, 1 not valid, 2 usage, 3 a URL returned nothing.
 
 Examples:
   clresolve lint card.json
   clresolve lint cards/*.json -o sarif --out findings.sarif")]
 pub(in crate::cli) struct LintArgs {
-    /// Cards; an https URL is fetched as a name's card is, - is standard input
+    /// Cards as files or https URLs; - is standard input
     #[arg(required = true, value_name = "FILE|URL|-")]
     pub(in crate::cli) documents: Vec<PathBuf>,
-    /// Judge as a card of this system, whatever its shape
+    /// Check as a card of this system
     #[arg(long = "as", value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
     pub(in crate::cli) card_system: Option<CardSystem>,
-    /// The card of the version before, for the rules on changes
+    /// The card's previous version, for the rules on changes
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) previous: Option<PathBuf>,
-    /// A ledger of PACR records (JSON Lines), to compare an Aevum card's figures with
+    /// Ledger of PACR records (JSON Lines) to compare an Aevum card with
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) ledger: Option<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) weights: WeightArgs,
-    /// Correct in the files what can be corrected without guessing
+    /// Correct the files where there is only one correction
     #[arg(long)]
     pub(in crate::cli) fix: bool,
     #[command(flatten)]
@@ -146,10 +141,9 @@ pub(in crate::cli) struct LintArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The new card goes to standard output. What is lost, and what the target
-demands and the old card does not state, goes to standard error (-o json has
-all in one object). Nothing is made up.
-Exit codes: 0 the new card is valid, 1 it is not yet, 2 usage.
+Standard error lists what is lost and what the new card still needs (-o json has
+all in one object).
+Exit codes: 0 the new card is valid, 1 not yet, 2 usage.
 
 Examples:
   clresolve cards convert card.json --to a2a
@@ -161,7 +155,7 @@ pub(in crate::cli) struct ConvertArgs {
     /// The card system to write
     #[arg(long, value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
     pub(in crate::cli) to: CardSystem,
-    /// The card system to read, where the shape does not tell
+    /// The card system to read [default: detected]
     #[arg(long, value_name = "SYSTEM", value_parser = card_system(), ignore_case = true)]
     pub(in crate::cli) from: Option<CardSystem>,
     #[command(flatten)]
@@ -172,35 +166,33 @@ pub(in crate::cli) struct ConvertArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-No network is used, so a plan is not a verdict. The CID, and every record and
-call that names it, is that of importers of the profile of --import
-(IPIP-499): unixfs-v1-2025 with CIDv1 and raw leaves, such as
-`ipfs add -r --cid-version=1 DIR`, or unixfs-v0-2015. At --depth schemas the
-schemas are taken to be served as the manifests pin them. Cards that would not
-be trusted come first.
+Works without a network, so a plan is not a verdict. The CID is that of the
+importer profile of --import (IPIP-499): unixfs-v1-2025, such as
+`ipfs add -r --cid-version=1 DIR`, or unixfs-v0-2015. Cards that would not be
+trusted come first.
 
---calldata writes one line for each card that would be trusted: NAME and call
-data. The name's holder sends the data to the name's resolver, which sets all
-records at once: multicall(bytes[]), as in ENS's PublicResolver.
+--calldata writes a line with NAME and call data for each card that would be
+trusted. The name's holder sends the data to the name's resolver, which sets all
+records at once (multicall(bytes[]), as in ENS's PublicResolver).
 Exit codes: 0 every card would be trusted, 1 one would not, 2 usage.
 
 Examples:
   clresolve plan agents/
   clresolve plan card.json --url https://agent.example/card.json --json")]
 pub(in crate::cli) struct PlanArgs {
-    /// A folder to be published, or a single card
+    /// A folder to publish, or a single card
     #[arg(value_name = "DIR|FILE")]
     pub(in crate::cli) target: PathBuf,
-    /// Where the card will be served; the card's path follows a slash at the end [default: the card's $id]
+    /// URL of the card; after a slash at the end, the card's path is added [default: the card's $id]
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) url: Option<String>,
-    /// How your importer makes the CID
+    /// Import profile for the CID
     #[arg(long, value_name = "PROFILE", default_value = ImportProfile::UnixfsV1.as_str(), value_parser = import_profile())]
     pub(in crate::cli) import: ImportProfile,
-    /// Account that is paid, such as eip155:8453:0x…; repeatable; eip155:0:0x… is for every other EVM chain
+    /// Payee account, such as eip155:8453:0x…, or eip155:0:0x… for all other EVM chains; repeatable
     #[arg(long, value_name = "ACCOUNT")]
     pub(in crate::cli) payee: Vec<Payee>,
-    /// File for the call data that sets the records, with a line for each card that would be trusted
+    /// File for the call data that sets the records
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) calldata: Option<PathBuf>,
     #[command(flatten)]
@@ -218,11 +210,10 @@ fn import_profile() -> impl TypedValueParser<Value = ImportProfile> {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of each AgentSystem with spec.a2a.enabled: true, its Agents and their Tools
-the card shows name, description, url, version, skills, capabilities,
-authentication and provider; nothing else of a resource can reach it. A
-document without kind holds what the server is configured to do, under the
-card's own names:
+Each AgentSystem with spec.a2a.enabled: true gets a card with name, description,
+url, version, skills, capabilities, authentication and provider of the system,
+its Agents and their Tools, and nothing else. A document without kind sets the
+server's settings under the card's names:
 
   a2a: {publicBaseURL: https://orloj.example, protocolVersion: \"0.2\"}
   capabilities:
@@ -230,23 +221,23 @@ card's own names:
   authentication: {schemes: [bearer]}
   provider: {organization: Orloj, url: https://orloj.example}
 
-What is not stated is left out, except schemes: it is [bearer], which
-spec.a2a.auth: public takes away. With protocolVersion 1.0 the card also gets
-the members of A2A 1.0, unless they cannot express a scheme (apiKey, oauth2).
-Exit codes: 0 written, 2 usage, or resources that make no card.
+schemes is [bearer] by default, and empty with spec.a2a.auth: public. With
+protocolVersion 1.0 the card also gets the members of A2A 1.0, unless they
+cannot express a scheme (apiKey, oauth2).
+Exit codes: 0 written, 2 usage, or no card in the resources.
 
 Examples:
   clresolve cards generate --from orloj.yaml --base-url https://orloj.example
   kubectl get agentsystems,agents,tools -o yaml |
     clresolve cards generate --from - -o jsonl")]
 pub(in crate::cli) struct GenerateArgs {
-    /// YAML with resources in one document or several; - is standard input; repeatable
+    /// YAML with resources; - is standard input; repeatable
     #[arg(long, required = true, value_name = "FILE|-")]
     pub(in crate::cli) from: Vec<PathBuf>,
-    /// Where the server is reached; overrides the resources
+    /// URL of the server; overrides the resources
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) base_url: Option<BaseUrl>,
-    /// The card of this AgentSystem alone; NAMESPACE/NAME outside the namespace default
+    /// Only this AgentSystem; NAMESPACE/NAME outside of namespace default
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) system: Option<String>,
     #[command(flatten)]
@@ -272,23 +263,21 @@ pub(in crate::cli) enum AevumCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The ledger has a PACR record per line, in the JSON encoding that Aevum
-publishes: id, predecessors, landauer_cost, resources, cognitive_split,
-payload. A record is about the agent whose agent_id stands in its payload; the
-first 48 bits of its id are its time. A record weighs exp(-lambda * age in
-seconds); records after --at are left out, older ones only fade. latency and
-cost are the points of resources.time and .energy.
+The ledger has one PACR record per line in Aevum's JSON encoding: id,
+predecessors, landauer_cost, resources, cognitive_split, payload. A record
+belongs to the agent_id in its payload; the first 48 bits of its id are its
+time. It weighs exp(-lambda * age in seconds); records after --at are ignored.
+latency and cost are the points of resources.time and .energy.
 
-The graph has an edge from a record's agent to the agent of each direct
-predecessor, once, without loops. pacr:influence_rank is PageRank (damping
-0.85) on it, pacr:critical_score betweenness (directed, normalised).
+The graph has one edge from a record's agent to the agent of each direct
+predecessor, without loops. pacr:influence_rank is its PageRank (damping 0.85),
+pacr:critical_score its betweenness (directed, normalised).
 pacr:reputation_score is not computed: the specification gives no formula for
-it. The result states all of this.
+it.
 
 Limits: 1000000 records of at most 512 KiB; 10000 agents; 100000000 agents
 times links.
-Exit codes: 0 computed, 1 a ledger that is refused or has no record of the
-agent, 2 usage.
+Exit codes: 0 computed, 1 invalid ledger or unknown agent, 2 usage.
 
 Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl
@@ -299,10 +288,10 @@ pub(in crate::cli) struct MetadataArgs {
     /// The ledger (JSON Lines); - is standard input
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) ledger: PathBuf,
-    /// Show this agent alone; the figures are those of the whole ledger
+    /// Show only this agent
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) agent: Option<AgentId>,
-    /// Write the figures of this card's agent into the card, and show them
+    /// Write the figures of this card's agent into the card
     #[arg(long, value_name = "CARD", conflicts_with = "agent")]
     pub(in crate::cli) into: Option<PathBuf>,
     #[command(flatten)]
@@ -314,10 +303,10 @@ pub(in crate::cli) struct MetadataArgs {
 /// How the records of a ledger weigh.
 #[derive(Clone, Copy, Debug, Args)]
 pub(in crate::cli) struct WeightArgs {
-    /// How fast a ledger's records fade, per second; 0 is never [default: 2.674e-7, halved in 30 days]
+    /// Decay of a ledger's records per second [default: 2.674e-7, half in 30 days]
     #[arg(long, value_name = "NUMBER", requires = "ledger")]
     pub(in crate::cli) lambda: Option<Lambda>,
-    /// The moment from which a ledger's ages count, such as 2026-11-21T00:00:00Z [default: now]
+    /// Time from which ages count, such as 2026-11-21T00:00:00Z [default: now]
     #[arg(long, value_name = "TIME", requires = "ledger")]
     pub(in crate::cli) at: Option<Timestamp>,
 }

@@ -13,13 +13,8 @@ const SOCKET: &str = "/run/clresolve/admin.sock";
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The daemon has an admin socket where its configuration names one:
-
-  [admin]
-  socket = \"/run/clresolve/admin.sock\"
-
-Only the daemon's own user, and root, may connect to it. `ready` needs no admin
-socket: it asks the daemon's listener.
+The key admin.socket of the daemon's configuration sets the admin socket, which
+only the daemon's own user and root may use. `ready` asks the listener instead.
 Exit codes: 0 done, 2 refused, or no daemon answers. Those of `ready` differ.
 
 Examples:
@@ -35,20 +30,20 @@ pub(in crate::cli) struct CtlArgs {
 pub(in crate::cli) enum CtlCommand {
     #[command(flatten)]
     Admin(AdminCommand),
-    /// Check whether the daemon accepts requests, for example in a container's health check
+    /// Check whether the daemon accepts requests, as a container's health check
     Ready(ReadyArgs),
 }
 
 /// Requests through the admin socket.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AdminCommand {
-    /// Drop answers from the caches, so that the next ones take a run
+    /// Remove verdicts from the caches
     Flush(FlushArgs),
-    /// Show the daemon's state and the settings in force, or what it holds about a name
+    /// Show the daemon's state and settings, or its cache entry for a name
     Show(CtlShowArgs),
-    /// Read the configuration file again, as at SIGHUP, and say what came of it
+    /// Read the configuration file again, as at SIGHUP, and report the result
     Reload(ReloadArgs),
-    /// Replace the filter of the log, until the daemon ends
+    /// Replace the log filter until the daemon ends
     LogLevel(LogLevelArgs),
 }
 
@@ -110,7 +105,7 @@ pub(in crate::cli) struct FlushArgs {
     /// An ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
-    /// All names about which there is an answer of this state
+    /// All names with a verdict of this state
     #[arg(long, value_name = "STATE", value_enum)]
     pub(in crate::cli) state: Option<StateArg>,
     /// All names whose cl.owner is this
@@ -134,7 +129,7 @@ Examples:
   clresolve ctl show
   clresolve ctl show summarizeagent.eth --json")]
 pub(in crate::cli) struct CtlShowArgs {
-    /// What the cache holds about this ENS name
+    /// Show the cache entry of this ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
     #[command(flatten)]
@@ -143,7 +138,7 @@ pub(in crate::cli) struct CtlShowArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The new configuration is in force as a whole, or not at all.
+The new configuration applies as a whole, or not at all.
 
 Examples:
   clresolve ctl reload
@@ -160,7 +155,7 @@ Examples:
   clresolve ctl log-level clresolve=debug,warn
   clresolve ctl log-level clresolve=info,warn        what a daemon begins with")]
 pub(in crate::cli) struct LogLevelArgs {
-    /// off, error, warn, info, debug or trace, and TARGET=LEVEL for parts of the program
+    /// off, error, warn, info, debug or trace; TARGET=LEVEL for parts of the program
     pub(in crate::cli) filter: String,
     #[command(flatten)]
     pub(in crate::cli) admin: AdminArgs,

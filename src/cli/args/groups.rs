@@ -11,7 +11,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "audit", "memory",
         ],
     ),
-    ("Pay", &["route", "probe", "decide", "request", "receipt"]),
+    ("Pay", &["check", "route", "probe", "decide", "request", "receipt"]),
     ("Publish", &["lint", "plan", "cards", "signature"]),
     ("Operate", &["serve", "ctl", "mcp", "sandbox", "config", "doctor", "version", "completions", "man", "help"]),
 ];

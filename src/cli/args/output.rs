@@ -39,7 +39,7 @@ pub(in crate::cli) trait Form: ValueEnum + Copy + Default + Send + Sync + 'stati
 /// Outputs and formats of a report.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReportOutputArgs {
-    /// Format of the report [default: md]; repeatable with --out FILE: each format has its own file, such as FILE.html
+    /// Format of the report [default: md]; repeatable with --out FILE, which writes FILE.html and so on
     #[arg(long, value_enum, value_name = "FORM")]
     format: Vec<ReportFormat>,
     /// The same as --format json
@@ -84,7 +84,7 @@ impl ReportOutputArgs {
 /// Where results go.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct OutArgs {
-    /// Write the results to FILE, not to standard output
+    /// Write the results to FILE
     #[arg(long = "out", value_name = "FILE")]
     pub(in crate::cli) file: Option<PathBuf>,
 }

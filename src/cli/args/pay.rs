@@ -1,8 +1,9 @@
-//! Commands about payments: where an agent is called, what it demands, and whether that may be paid.
+//! Commands about payments: where an agent is called, what a seller demands, and whether that may be paid.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clresolve_resolver::resolve::SellerUrl;
 
 use super::output::OutputArgs;
 use super::world::WorldArgs;
@@ -29,17 +30,16 @@ pub(in crate::cli) struct DecideArgs {
     /// The URL that answered 402
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) url: String,
-    /// The terms: the JSON of a 402's body, or the value of its header PAYMENT-REQUIRED
-    /// as it came or decoded; - reads them from standard input
+    /// The 402's JSON body, or the value of its header PAYMENT-REQUIRED, encoded or not; - is standard input
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) terms: PathBuf,
-    /// The entry that you chose, from 0; without it every entry must pass
+    /// The chosen entry, from 0; by default every entry must pass
     #[arg(long, value_name = "N")]
     pub(in crate::cli) select: Option<usize>,
-    /// The payment header that is about to be sent, in this file: is what was signed what was decided?
+    /// File with the signed payment header, to compare with the decision
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) signed: Option<PathBuf>,
-    /// Most atomic units of one payment
+    /// Maximum atomic units of one payment
     #[arg(long, value_name = "UNITS", value_parser = clresolve_payment::limits::Atomic::parse)]
     pub(in crate::cli) max_amount: Option<clresolve_payment::limits::Atomic>,
     #[command(flatten)]
@@ -50,11 +50,10 @@ pub(in crate::cli) struct DecideArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The URL comes from [routes] of the configuration, from the records
-cl.endpoint.runtime and agent-endpoint[web|mcp|a2a] of the name, or from a
-card whose entry is https.
-Exit codes: 0 known, 1 the agent is untrusted or the gate denies it for the
-verb, 2 usage, 3 not known. `-o short` has a URL only with 0.
+The URL comes from [routes] of the configuration, from the name's records
+cl.endpoint.runtime and agent-endpoint[web|mcp|a2a], or from an https entry.
+Exit codes: 0 known, 1 the agent is untrusted or denied by the gate, 2 usage,
+3 unknown. `-o short` prints a URL only with 0.
 
 Examples:
   clresolve route summarizeagent.eth summarize
@@ -63,7 +62,7 @@ pub(in crate::cli) struct RouteArgs {
     /// The ENS name
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
-    /// The verb to be called; without it that of the entry
+    /// The verb to call [default: the entry's]
     pub(in crate::cli) verb: Option<String>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
@@ -73,9 +72,9 @@ pub(in crate::cli) struct RouteArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-One request goes to the agent's route, through the door for foreign URLs,
-without a payment; no redirect is followed. An agent that the gate denies is
-not asked, unless --untrusted is given; the decision aborts in any case.
+Sends one request without payment to the agent's route and follows no redirect.
+Agents that the gate denies are asked only with --untrusted; the decision then
+aborts.
 Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided.
 
 Examples:
@@ -93,6 +92,44 @@ pub(in crate::cli) struct ProbeArgs {
     /// Ask the route of an agent that the gate denies
     #[arg(long)]
     pub(in crate::cli) untrusted: bool,
+    #[command(flatten)]
+    pub(in crate::cli) output: OutputArgs,
+    #[command(flatten)]
+    pub(in crate::cli) world: WorldArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+One request goes to the URL, without a payment; no redirect is followed. The
+answer is the evidence of who would be paid: a trusted card, a name, an
+ERC-8004 registration, a signed offer, and what was seen before. Limits come
+from [limits] of the configuration, accepted evidence from [check].
+Only a guard judges the reply that is paid: a seller may answer it differently.
+Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided.
+
+Examples:
+  clresolve check --sandbox --list
+  clresolve check https://api.a.example/summarize
+  clresolve check https://api.a.example/summarize --name a.eth --body q.json")]
+pub(in crate::cli) struct SellerCheckArgs {
+    /// The URL of the seller; https, or plain http to this machine with --allow-host
+    #[arg(required_unless_present = "list")]
+    pub(in crate::cli) url: Option<SellerUrl>,
+    /// The ENS name that you take the seller for
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub(in crate::cli) name: Option<String>,
+    /// The verb to be called, if the name has a card
+    #[arg(long, value_name = "VERB")]
+    pub(in crate::cli) verb: Option<String>,
+    /// Method of the request [default: get, with --body post]; POST without --body sends the empty object {}
+    #[arg(long, value_enum, hide_possible_values = true)]
+    pub(in crate::cli) method: Option<ProbeMethod>,
+    /// JSON to send, of at most 256 KiB; - reads it from standard input
+    #[arg(long, value_name = "FILE|-")]
+    pub(in crate::cli) body: Option<PathBuf>,
+    /// List the sellers of the embedded world with the decision that each should get
+    #[arg(long, requires = "sandbox", conflicts_with_all = ["url", "name", "verb", "method", "body"])]
+    pub(in crate::cli) list: bool,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]

@@ -15,7 +15,7 @@ Examples:
   clresolve explain checksum-mismatch
   clresolve explain CL-45                     the codes of a requirement")]
 pub(in crate::cli) struct ExplainArgs {
-    /// Reason codes such as checksum-mismatch, or requirements such as CL-45; without one all codes are listed
+    /// Reason codes such as checksum-mismatch, or requirements such as CL-45 [default: list all]
     #[arg(value_name = "CODE", value_parser = suggest::code(), hide_possible_values = true)]
     pub(in crate::cli) codes: Vec<String>,
     #[command(flatten)]
@@ -24,17 +24,16 @@ pub(in crate::cli) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without NAMEs they are read from standard input, one per line. A line that is
-not a name is a row with its error, and the exit code is then 1.
+An invalid name becomes a row with its error, and the exit code is then 1.
 
 Examples:
   clresolve name Vitalik.eth
   clresolve name - -o jsonl < names.txt")]
 pub(in crate::cli) struct NameArgs {
-    /// Names; without one, and for -, they are read from standard input
+    /// Names; without one, or with -, read from standard input, one per line
     #[arg(value_name = "NAME")]
     pub(in crate::cli) names: Vec<String>,
-    /// Each line of standard input is a JSON string, so that a name may hold anything
+    /// Read each line of standard input as a JSON string, so that a name may contain anything
     #[arg(long, conflicts_with = "names")]
     pub(in crate::cli) json_input: bool,
     #[command(flatten)]
@@ -66,22 +65,22 @@ Routes:
   GET  /v1/reasons, /v1/profiles, /livez, /readyz, /metrics
   GET  /.well-known/jwks.json                the key that signs, if any
 
-SIGTERM and Ctrl-C drain: readyz says 503, the gate 403, then it ends. With
-`Accept: application/jose` and a key, a verdict comes signed. Limits are keys
-of the configuration file, under [http] and [gate].
+SIGTERM and Ctrl-C drain: readyz answers 503 and the gate 403, then it ends.
+With a key, `Accept: application/jose` returns signed verdicts. Limits are keys
+of the configuration file under [http] and [gate].
 
 Examples:
   clresolve serve --config /etc/clresolve/config.toml
   clresolve serve --sandbox --listen 127.0.0.1:0
   clresolve serve --listen unix:/run/clresolve/clresolve.sock")]
 pub(in crate::cli) struct ServeArgs {
-    /// Where to listen: port 0 takes a free one, which is printed; unix:/PATH is a Unix socket [default: 127.0.0.1:8402]
+    /// Listener: port 0 takes a free port and prints it; unix:/PATH is a socket [default: 127.0.0.1:8402]
     #[arg(long, value_name = "ADDR:PORT|unix:/PATH")]
     pub(in crate::cli) listen: Option<ListenAt>,
-    /// How lines of the log are written
+    /// Format of the log
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(in crate::cli) log_format: LogFormat,
-    /// Read and check the configuration, report its errors, and end
+    /// Check the configuration and exit
     #[arg(long)]
     pub(in crate::cli) check_config: bool,
     #[command(flatten)]
@@ -100,9 +99,9 @@ pub(in crate::cli) enum LogFormat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The world has an EVM chain (eip155:31337) with ENS contracts, an HTTPS origin
-and an IPFS gateway, all on loopback and in this process. Its CA is made anew
-each run. A verdict from it says so: anchor.world is `sandbox`.
+The sandbox has an EVM chain (eip155:31337) with ENS contracts, an HTTPS origin
+and an IPFS gateway, all on loopback in this process, with a new CA per run.
+anchor.world of its verdicts is `sandbox`.
 
 Examples:
   clresolve sandbox --demo                         refuse a lying seller
@@ -112,22 +111,22 @@ Examples:
   clresolve sandbox --publish card.json            run it with your own card
   clresolve --config sandbox.toml summarizeagent.eth   ask it, from any client")]
 pub(in crate::cli) struct SandboxArgs {
-    /// Run a daemon and two sellers, one of which lies, and print commands that buy from them
+    /// Run a daemon and two sellers, one of them dishonest, and print commands that buy from them
     #[arg(long, conflicts_with_all = ["list", "receipts", "write_config"])]
     pub(in crate::cli) demo: bool,
     /// Address of the daemon of --demo; the sellers use the next port [default: 127.0.0.1:8402]
     #[arg(long, value_name = "ADDR:PORT", requires = "demo")]
     pub(in crate::cli) listen: Option<ListenAt>,
-    /// List the names of the world with the verdict that each should get
+    /// List the sandbox's names with their expected verdicts
     #[arg(long, conflicts_with = "write_config")]
     pub(in crate::cli) list: bool,
-    /// Write receipts of its agents, good and bad, into this folder, and list them
+    /// Write good and bad receipts of its agents into this folder, and list them
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["list", "write_config"])]
     pub(in crate::cli) receipts: Option<PathBuf>,
-    /// Write a configuration file (and its trust root beside it) for use with --config
+    /// Write a configuration file for --config, and its trust root beside it
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) write_config: Option<PathBuf>,
-    /// Publish a card, or the cards in a folder, with the records that `clresolve plan` prints; repeatable
+    /// Publish a card or a folder of cards with the records of `clresolve plan`; repeatable
     #[arg(long, value_name = "DIR|FILE", conflicts_with_all = ["list", "receipts", "demo"])]
     pub(in crate::cli) publish: Vec<PathBuf>,
     #[command(flatten)]
@@ -153,7 +152,7 @@ Examples:
   clresolve help audit
   clresolve help world      options for chain, gateways and rules")]
 pub(in crate::cli) struct HelpArgs {
-    /// A command, with its subcommand where it has one, or `world`
+    /// A command with its subcommand, or `world`
     #[arg(value_name = "COMMAND")]
     pub(in crate::cli) topic: Vec<String>,
 }
@@ -166,7 +165,7 @@ Examples:
   install -D -m 644 -t /usr/local/share/man/man1 pages/*.1
   install -D -m 644 -t /usr/local/share/man/man5 pages/*.5")]
 pub(in crate::cli) struct ManArgs {
-    /// Write a page per command, and clresolve.toml.5, into this folder
+    /// Write a page per command and clresolve.toml.5 into this folder
     #[arg(value_name = "DIR", conflicts_with = "file")]
     pub(in crate::cli) folder: Option<PathBuf>,
     #[command(flatten)]
@@ -192,9 +191,9 @@ pub(in crate::cli) struct ConfigArgs {
 /// What is done with the configuration.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ConfigCommand {
-    /// Write a file to start from; one that exists is left as it is
+    /// Write a file to start from; never overwrites
     Init(InitArgs),
-    /// Show each value in force, and where it comes from
+    /// Show each value and its source
     Show(Box<ShowConfigArgs>),
     /// Check a file, without a network
     Check(CheckArgs),
@@ -206,15 +205,15 @@ Examples:
   clresolve config init
   clresolve config init ./clresolve.toml")]
 pub(in crate::cli) struct InitArgs {
-    /// File to write [default: the one that CLRESOLVE_CONFIG names, otherwise your own]
+    /// File to write [default: CLRESOLVE_CONFIG, otherwise your own]
     #[arg(value_name = "FILE")]
     pub(in crate::cli) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The sources are default, file, environment and flag; a derived value follows
-from another key. URLs are shown without what may be a key.
+Sources are default, file, environment and flag; a derived value follows from
+another key. URLs are shown without possible keys.
 
 Examples:
   clresolve config show
@@ -228,7 +227,7 @@ pub(in crate::cli) struct ShowConfigArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 the file is good, 2 it is not.
+Exit codes: 0 valid, 2 not valid.
 
 Examples:
   clresolve config check
@@ -241,10 +240,9 @@ pub(in crate::cli) struct CheckArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each RPC endpoint is asked for its chain, its newest and its finalized block,
-and for the hash of one finalized block that all of them have; each gateway
-for a block that most gateways hold. Endpoints and gateways are shown by their
-labels.
+Asks each RPC endpoint for its chain, its newest and its finalized block and one
+common block hash, and each gateway for a common IPFS block. Endpoints and
+gateways are shown by their labels.
 Exit codes: 0 nothing to change, 1 something to change, 2 usage.
 
 Examples:

@@ -21,18 +21,18 @@ pub(in crate::cli) struct RequestArgs {
 /// What is done with requests.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RequestCommand {
-    /// Check a request before it is sent: is it what the agent's schema demands?
+    /// Check a request against the agent's schema before you send it
     Check(RequestCheckArgs),
-    /// Print a request that the agent's schema allows, with a fresh request_id, to be filled in
+    /// Print a request to fill in, with a fresh request_id
     Template(RequestTemplateArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The schema is the one that the agent's card binds for the verb, its bytes
-proven by their digest. Nothing is sent. Each finding has its line and column.
-Exit codes: 0 it fits, 1 it must not be sent, 2 usage, 3 it is not known.
-Where the gate would deny the agent, the text says so.
+The schema is the one that the agent's card binds for the verb, proven by its
+digest. Nothing is sent. The text also reports whether the gate denies the
+agent.
+Exit codes: 0 valid, 1 not valid, 2 usage, 3 undecided.
 
 Examples:
   clresolve request check summarizeagent.eth summarize request.json
@@ -42,7 +42,7 @@ pub(in crate::cli) struct RequestCheckArgs {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
-    /// What it is to do
+    /// The verb to call
     pub(in crate::cli) verb: String,
     /// The request; - is standard input
     #[arg(value_name = "FILE|-")]
@@ -55,9 +55,8 @@ pub(in crate::cli) struct RequestCheckArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What the schema fixes stands there as it demands; standard error names what is
-to be filled in. The request_id is random: send each request with one of its
-own.
+Fixed values of the schema are set; standard error lists what to fill in. Use a
+new request_id, which is random, for each request.
 
 Examples:
   clresolve request template summarizeagent.eth summarize > request.json
@@ -67,7 +66,7 @@ pub(in crate::cli) struct RequestTemplateArgs {
     /// The ENS name of the agent
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: String,
-    /// What it is to do
+    /// The verb to call
     pub(in crate::cli) verb: String,
     #[command(flatten)]
     pub(in crate::cli) out: OutArgs,

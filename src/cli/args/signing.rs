@@ -27,9 +27,9 @@ pub(in crate::cli) struct SignatureArgs {
 pub(in crate::cli) enum SignatureCommand {
     /// Sign an A2A card
     Sign(SignCardArgs),
-    /// Check the signatures of an A2A card by keys of the roots that you name
+    /// Check the signatures of an A2A card with the keys of trusted roots
     Verify(Box<SignatureVerifyArgs>),
-    /// Make a key to sign verdicts and cards with, or show the public part of one
+    /// Make a signing key, or show its public part
     Key(KeyArgs),
 }
 
@@ -37,10 +37,9 @@ pub(in crate::cli) enum SignatureCommand {
 #[command(
     group = clap::ArgGroup::new("roots").required(true).multiple(true),
     after_help = "\
-One signature that holds under a named root is enough; the defects of others
-are then warnings. The place where the card says that its keys are is never
-looked at.
-Exit codes: 0 verified, 1 refused, 2 usage, 3 a root could not be asked.
+One valid signature under a named root is enough; defects of others are then
+warnings. Key locations in the card are ignored.
+Exit codes: 0 valid, 1 not valid, 2 usage, 3 a root is unavailable.
 
 Examples:
   clresolve signature verify card.json --ens a.eth
@@ -68,9 +67,8 @@ pub(in crate::cli) struct SignatureVerifyArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The signature is added to those of the card; no other byte of the card
-changes. Its reader needs the public part: `clresolve signature key public
-FILE`.
+Adds the signature and changes nothing else. Readers need the public key:
+`clresolve signature key public FILE`.
 
 Examples:
   clresolve signature sign card.json --key k.pem --out signed.json
@@ -80,13 +78,13 @@ pub(in crate::cli) struct SignCardArgs {
     /// The card; - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) card: PathBuf,
-    /// The file with the private key (PKCS#8, PEM): Ed25519, P-256 or RSA
+    /// File with the private key (PKCS#8, PEM): Ed25519, P-256 or RSA
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) key: PathBuf,
-    /// What the signature calls the key [default: its RFC 7638 thumbprint]
+    /// Key id in the signature [default: the RFC 7638 thumbprint]
     #[arg(long, value_name = "ID", value_parser = parse_kid)]
     pub(in crate::cli) kid: Option<String>,
-    /// Where the public part is published, for the header; clresolve itself never looks there
+    /// URL of the public key, for the signature's header
     #[arg(long, value_name = "URL", value_parser = parse_jku)]
     pub(in crate::cli) jku: Option<String>,
     #[command(flatten)]
@@ -106,7 +104,7 @@ pub(in crate::cli) struct KeyArgs {
 /// What is done with a key.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum KeyCommand {
-    /// Make an Ed25519 key in a new file that only you can read, and print its public part
+    /// Write an Ed25519 key to a new file that only you can read, and print its public part
     New(KeyFileArgs),
     /// Print the public part of a key as a JSON Web Key Set
     Public(KeyFileArgs),
@@ -118,7 +116,7 @@ Examples:
   clresolve signature key new k.pem > jwks.json
   clresolve signature key public k.pem --out jwks.json")]
 pub(in crate::cli) struct KeyFileArgs {
-    /// The file with the private key (PKCS#8, PEM)
+    /// File with the private key (PKCS#8, PEM)
     #[arg(value_name = "FILE")]
     pub(in crate::cli) key: PathBuf,
     #[command(flatten)]
@@ -144,13 +142,11 @@ pub(in crate::cli) enum VerdictCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Profile, depth and, unless --chain names it, the chain and its world are those
-of the configuration: agent-cards/1.0.0, identity, and mainnet by default.
---proof names the least grade; without it the word of one endpoint is refused,
-as the gate does.
-Exit codes: those of the verdict (0 trusted, 1 untrusted, 3 indeterminate),
-4 for an --expect-* that is not met, 1 for a signed verdict that is refused,
-2 usage.
+The verdict must have the configured profile and depth and, without --chain, the
+configured chain. Without --proof, the proof by one foreign endpoint is
+rejected.
+Exit codes: 0 trusted, 1 untrusted or rejected, 2 usage, 3 indeterminate, 4 an
+--expect-* is unmet.
 
 Examples:
   clresolve verdict verify a.jws --jwks keys.json --name a.eth
@@ -160,16 +156,16 @@ pub(in crate::cli) struct VerdictVerifyArgs {
     /// The signed verdict (a JWS); - is standard input
     #[arg(value_name = "FILE|-")]
     pub(in crate::cli) jws: PathBuf,
-    /// The keys of the issuer (a JSON Web Key Set), received over a way that you trust
+    /// The issuer's keys (a JSON Web Key Set), from a source that you trust
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) jwks: PathBuf,
-    /// The ENS name that the verdict must be about
+    /// The ENS name of the verdict
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) name: String,
-    /// The chain that it must be about; eip155:1 is mainnet
+    /// Required chain, such as eip155:1 (mainnet)
     #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]
     pub(in crate::cli) chain: Option<u64>,
-    /// Who must have issued it; otherwise any holder of one of the keys
+    /// Required issuer [default: any holder of the keys]
     #[arg(long, value_name = "ISSUER", value_parser = parse_issuer)]
     pub(in crate::cli) issuer: Option<String>,
     #[command(flatten)]
@@ -187,7 +183,7 @@ pub(in crate::cli) struct SignArgs {
     /// File with the private key; `clresolve signature key new` makes one
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) sign_key: Option<PathBuf>,
-    /// In whose name, such as https://clresolve.example
+    /// Issuer, such as https://clresolve.example
     #[arg(long, value_name = "ISSUER", value_parser = parse_issuer)]
     pub(in crate::cli) sign_issuer: Option<String>,
 }

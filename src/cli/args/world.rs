@@ -19,7 +19,7 @@ pub(super) const HEADING: &str = "World";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = HEADING)]
 pub(in crate::cli) struct WorldArgs {
-    /// Answer from the embedded world: no network, nothing to install
+    /// Use the embedded sandbox instead of a network
     #[arg(long, conflicts_with_all = [
         "rpc", "gateway", "config", "universal_resolver", "chain_id", "connect_to", "ca", "allow_host",
     ])]
@@ -27,10 +27,10 @@ pub(in crate::cli) struct WorldArgs {
     /// RPC endpoint; repeatable, in order of preference
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) rpc: Vec<Endpoint>,
-    /// How the chain's answer must be proven: single-rpc, quorum or state-proof
+    /// Required proof of records: single-rpc, quorum or state-proof
     #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
-    /// How many endpoints of different operators must agree; 2 where several are named
+    /// Number of operators that must agree; 2 if several are configured
     #[arg(long, value_name = "K", value_parser = parse_quorum)]
     pub(in crate::cli) quorum: Option<usize>,
     /// The Universal Resolver's address
@@ -42,7 +42,7 @@ pub(in crate::cli) struct WorldArgs {
     /// Block to read: finalized, safe, latest or a number
     #[arg(long, value_name = "TAG")]
     pub(in crate::cli) block: Option<BlockSelector>,
-    /// Longest age of a newest block that counts, such as 60s; an endpoint with an older one stands still
+    /// Maximum age of an endpoint's newest block, such as 60s
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub(in crate::cli) max_head_age: Option<Duration>,
     /// IPFS gateway; repeatable
@@ -50,19 +50,19 @@ pub(in crate::cli) struct WorldArgs {
     pub(in crate::cli) gateway: Vec<Gateway>,
     #[command(flatten)]
     pub(in crate::cli) rules: RulesArgs,
-    /// Also read what links back to the card (ENSIP-25, ENSIP-26, ERC-8004), as evidence only
+    /// Also read links back to the card (ENSIP-25, ENSIP-26, ERC-8004) as evidence
     #[arg(long)]
     pub(in crate::cli) links: bool,
-    /// Time limit of one question, such as 15s
+    /// Time limit of one resolution, such as 15s
     #[arg(long, value_name = "DUR", value_parser = parse_duration)]
     pub(in crate::cli) timeout: Option<Duration>,
-    /// Connect to ADDR:PORT for HOST:PORT; the certificate is still checked for HOST
+    /// Connect to ADDR:PORT for HOST:PORT; the certificate must still be HOST's
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     pub(in crate::cli) connect_to: Vec<ConnectTo>,
-    /// PEM file with one more trust root
+    /// PEM file with a further trust root
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) ca: Vec<PathBuf>,
-    /// Permit this origin although it is not public
+    /// Permit this non-public origin
     #[arg(long, value_name = "HOST:PORT")]
     pub(in crate::cli) allow_host: Vec<OriginSpec>,
 }
@@ -87,13 +87,13 @@ impl WorldArgs {
 /// By which rules a command judges, whether it asks a world or not. The heading is that of the options around them.
 #[derive(Clone, Debug, Default, Args)]
 pub(in crate::cli) struct RulesArgs {
-    /// Rules to judge by, such as agent-cards/1.0.0
+    /// Profile of rules, such as agent-cards/1.0.0
     #[arg(long, value_name = "ID", value_parser = suggest::profile(), hide_possible_values = true)]
     pub(in crate::cli) profile: Option<String>,
-    /// How deep to look: identity, or the bytes of the bound schemas too
+    /// Depth: identity, or schemas to check the bound schemas too
     #[arg(long, value_enum)]
     pub(in crate::cli) depth: Option<DepthArg>,
-    /// Configuration file (TOML), instead of the default one
+    /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) config: Option<PathBuf>,
     /// Do not read a default configuration file
@@ -105,7 +105,7 @@ pub(in crate::cli) struct RulesArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Rules")]
 pub(in crate::cli) struct OfflineArgs {
-    /// Judge by the rules of the embedded world
+    /// Use the rules of the sandbox
     #[arg(long, conflicts_with = "config")]
     pub(in crate::cli) sandbox: bool,
     #[command(flatten)]
@@ -124,7 +124,7 @@ impl From<&OfflineArgs> for WorldArgs {
 pub(in crate::cli) struct AboutArgs {
     #[command(flatten)]
     pub(in crate::cli) rules: RulesArgs,
-    /// The weakest proof that is accepted: single-rpc, quorum or state-proof
+    /// Weakest accepted proof: single-rpc, quorum or state-proof
     #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Chain id; 1 is Ethereum mainnet
@@ -153,10 +153,10 @@ pub(in crate::cli) struct GlobalArgs {
     /// Log more; twice for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(in crate::cli) verbose: u8,
-    /// Write nothing to standard error but errors
+    /// Write only errors to standard error
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(in crate::cli) quiet: bool,
-    /// When to use colours: auto, always or never
+    /// Colours: auto, always or never
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true)]
     pub(in crate::cli) color: ColorWhen,
 }

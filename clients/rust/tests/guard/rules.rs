@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema no-codes codes-number \
-                      other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date \
+                      other-schema other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date \
                       offset no-time list null";
 const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many entry-endless entry-null \
                               entry-date entry-over";
@@ -27,7 +27,7 @@ static OTHER: LazyLock<reqwest::Client> = LazyLock::new(|| {
 });
 
 /// A client of the guard alone.
-fn client(config: Config) -> ClientWithMiddleware {
+pub(crate) fn client(config: Config) -> ClientWithMiddleware {
     ClientBuilder::new(OTHER.clone()).with(guard(config)).build()
 }
 
@@ -83,18 +83,22 @@ under_each! {
     a_credential_of_another_payment_protocol_in_a_body_does_not_leave,
 }
 
-async fn get(client: &ClientWithMiddleware, url: &str, headers: &[(&str, &str)]) -> Result<Response, Refusal> {
+pub(crate) async fn get(
+    client: &ClientWithMiddleware,
+    url: &str,
+    headers: &[(&str, &str)],
+) -> Result<Response, Refusal> {
     let request = headers.iter().fold(client.get(url), |request, (name, value)| request.header(*name, *value));
     request.send().await.map_err(|error| Refusal::of(&error).cloned().expect("a refusal"))
 }
 
-async fn browse(client: &ClientWithMiddleware, purchase: &Purchase<'_>) -> Response {
+pub(crate) async fn browse(client: &ClientWithMiddleware, purchase: &Purchase<'_>) -> Response {
     let response = get(client, &purchase.url, &[]).await.expect("terms");
     assert_eq!(response.status(), StatusCode::PAYMENT_REQUIRED);
     response
 }
 
-async fn pay(
+pub(crate) async fn pay(
     client: &ClientWithMiddleware,
     purchase: &Purchase<'_>,
     header: &str,
@@ -108,7 +112,7 @@ fn said(refusal: Refusal) -> (Why, Vec<String>) {
 }
 
 #[track_caller]
-fn assert_refused<T: std::fmt::Debug>(end: Result<T, Refusal>, why: Why, codes: &[&str]) {
+pub(crate) fn assert_refused<T: std::fmt::Debug>(end: Result<T, Refusal>, why: Why, codes: &[&str]) {
     let refusal = end.expect_err("a refusal");
     assert_eq!(
         (refusal.why(), refusal.codes()),
@@ -158,17 +162,18 @@ async fn nothing_leaves_that_the_gate_does_not_allow() {
 /// The messages and values that all four guards are tested with.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Messages {
+pub(crate) struct Messages {
     unreachable: BTreeMap<String, String>,
     failures: BTreeMap<String, String>,
     without_cause: Vec<String>,
     agents: Vec<(String, String)>,
+    pub(crate) misspelt_any: Vec<String>,
     normal_agents: Vec<String>,
     daemons_without_scheme: Vec<String>,
 }
 
 impl Messages {
-    fn read() -> Self {
+    pub(crate) fn read() -> Self {
         serde_json::from_str(include_str!("../../../testing/messages.json")).expect("the messages")
     }
 }
@@ -316,6 +321,24 @@ async fn a_payment_does_not_leave_without_a_decision_about_what_is_signed() {
         assert_eq!(end, Err((why, vec![])), "{fault}");
         assert!(purchase.paid().await.is_empty(), "{fault}");
     }
+}
+
+#[tokio::test]
+async fn refusal_has_the_codes_that_decide() {
+    let world = World::start().await;
+    for (fault, which, code) in
+        [("warns", "other-payto", "payee-mismatch"), ("denies-a-warning", "honest", "payee-changed")]
+    {
+        let (purchase, client) = (world.purchase(which, fault), client(world.config(&format!("decisions.{fault}"))));
+        assert_refused(get(&client, &purchase.url, &[]).await, Why::Denied, &[code]);
+    }
+    let (purchase, client) = (world.purchase("honest", "1"), client(world.config("signed.warns")));
+    browse(&client, &purchase).await;
+    let thiefs = world.payment(json!({"to": world.at.stranger}));
+    let end = pay(&client, &purchase, &thiefs).await;
+    assert_eq!(end, Err((Why::PaymentDenied, vec!["payment-signature-mismatch".into()])));
+    // A warning denies nothing.
+    assert_eq!(pay(&client, &purchase, &world.payment(json!({}))).await, Ok(StatusCode::OK));
 }
 
 async fn the_longest_402_is_read_and_a_longer_one_is_not_paid(world: World) {
@@ -691,10 +714,6 @@ async fn a_daemon_elsewhere_is_asked_over_https_or_signs() {
         "unix\t:/run/clresolve.sock",
     ] {
         assert!(matches!(refusal(daemon, signer()), Some(ConfigError::NotUrl)), "{daemon}");
-    }
-    for (agent, verb) in [("", "v"), ("a.eth", "")] {
-        let config = Config::new("http://127.0.0.1", agent, verb);
-        assert!(matches!(Daemon::new(config), Err(ConfigError::Nameless)));
     }
 }
 

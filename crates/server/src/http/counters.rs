@@ -10,7 +10,7 @@ use super::face::Face;
 use super::log::LogEntry;
 
 /// The label of each route, by the prefix of its path. The first match counts.
-const ROUTES: [(&str, &str); 24] = [
+const ROUTES: [(&str, &str); 25] = [
     ("/v1/gate", "gate"),
     ("/v1/envoy", "envoy"),
     ("/v1/verdicts/", "verdict"),
@@ -19,6 +19,7 @@ const ROUTES: [(&str, &str); 24] = [
     ("/v1/agents/", "agent"),
     ("/v1/events", "events"),
     ("/v1/probes", "probe"),
+    ("/v1/checks", "check"),
     ("/v1/decisions", "decision"),
     ("/v1/requests/check", "request"),
     ("/v1/receipts/verify", "receipt"),

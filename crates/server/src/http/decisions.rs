@@ -5,10 +5,9 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
+use axum::http::header::VARY;
 use axum::response::Response;
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
@@ -23,11 +22,10 @@ use super::admission::{keeping, to_its_end};
 use super::body::{self, RequestError};
 use super::client_limits::Client;
 use super::in_force::InForce;
-use super::log::LogEntry;
 use super::negotiate::Form;
-use super::problem;
 use super::recent_decisions::{QuestionKey, Recent};
 use super::state::AppState;
+use super::{problem, receipts};
 
 /// `POST /v1/decisions`
 pub(super) async fn decide(
@@ -132,12 +130,8 @@ async fn given_again(
 }
 
 fn sent(body: Bytes, media: &'static str, resolution: &Resolution) -> Response {
-    let mut response = Response::new(Body::from(body));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(VARY, HeaderValue::from_static("accept"));
-    response.extensions_mut().insert(LogEntry::of_verdict(resolution.verdict()));
+    let mut response = receipts::sent(body, media, resolution.verdict());
+    response.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
     response
 }
 

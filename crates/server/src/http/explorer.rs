@@ -2,11 +2,12 @@
 //!
 //! The daemon renders the page from the verdict, and the page works without its script. For text that is not an ENS
 //! name, the page shows a hint instead of a verdict. All foreign text is escaped in one place: [`html::foreign`].
-//! Sellers are queried through [`probes`] if the configuration permits it.
+//! Sellers are queried through [`probes`] if the configuration permits it. Then the URL of a seller is a question too.
 
 mod html;
 mod page;
 mod samples;
+mod seller;
 mod walk;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::resolve::{Question, Resolution};
+use clresolve_resolver::resolve::{Question, Resolution, SellerUrl};
 use clresolve_verdict::verdict::Verdict;
 
 use self::page::{AtGate, NoNameShown, PageQuery, Shown};
@@ -52,10 +53,15 @@ pub(super) async fn page(
         Ok(query) => query,
         Err(detail) => return refused(Refusal::RequestMalformed, PageQuery::default(), &detail),
     };
+    let takes_urls = state.explorer.probe;
     let Some(question) = question else {
-        return written(StatusCode::OK, page::start(&state.default_profile, &state.chain));
+        let query = PageQuery { takes_urls, ..PageQuery::default() };
+        return written(StatusCode::OK, page::start(query, &state.default_profile, &state.chain));
     };
-    let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth };
+    let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth, takes_urls };
+    if let Some(url) = name.parse().ok().filter(|_| takes_urls) {
+        return seller(&state, client, query, url).await;
+    }
     if let Some(no_name) = NoNameShown::recognized(&name) {
         return written(StatusCode::OK, page::write(query, &Shown::NoName(no_name)));
     }
@@ -74,6 +80,23 @@ pub(super) async fn page(
             let sellers = state.explorer.probe.then_some(probes::PATH);
             let shown = Shown::Verdict { verdict, gate, sellers, chain: &state.chain };
             of_verdict(verdict, page::write(query, &shown))
+        }
+        Err(refusal) => refused(refusal, query, ""),
+    }
+}
+
+/// Queries the seller at `url` without paying, and checks its response.
+async fn seller(state: &AppState, client: Client, query: PageQuery<'_>, url: SellerUrl) -> Response {
+    let resolver = state.resolver.clone();
+    let work = async move {
+        let request = resolver.ask_seller(&url, None).await;
+        resolver.check(&request).await
+    };
+    match state.admission.admitted(client, work).await {
+        Ok(check) => {
+            let mut response = written(StatusCode::OK, page::write(query, &Shown::Seller(&check)));
+            response.extensions_mut().insert(LogEntry::of_check(&check));
+            response
         }
         Err(refusal) => refused(refusal, query, ""),
     }

@@ -7,6 +7,7 @@ use axum::response::Response;
 use clresolve_core::reason::Refusal;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_payment::check::CheckAnswer;
 use clresolve_verdict::verdict::{Served, Verdict};
 use tokio::time::Instant;
 
@@ -27,6 +28,12 @@ impl LogEntry {
     pub(super) fn of_verdict(verdict: &Arc<Verdict>) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
         Self { verdict: Some(Arc::clone(verdict)), code, ..Self::default() }
+    }
+
+    /// The entry of a response that returns a check.
+    pub(super) fn of_check(check: &CheckAnswer) -> Self {
+        let code = check.reasons.first().map(|reason| reason.code.slug());
+        Self { name: check.name.clone(), code, ..Self::default() }
     }
 
     /// The entry of a rejected request.

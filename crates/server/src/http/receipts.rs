@@ -87,12 +87,17 @@ impl Written {
 
 /// A response with a document about a message to or from the agent of a verdict, as serialized. It is private to the
 /// client and must not be cached.
-pub(super) fn sent(body: Vec<u8>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
-    let mut response = Response::new(Body::from(body));
+pub(super) fn sent(body: impl Into<Body>, media: &'static str, verdict: &Arc<Verdict>) -> Response {
+    private(body, media, LogEntry::of_verdict(verdict))
+}
+
+/// A response with a document that is private to the client and must not be cached, with its log entry.
+pub(super) fn private(body: impl Into<Body>, media: &'static str, entry: LogEntry) -> Response {
+    let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response.extensions_mut().insert(LogEntry::of_verdict(verdict));
+    response.extensions_mut().insert(entry);
     response
 }
 

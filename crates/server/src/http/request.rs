@@ -165,11 +165,11 @@ async fn route(
     response.unwrap_or_else(|never| match never {})
 }
 
-/// The urgency of the request. Decisions are urgent, since a purchase waits for them.
+/// The urgency of the request. Decisions and checks are urgent, since a purchase waits for them.
 fn urgency(face: Face, path: &str) -> Urgency {
     match path.strip_suffix('/').unwrap_or(path) {
         _ if face == Face::Gate => Urgency::Gate,
-        "/v1/decisions" | "/v1/decisions/signed" => Urgency::Decision,
+        "/v1/checks" | "/v1/decisions" | "/v1/decisions/signed" => Urgency::Decision,
         _ => Urgency::Document,
     }
 }

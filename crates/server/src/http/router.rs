@@ -8,8 +8,8 @@ use axum::routing::{MethodRouter, any, get, post};
 use super::openapi::{DESCRIPTION, Description, Operation, operations};
 use super::state::AppState;
 use super::{
-    agent_requests, agents, cards, decisions, discover, events, explorer, fallback, gate, health, keys, lint, metrics,
-    probes, receipts, registries, system_cards, verdicts,
+    agent_requests, agents, cards, checks, decisions, discover, events, explorer, fallback, gate, health, keys, lint,
+    metrics, probes, receipts, registries, system_cards, verdicts,
 };
 
 /// A path with its handler and its description.
@@ -92,6 +92,7 @@ fn report_routes(state: &AppState) -> Vec<Route> {
         Route::new("/v1/events", get(events::follow), [operations::events()]),
         Route::new("/v1/cards/{name}", get(cards::one), [operations::card()]),
         Route::new("/v1/agents/{name}/.well-known/agent-card.json", get(agents::card), [operations::agent_card()]),
+        Route::new("/v1/checks", post(checks::check), [operations::check()]),
         Route::new("/v1/decisions", post(decisions::decide), [operations::decide()]),
         Route::new("/v1/decisions/signed", post(decisions::signed), [operations::decide_signed()]),
         Route::new("/v1/requests/check", post(agent_requests::check), [operations::check_request()]),

@@ -10,8 +10,8 @@ use super::foreign;
 
 pub(super) static VERDICT: LazyLock<Form> =
     LazyLock::new(|| Form::new("verdict", include_str!("../../schemas/verdict.schema.json")));
-pub(super) static DECISION: LazyLock<Form> =
-    LazyLock::new(|| Form::new("decision", include_str!("../../schemas/decision.schema.json")));
+pub(super) static CHECK: LazyLock<Form> =
+    LazyLock::new(|| Form::new("check", include_str!("../../schemas/check.schema.json")));
 pub(super) static REQUEST: LazyLock<Form> =
     LazyLock::new(|| Form::new("request", include_str!("../../schemas/request.schema.json")));
 pub(super) static RECEIPT: LazyLock<Form> =

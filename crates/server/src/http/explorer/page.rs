@@ -9,13 +9,14 @@ use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
 use clresolve_core::state::State;
 use clresolve_core::text::{capitalized, in_shell};
+use clresolve_payment::check::CheckAnswer;
 use clresolve_resolver::config::{ChainConfig, DEFAULT_PROFILE};
 use clresolve_verdict::verdict::{Anchor, Depth, Identity, Served, Verdict};
 use serde_json::Value;
 
 use super::html::{code, fact, facts, foreign, grouped, link, moment, verbatim};
-use super::samples;
 use super::walk::{self, Mark, sign};
+use super::{samples, seller};
 
 /// What a proven identity implies, as HTML: no verdict decides whom to pay.
 const WHOM_TO_PAY: &str =
@@ -39,6 +40,8 @@ pub(super) struct PageQuery<'a> {
     pub(super) name: &'a str,
     pub(super) profile: Option<&'a str>,
     pub(super) depth: Option<Depth>,
+    /// Whether the URL of a seller is a question too.
+    pub(super) takes_urls: bool,
 }
 
 impl PageQuery<'_> {
@@ -71,6 +74,8 @@ pub(super) enum Shown<'a> {
         /// The network that was queried.
         chain: &'a ChainConfig,
     },
+    /// Who is paid by the seller at the URL that was typed.
+    Seller(&'a CheckAnswer),
     /// Why the typed text is not an ENS name.
     NoName(NoNameShown<'a>),
     /// Why there is no answer, with details.
@@ -115,7 +120,7 @@ impl<'a> NoNameShown<'a> {
 }
 
 /// The page before a name is entered.
-pub(super) fn start(profile: &str, chain: &ChainConfig) -> String {
+pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &ChainConfig) -> String {
     let lead = format!(
         "<p class=\"lead\">An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page \
          proves that they belong together, or says what is wrong. It asks the chain, the web host and IPFS, and believes none of them alone. \
@@ -124,7 +129,7 @@ pub(super) fn start(profile: &str, chain: &ChainConfig) -> String {
     );
     let samples = if chain.world == SANDBOX { samples::section() } else { "" };
     let result = lead + samples + &walk::waiting();
-    document("clresolve: is this agent real?", "start", PageQuery::default(), &result)
+    document("clresolve: is this agent real?", "start", query, &result)
 }
 
 /// The page for a name.
@@ -133,6 +138,11 @@ pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
         Shown::Verdict { verdict, gate, sellers, chain } => {
             let title = format!("{}: {}", headline(verdict, *gate).1, foreign(name_of(verdict)));
             document(&title, "about", query, &of_verdict(query, verdict, *gate, *sellers, chain))
+        }
+        Shown::Seller(check) => {
+            let title = format!("{}: {}", capitalized(check.decision.as_str()), foreign(query.name));
+            let reasons: String = check.reasons.iter().map(reason).collect();
+            document(&title, "about", query, &seller::of(query.name, check, &reasons))
         }
         Shown::NoName(shown) => {
             let title = format!("Not an ENS name: {}", foreign(query.name));
@@ -170,10 +180,10 @@ fn document(title: &str, class: &str, query: PageQuery<'_>, result: &str) -> Str
 <main>
 <form id="ask" role="search" action="/" method="get">
 <h1><label for="name">Is this agent real?</label></h1>
-<div class="field"><input id="name" name="name" value="{name}" required maxlength="255" autocomplete="off"
+<div class="field"><input id="name" name="name" value="{name}" required maxlength="{longest}" autocomplete="off"
  autocapitalize="none" spellcheck="false" inputmode="url" placeholder="agent.eth" aria-describedby="hint">
 <button>Check</button></div>
-<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth</p>
+<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth{or_url}</p>
 {choices}</form>
 <p id="live" class="unseen" role="status"></p>
 <div id="result" tabindex="-1">
@@ -185,6 +195,8 @@ HTTP</a></footer>
 </html>
 "##,
         name = verbatim(query.name),
+        longest = if query.takes_urls { 2048 } else { 255 },
+        or_url = if query.takes_urls { ", or the URL of an x402 seller" } else { "" },
         choices = choices(query),
         version = env!("CARGO_PKG_VERSION"),
     )

@@ -9,6 +9,7 @@ use clresolve_core::state::State;
 /// A document that occurs in responses.
 #[derive(Clone, Copy)]
 pub(in crate::http) enum Component {
+    Check,
     Decision,
     Discovery,
     Event,
@@ -26,7 +27,8 @@ pub(in crate::http) enum Component {
 }
 
 impl Component {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
+        Self::Check,
         Self::Decision,
         Self::Discovery,
         Self::Event,
@@ -53,6 +55,7 @@ impl Component {
 
     const fn name(self) -> &'static str {
         match self {
+            Self::Check => "Check",
             Self::Decision => "Decision",
             Self::Discovery => "Discovery",
             Self::Event => "Event",
@@ -70,6 +73,7 @@ impl Component {
 
     fn schema(self) -> Value {
         let published = match self {
+            Self::Check => include_str!("../../../schemas/check.schema.json"),
             Self::Decision => include_str!("../../../schemas/decision.schema.json"),
             Self::Discovery => include_str!("../../../schemas/discovery.schema.json"),
             Self::Event => include_str!("../../../schemas/event.schema.json"),

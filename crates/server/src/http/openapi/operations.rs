@@ -7,6 +7,7 @@ use clresolve_core::schema::{read_as, written_of};
 use clresolve_messages::receipt::ReceiptQuestion;
 use clresolve_messages::request::RequestQuestion;
 use clresolve_payment::DecisionRequest;
+use clresolve_payment::check::CheckRequest;
 use clresolve_resolver::sign;
 use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::verdict::Depth;
@@ -84,7 +85,7 @@ pub(in crate::http) fn explorer(profiles: &Profiles) -> Operation {
     ];
     let [name, profile, depth] = explorer::PARAMETERS;
     let page = Operation::get(Tag::Ask, "explorer", "The explorer, a page that shows a verdict")
-        .query(name, "ENS name of the agent; without it the page is empty.", text())
+        .query(name, "ENS name of the agent, or the URL of a seller if the daemon may ask sellers; without it the page is empty.", text())
         .query(profile, PROFILE, one_of(ids(profiles).chain([""])))
         .query(depth, DEPTH, one_of(depths().chain([""])))
         .answers(StatusCode::OK, "The page.", HTML, text());
@@ -162,6 +163,13 @@ pub(in crate::http) fn agent_card() -> Operation {
         .cached()
         .tagged()
         .not_trusted()
+        .runs()
+}
+
+pub(in crate::http) fn check() -> Operation {
+    Operation::post(Tag::Pay, "check", "Check who is paid by payment terms, and what proves it")
+        .takes(CheckRequest::schema())
+        .answers_json(Component::Check.reference(), "The check, with its evidence. Pay only where `abort` is false.")
         .runs()
 }
 

@@ -126,7 +126,7 @@ fn questions() -> Vec<(&'static str, Sent, usize)> {
         ("decisions", Sent::post("/v1/decisions", &decision), 2),
         // The transport parses the message a second time, and serializes the response.
         ("check_request", Sent::tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": text})), 5),
-        ("check_payment", Sent::tool("check_payment", &decision), 6),
+        ("check_payment", Sent::tool("check_payment", &decision), 7),
         ("verify_receipt", Sent::tool("verify_receipt", &receipt_texts), 6),
     ]
 }

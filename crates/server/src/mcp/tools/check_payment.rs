@@ -1,23 +1,21 @@
-//! `check_payment`: may these terms be paid, and does a signed payment match what may be paid?
-
-use std::sync::Arc;
+//! `check_payment`: may these terms be paid, and does a signed payment match what may be paid? A name is a claim of the
+//! seller: the model may have read it on the seller's page.
 
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::reason::Reason;
+use clresolve_payment::check::{CheckRequest, NamedBy};
 use clresolve_payment::decision::Outcome;
 use clresolve_payment::request::Demand;
 use clresolve_payment::terms::check_meta;
-use clresolve_payment::{Decision, DecisionRequest};
 use clresolve_resolver::cpu_share::Urgency;
-use clresolve_resolver::resolve::{DecisionEvent, Question};
 use serde_json::{Value, json};
 
 use super::label::Label;
 use super::tool::{Tool, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
-use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
+use crate::mcp::asker::{Asker, read_apart};
 use crate::mcp::form::{self, Form};
 
 pub(super) struct CheckPayment;
@@ -33,11 +31,13 @@ impl Tool for CheckPayment {
     }
 
     fn description(&self) -> &'static str {
-        "Decides whether an x402 payment may be made: that the agent is trusted, that the terms come from its URL and pay it, \
-         and that they are within the operator's limits. Give what the agent answered: response for an HTTP 402, toolResult \
-         for the result of an MCP tool that asks to be paid, or paymentRequired for the terms alone. Ask before you sign, and \
-         again with what you signed, as header, before you send: only then is it compared with what was decided. Pay only \
-         where abort is false in both answers."
+        "Decides whether an x402 payment may be made: who is paid and what proves it, that the terms come from the seller's \
+         URL, and that they are within the operator's limits. Give what the seller answered: response for an HTTP 402, \
+         toolResult for the result of an MCP tool that asks to be paid, or paymentRequired for the terms alone. Give name and \
+         verb if you know them. The name counts as claimed by the seller: it allows nothing unless the operator has pinned \
+         or accepted it for the seller's URL. Ask before you sign, and again with what you signed, as \
+         header, before you send: only then is it compared with what was decided. Pay only where abort is false in both \
+         answers."
     }
 
     fn arguments(&self) -> (Value, &'static [&'static str]) {
@@ -46,7 +46,7 @@ impl Tool for CheckPayment {
             "verb": {"type": "string", "description": "What the agent is to do"},
             "response": {
                 "type": "object",
-                "description": "The agent's HTTP reply, as it came",
+                "description": "The seller's HTTP reply, as it came",
                 "properties": {
                     "status": {"type": "integer"},
                     "url": {"type": "string"},
@@ -70,11 +70,11 @@ impl Tool for CheckPayment {
                 "description": "What is about to be sent: the payment header, or _meta of the tool call that pays",
             },
         });
-        (members, &["name", "verb"])
+        (members, &[])
     }
 
     fn form(&self) -> &'static Form {
-        &form::DECISION
+        &form::CHECK
     }
 
     fn urgency(&self) -> Urgency {
@@ -83,41 +83,46 @@ impl Tool for CheckPayment {
 
     async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
         let request = read_apart(asker, move || request(given)).await??;
-        for text in [&request.name, &request.verb] {
+        for text in [&request.name, &request.verb].into_iter().flatten() {
             Label::try_from(text.clone())?;
         }
-        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*request.name)).await?;
+        let resolver = asker.resolver().clone();
         let work = async move {
-            let (decision, _) = resolver.decide_on(resolution, &request).await;
-            DecisionEvent::of(&decision).report();
-            let said = of_decision(&decision).codes(decision.codes.iter().map(String::as_str));
-            Answer::about(&resolver, said, &form::DECISION, decision).await
+            let check = resolver.check(&request).await;
+            let said = conclusion(check.decision, check.abort).codes(check.codes.iter().map(String::as_str));
+            Answer::about(&resolver, said, &form::CHECK, check).await
         };
         asker.admitted(Box::pin(work)).await
     }
 }
 
-fn of_decision(decision: &Decision) -> OwnText {
-    OwnText::new(match (decision.decision, decision.abort) {
+fn conclusion(outcome: Outcome, abort: bool) -> OwnText {
+    OwnText::new(match (outcome, abort) {
         (Outcome::Allow, false) => "allow: every check was made and passed. This payment may be made.",
         (Outcome::Undecided, _) => "undecided: not every check could be made. Do not pay.",
         (Outcome::Allow | Outcome::Deny, _) => "deny: do not pay.",
     })
 }
 
-/// The question in the arguments.
-fn request(mut given: Value) -> Result<Arc<DecisionRequest>, Failure> {
+/// The question in the arguments. A reply has its own URL.
+fn request(mut given: Value) -> Result<CheckRequest, Failure> {
+    if ["response", "url"].iter().all(|member| given.get(member).is_some_and(|value| !value.is_null())) {
+        return Err(Failure::malformed(
+            "expected url beside paymentRequired or toolResult alone: a response has its own",
+        ));
+    }
     let result = take_result(&mut given)?;
     let refused = take_meta(&mut given)?;
     let bytes = serde_json::to_vec(&given).unwrap_or_default();
-    let mut request = DecisionRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+    let mut request = CheckRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
+    request.named_by = NamedBy::Seller;
     if let Some(result) = result {
         request.demand = Demand::ToolResult(result);
     }
     if let Some(reason) = refused {
         request.demand = Demand::Unasked(reason);
     }
-    Ok(Arc::new(request))
+    Ok(request)
 }
 
 /// Removes the tool result from the arguments. It may be arbitrary, so nothing of it remains there.
@@ -162,7 +167,7 @@ mod tests {
     use super::request as request_of;
     use super::*;
 
-    fn asked(result: Value) -> Result<Arc<DecisionRequest>, Failure> {
+    fn asked(result: Value) -> Result<CheckRequest, Failure> {
         request_of(json!({"name": "a.eth", "verb": "v", "toolResult": result}))
     }
 
@@ -176,6 +181,14 @@ mod tests {
         assert!(asked(json!(3)).is_err());
         let twice = json!({"name": "a.eth", "verb": "v", "toolResult": {}, "paymentRequired": {}});
         assert!(request_of(twice).is_err());
+    }
+
+    #[test]
+    fn name_of_a_model_is_the_sellers_word() {
+        let request = request_of(json!({"name": "a.eth", "paymentRequired": {}})).expect("a question");
+        assert_eq!((request.name.as_deref(), request.named_by), (Some("a.eth"), NamedBy::Seller));
+        let two_urls = json!({"response": {"status": 402, "url": "https://a.example/"}, "url": "https://b.example/"});
+        assert!(request_of(two_urls).is_err());
     }
 
     #[test]

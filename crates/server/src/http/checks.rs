@@ -1,0 +1,66 @@
+//! `POST /v1/checks`: who is paid by these terms, and what proves it. A check counts as a resolution.
+//!
+//! The handler checks a seller's reply however malformed it is. Only a malformed request gets a problem document.
+
+use std::sync::Arc;
+
+use axum::extract::{Extension, Request, State};
+use axum::response::Response;
+use clresolve_core::reason::Refusal;
+use clresolve_core::text::inert_json;
+use clresolve_payment::check::{CheckAnswer, CheckRequest};
+use clresolve_payment::request::MAX_REQUEST_BYTES;
+use clresolve_resolver::resolve::DecisionEvent;
+
+use super::admission::keeping;
+use super::body::{self, RequestError};
+use super::client_limits::{Client, HeldPlaces};
+use super::in_force::InForce;
+use super::log::LogEntry;
+use super::receipts::{JSON, private};
+use super::state::AppState;
+
+/// `POST /v1/checks`
+pub(super) async fn check(
+    State(state): State<Arc<AppState>>,
+    Extension(in_force): Extension<Arc<InForce>>,
+    Extension(client): Extension<Client>,
+    request: Request,
+) -> Response {
+    answered(&state, &in_force, client, request).await.unwrap_or_else(RequestError::into_response)
+}
+
+async fn answered(
+    state: &Arc<AppState>,
+    in_force: &InForce,
+    client: Client,
+    request: Request,
+) -> Result<Response, RequestError> {
+    let (question, place) = body::question(request, state, client, MAX_REQUEST_BYTES, read).await?;
+    let place = Arc::new(place);
+    let mut check = checked(state, client, &question, &place).await?;
+    let latest = in_force.state();
+    // A reload during the check may have tightened the configuration.
+    if !Arc::ptr_eq(&latest, state) {
+        check = checked(&latest, client, &question, &place).await?;
+    }
+    DecisionEvent::of_check(&check).report();
+    let body = inert_json(&serde_json::to_string(&check).unwrap_or_default());
+    Ok(private(body, JSON, LogEntry::of_check(&check)))
+}
+
+fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
+    CheckRequest::from_json(bytes).map_err(|error| error.to_string())
+}
+
+/// Checks a request, and holds the permit of its document until the check ends. Does not report the answer.
+async fn checked(
+    state: &AppState,
+    client: Client,
+    request: &Arc<CheckRequest>,
+    place: &Arc<HeldPlaces>,
+) -> Result<CheckAnswer, Refusal> {
+    let (resolver, request) = (state.resolver.clone(), Arc::clone(request));
+    let work = async move { resolver.checked(request).await };
+    state.admission.admitted(client, keeping(Arc::clone(place), work)).await
+}
