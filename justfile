@@ -15,13 +15,13 @@ ci *LANES:
 # what to run before each commit: format, lints, unit tests, scenarios
 check: lint
     cargo test --workspace --lib
-    cargo test --test scenarios
+    cargo test --test scenarios verdicts::
 
 # audits of the published registry, in every form; needs CLRESOLVE_CORPUS
 audit-registry folder="audits":
     CLRESOLVE_AUDIT_OUT="{{ absolute_path(folder) }}" cargo test --test e2e -- an_audit_of --nocapture
 
-# the published x402 clients buy, plain and guarded, in each attack: all, those named, or `--write` for the document
+# the published x402 clients buy, plain and guarded, in each attack: all, or those named
 purchases *CLIENTS:
     tests/purchases/run {{CLIENTS}}
 
@@ -29,7 +29,7 @@ purchases *CLIENTS:
 mcp:
     tests/mcp/run
 
-# what published verifiers say of the sandbox's receipts: compares, or `--write` for the document
+# what published verifiers say of the sandbox's receipts: compares with answers.txt, or `--write`
 verifiers *OPTIONS:
     tests/receipts/verifiers/run {{OPTIONS}}
 
@@ -54,9 +54,9 @@ mutants *NAMES:
 mutate *FILES="crates/chain/src/quorum.rs crates/state/src/trie.rs crates/egress/src/guard.rs crates/verdict/src/gate.rs":
     tests/mutants/sources {{FILES}}
 
-# write the seeds of the fuzz targets again, after tests/fuzz/seeds.rs has changed
+# write the seeds of the fuzz targets again, after tests/scenarios/fuzz/seeds.rs has changed
 fuzz-seeds:
-    SEEDS=write cargo test --test fuzz
+    SEEDS=write cargo test --test scenarios fuzz::
 
 # give the fuzz targets the versions of Cargo.lock, after it has changed
 fuzz-lock:
@@ -69,11 +69,11 @@ fuzz-lock:
 
 # write the list of public names again, after the library offers others
 surface:
-    SURFACE=write cargo test --test architecture surface
+    SURFACE=write cargo test --test cli the_public_surface
 
 # write docs/reference again, after commands, keys, routes, metrics or codes changed
 reference:
-    REFERENCE=write cargo test --test documents reference_pages
+    REFERENCE=write cargo test --test cli reference_pages
 
 # the tests of the guards below payment clients (all, or: typescript python go rust)
 guards *CLIENTS:
@@ -125,11 +125,11 @@ rolling seconds="60":
 
 # every state, disguise and failure before nginx, Caddy and Envoy: `all`, or `write` for tests/proxy/matrix.txt
 proxies mode="all":
-    PATH="$(tests/proxy/install.sh target/proxies):$PATH" PROXIES={{mode}} cargo test --test proxy -- --nocapture
+    PATH="$(tests/proxy/install.sh target/proxies):$PATH" PROXIES={{mode}} cargo test --test daemon proxy:: -- --nocapture
 
 # send traces to a real collector, Rotel, and read them back
 collector:
-    PATH="$(tests/http/collector.sh target/collector):$PATH" cargo test --test http real_collector -- --nocapture
+    PATH="$(tests/http/collector.sh target/collector):$PATH" cargo test --test daemon real_collector -- --nocapture
 
 # the shipped dashboard drawn from a real run of soak and chaos, each of SECONDS; `--write` takes the document's pictures
 dashboard SECONDS="60" *WRITE:
@@ -140,7 +140,7 @@ dashboard SECONDS="60" *WRITE:
 deploy-check:
     deploy/check
 
-# every row of the table in docs/performance.md
+# every benchmark, as rows of a table
 bench:
     @echo "| what | measured | beside it, in the same run | ratio | budget | command |"
     @echo "|---|---|---|--:|--:|---|"
@@ -184,7 +184,7 @@ bench-crowd:
 
 # a million cards of every system with some bytes changed, recognised and judged
 mutate-cards count="1000000":
-    MUTATED_CARDS={{count}} cargo test --release --test systems mutated_cards_do_no_harm -- --nocapture
+    MUTATED_CARDS={{count}} cargo test --release --test cli mutated_cards_do_no_harm -- --nocapture
 
 # lint beside Ajv 8; needs Node
 bench-lint:

@@ -18,15 +18,18 @@ mod heads;
 mod payees;
 #[path = "e2e/registry.rs"]
 mod registry;
-#[allow(dead_code, reason = "the tests of the fleet do more with the server")]
-#[path = "fleet/server.rs"]
-mod server;
 #[path = "e2e/service.rs"]
 mod service;
 #[path = "e2e/transactions.rs"]
 mod transactions;
 #[path = "e2e/world.rs"]
 mod world;
+
+#[allow(dead_code, reason = "each program uses a part of the helpers")]
+#[path = "support"]
+mod support {
+    pub(crate) mod redis;
+}
 
 use std::collections::BTreeMap;
 

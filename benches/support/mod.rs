@@ -76,7 +76,7 @@ impl Row<'_> {
     }
 }
 
-/// Prints a row in the format of the table in docs/performance.md. `bench` is the recipe that prints it.
+/// Prints a row of a table. `bench` is the recipe that prints it.
 pub(crate) fn print_row(what: &str, measured: &str, beside: &str, ratio: f64, budget: &str, bench: &str) {
     println!("| {what} | {measured} | {beside} | {ratio:.2} | {budget} | `just {bench}` |");
 }

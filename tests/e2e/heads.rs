@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::cards::renamed;
-use crate::server::Redis;
+use crate::support::redis::Redis;
 use crate::transactions::{call, node, resolver_of, send, set_text};
 use crate::world::{Net, text, world};
 

@@ -21,7 +21,7 @@ const SCRAPE = 1;
 const POINTS = 300;
 
 /** Queries without data in such a run, by panel and letter, and why. Each names metrics of the daemon, or
- * tests/documents/operations.rs fails. */
+ * tests/cli/documents/operations.rs fails. */
 const SILENT = {
   "Connections, B": "room is made by closing what waits, so none is refused",
   "Refreshes ahead, A": "a trusted verdict is refreshed after some four minutes: a longer run has it",

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the collector of tests/http/traces.rs: Rotel from PyPI into FOLDER, pinned by hash. Prints the folder of its
-# program.
+# Installs the collector of tests/daemon/http/traces.rs: Rotel from PyPI into FOLDER, pinned by hash. Prints the
+# folder of its program.
 set -euo pipefail
 folder="$(realpath -m "${1:?expected: collector.sh FOLDER}")"
 cd "$(dirname "$0")/../.."

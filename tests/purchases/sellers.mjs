@@ -35,6 +35,8 @@ function sell(offer) {
 
 async function answer(sellers, who, request, response) {
   const { offer } = sellers
+  // No registration names a seller.
+  if (request.url.startsWith('/.well-known/')) return reply(response, 404, {}, '')
   if (offer.shop !== undefined) return await pass(request, response, offer.shop)
   const asked = await text(request)
   if (offer.redirects && who === 'agent') return reply(response, 307, { location: sellers.thief }, '')

@@ -11,6 +11,7 @@ import { mnemonicToAccount } from 'viem/accounts'
 import { listen } from '../e2e/lifecycle.mjs'
 import { CHAIN, DOLLAR, balanceOf, startChains } from './chains.mjs'
 import { Daemon } from './daemon.mjs'
+import { SELLER_NAME, THIEF_NAME } from './attacks.mjs'
 import { startSellers } from './sellers.mjs'
 import { startAxum, startExpress } from './shops.mjs'
 import { Service } from './service.mjs'
@@ -49,9 +50,11 @@ export async function startWorld(executable, axum) {
   process.on('exit', () => rmSync(folder, { recursive: true }))
   const sellers = await startSellers()
   const [{ rpc, tokens, register, finalize }, gateway] = await Promise.all([startChains(payer.address), startGateway(folder)])
-  await register(zone(gateway.cid, agent.address))
+  await register({ ...zone(gateway.cid, agent.address), ...cardless(sellers, agent.address, thief.address) })
   const configuration = configurationOf(rpc, gateway.url, tokens.dollar.address, sellers.agent)
-  const daemon = await Daemon.start(executable, `${configuration}${signingWith(executable, folder)}`, folder)
+  const remembering = `\n[memory]\npath = "${join(folder, 'memory')}"\n`
+  const further = `${signingWith(executable, folder)}${remembering}`
+  const daemon = await Daemon.start(executable, `${configuration}${further}`, folder)
   const control = await startControl(daemon)
   const config = join(folder, 'receipts.toml')
   writeFileSync(config, `${configuration}\n[chains.${CHAIN.id}]\nrpc = [{ url = "${rpc}", own = true }]\n`)
@@ -117,6 +120,15 @@ function zone(cid, address) {
     [SIGNER]: { owner: PUBLISHER, resolver: 'public', text: SIGNER_RECORDS },
     [AGENT]: { owner: PUBLISHER, resolver: 'public', text, addresses: { [EVM_COIN + CHAIN.id]: address } },
   }
+}
+
+/** Names without a card, of the agent and of the thief. Each has the account of its owner, and points to its URL. */
+function cardless(sellers, agent, thief) {
+  const entry = (owner, address, url) => {
+    const addresses = { [EVM_COIN + CHAIN.id]: address }
+    return { owner, resolver: 'public', text: { 'agent-endpoint[x402]': url }, addresses }
+  }
+  return { [SELLER_NAME]: entry(PUBLISHER, agent, sellers.agent), [THIEF_NAME]: entry(thief, thief, sellers.thief) }
 }
 
 function configurationOf(rpc, gateway, asset, route) {

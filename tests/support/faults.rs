@@ -1,14 +1,17 @@
 //! Every fault of an IPFS gateway, over any content: responses as bytes on the wire.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_ipfs::build::{Blocks, Layout, car, tree};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
 use clresolve_resolver::fetch::Cause;
 
-use crate::SHORT;
-use crate::server::{Answer, answer, gzip, status};
+use super::server::{Answer, answer, gzip, status};
+
+/// Time limit of a request to a server that never answers. Slow servers pause for a tenth of it.
+pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
 /// Where the card of [`Content::new`] is.
 const PATH: &str = "agents/a b.json";

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use url::Url;
 
-use crate::server::ANYWHERE;
+use super::server::ANYWHERE;
 
 /// The scheme of every entry, and the altered one.
 const SCHEME: &str = "x402://";

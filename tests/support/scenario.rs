@@ -213,7 +213,13 @@ pub(crate) fn load() -> Scenarios {
         let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         assert!(!file.title.is_empty(), "{}: a file has a title", path.display());
         let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a name in ASCII");
-        let spec = Spec { agents: file.agents, names: file.names, schemas: file.schemas, planned: Vec::new() };
+        let spec = Spec {
+            agents: file.agents,
+            names: file.names,
+            schemas: file.schemas,
+            planned: Vec::new(),
+            ..Spec::default()
+        };
         all.add(stem, spec, file.asks);
     }
     all.check();

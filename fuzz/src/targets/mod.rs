@@ -1,6 +1,6 @@
 //! What is fuzzed: each target reads one kind of foreign input and asserts what must hold of whatever comes out.
 //!
-//! The same functions run over the committed corpora in `tests/fuzz.rs`, without libFuzzer.
+//! The same functions run over the committed corpora in `tests/scenarios/fuzz.rs`, without libFuzzer.
 
 mod cards;
 mod chain;

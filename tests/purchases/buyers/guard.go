@@ -26,6 +26,7 @@ type question struct {
 type options struct {
 	Daemon  string        `json:"daemon"`
 	Agent   string        `json:"agent"`
+	Name    string        `json:"name"`
 	Verb    string        `json:"verb"`
 	Timeout time.Duration `json:"timeout"` // in milliseconds
 	Signer  *struct {
@@ -68,7 +69,8 @@ func main() {
 }
 
 func newGuard(options options, onPaid func(guard.Paid)) *guard.Transport {
-	config := guard.Config{Daemon: options.Daemon, Agent: options.Agent, Verb: options.Verb, OnPaid: onPaid}
+	config := guard.Config{Daemon: options.Daemon, Agent: options.Agent, Name: options.Name, Verb: options.Verb}
+	config.OnPaid = onPaid
 	config.Timeout = options.Timeout * time.Millisecond
 	if signer := options.Signer; signer != nil {
 		keys, err := guard.ParseKeys(signer.JWKS)

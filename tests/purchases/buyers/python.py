@@ -57,10 +57,9 @@ def transport_for(guard: dict[str, Any] | None, on_paid: Callable[[Paid], None])
     inner = httpx.AsyncHTTPTransport()
     if guard is None:
         return inner
-    daemon, agent, verb, milliseconds = (guard[name] for name in ("daemon", "agent", "verb", "timeout"))
     signer = Signer(**guard["signer"]) if "signer" in guard else None
-    about = {"daemon": daemon, "agent": agent, "verb": verb}
-    return GuardTransport(inner, **about, timeout=milliseconds / 1000, signer=signer, on_paid=on_paid)
+    about = {name: guard[name] for name in ("daemon", "agent", "name", "verb") if name in guard}
+    return GuardTransport(inner, **about, timeout=guard["timeout"] / 1000, signer=signer, on_paid=on_paid)
 
 
 async def buy(question: dict[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,8 @@ struct Question {
 struct GuardOptions {
     daemon: String,
     agent: String,
+    name: Option<String>,
+    #[serde(default)]
     verb: String,
     /// Milliseconds.
     timeout: u64,
@@ -108,12 +110,13 @@ fn client(layers: impl IntoIterator<Item = Arc<dyn Middleware>>) -> ClientWithMi
 }
 
 fn guard(question: &Question) -> Option<Arc<dyn Middleware>> {
-    let GuardOptions { daemon, agent, verb, timeout, signer } = question.guard.as_ref()?;
+    let GuardOptions { daemon, agent, name, verb, timeout, signer } = question.guard.as_ref()?;
     let signer = signer.as_ref().map(|SignerOptions { issuer, jwks }| Signer {
         issuer: issuer.clone(),
         keys: TrustedKeys::from_jwks(jwks.to_string().as_bytes()).expect("a key set"),
     });
-    let config = Config { timeout: Duration::from_millis(*timeout), signer, ..Config::new(daemon, agent, verb) };
+    let (name, timeout) = (name.clone(), Duration::from_millis(*timeout));
+    let config = Config { name, timeout, signer, ..Config::new(daemon, agent, verb) };
     let daemon = Daemon::new(config).expect("a daemon on this machine");
     let guard = Guard::new(daemon, reqwest::Client::builder()).expect("a client");
     let paid = Arc::clone(&question.paid);

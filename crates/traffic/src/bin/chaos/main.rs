@@ -24,7 +24,7 @@ mod fleet;
 mod line;
 mod report;
 #[allow(dead_code, reason = "the tests of the fleet do more with the server")]
-#[path = "../../../linked/fleet/server.rs"]
+#[path = "../../../linked/support/redis.rs"]
 mod server;
 mod stage;
 mod trouble;

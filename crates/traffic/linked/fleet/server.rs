@@ -1,1 +1,0 @@
-../../../../tests/fleet/server.rs

@@ -1,0 +1,381 @@
+//! What a name publishes about payments, read with its records: by every resolver, under every grade of proof, and never
+//! at the cost of the records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, Bytes, hex};
+use async_trait::async_trait;
+use clresolve_chain::ChainConfig;
+use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
+use clresolve_chain::transport::{HttpPost, PostError};
+use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Reading, ResolverFault};
+use clresolve_core::records::{Key, Record};
+use clresolve_resolver::sandbox::chain::{
+    ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain,
+};
+use url::Url;
+
+use super::{
+    ENTRY, FIRST, FirstFirst, Gateway, LATER, NOON, Reply, chain_of, config, endpoints_of, found, graded, http,
+    latest_of, name, offchain, registration, sorted, time,
+};
+
+const PAYEE: Address = Address::repeat_byte(0x7a);
+const THIEF: Address = Address::repeat_byte(0x7b);
+const RUNTIME: &str = "https://runtime.example/agents";
+
+/// The selector of `addr(bytes32,uint256)`, which no request for the records has.
+const MULTICOIN: [u8; 4] = hex!("f1cb7e06");
+
+fn coin(chain: u64) -> CoinType {
+    CoinType::of_chain(chain).unwrap()
+}
+
+/// The coin types that are always asked for, and those of two chains.
+fn coins() -> Coins {
+    Coins::new([coin(8453), coin(31_337)]).unwrap()
+}
+
+fn bytes(address: Address) -> Bytes {
+    Bytes::copy_from_slice(address.as_slice())
+}
+
+/// A seller with an address on two chains, one of which is none.
+fn seller(text: &str, resolver: ResolverKind) -> NameRegistration {
+    let mut seller = registration(text, resolver);
+    seller.addr = None;
+    seller.texts.insert(EndpointKey::Runtime.to_string(), RUNTIME.to_owned());
+    seller.addresses = BTreeMap::from([
+        (CoinType::ETHER, bytes(PAYEE)),
+        (coin(8453), vec![9; 32].into()),
+        (coin(31_337), bytes(PAYEE)),
+    ]);
+    seller
+}
+
+/// What [`seller`] publishes.
+fn published() -> PaymentRecords {
+    let absent = |key| (key, EndpointRecord::Read(Record::Absent));
+    let mut endpoints: BTreeMap<_, _> = EndpointKey::ALL.map(absent).into();
+    endpoints.insert(EndpointKey::Runtime, EndpointRecord::Read(Record::Text(RUNTIME.to_owned())));
+    let addresses = BTreeMap::from([
+        (CoinType::ETHER, AddressRecord::Address(PAYEE)),
+        (CoinType::EVM_DEFAULT, AddressRecord::Absent),
+        (coin(8453), AddressRecord::Malformed(vec![9; 32].into())),
+        (coin(31_337), AddressRecord::Address(PAYEE)),
+    ]);
+    PaymentRecords { addresses, endpoints, offchain: false }
+}
+
+const GRADES: [GradeDemand; 3] = [GradeDemand::SingleRpc, GradeDemand::Quorum(2), GradeDemand::StateProof(2)];
+
+/// Reads `text` from three honest endpoints of this chain.
+async fn read_through(
+    demand: GradeDemand,
+    chain: &Arc<SandboxChain>,
+    text: &str,
+    gateway: Arc<dyn CcipReadGateway>,
+) -> Result<Reading, ChainError> {
+    let (_servers, endpoints) = endpoints_of(&[chain, chain, chain]).await;
+    let config = ChainConfig { demand, coins: coins(), ..config(endpoints) };
+    graded(config, &http(), gateway).read(&name(text), FIRST).await
+}
+
+#[tokio::test]
+async fn one_request_reads_the_addresses_and_endpoints_too() {
+    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
+    let (servers, endpoints) = endpoints_of(&[&chain]).await;
+    let reader = graded(ChainConfig { coins: coins(), ..config(endpoints) }, &http(), Gateway::refusing());
+
+    let reading = reader.read(&name("seller.eth"), FIRST).await.unwrap();
+
+    assert_eq!(servers[0].requests(), crate::chain::INTRODUCED);
+    assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
+    assert_eq!(found(reading.answer).payment, published());
+}
+
+#[tokio::test]
+async fn every_resolver_and_every_grade_gives_the_same() {
+    let kinds = [("public.eth", ResolverKind::Public), ("fleet.eth", ResolverKind::Wildcard), ("off.eth", offchain())];
+    let chain = chain_of(&kinds.map(|(text, kind)| seller(text, kind)));
+    for text in ["public.eth", "a.fleet.eth", "off.eth"] {
+        for demand in GRADES {
+            let reading = read_through(demand, &chain, text, Gateway::serving(Arc::clone(&chain))).await;
+            let reading = reading.unwrap_or_else(|error| panic!("{text}, {demand:?}: {error}"));
+            assert_eq!(reading.latest, Some(Ok(latest_of(&reading))), "{text}, {demand:?}");
+            let found = found(reading.answer);
+            let expected = PaymentRecords { offchain: text == "off.eth", ..published() };
+            assert_eq!(found.payment, expected, "{text}, {demand:?}");
+            assert_eq!((found.records.text(Key::Entry), found.offchain), (Some(ENTRY), text == "off.eth"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn readings_of_other_records_do_not_ask_for_payments() {
+    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public), seller("off.eth", offchain())]);
+    for demand in GRADES {
+        let (_servers, endpoints) = endpoints_of(&[&chain, &chain]).await;
+        let gateway = Gateway::serving(Arc::clone(&chain));
+        let reader = graded(ChainConfig { demand, ..config(endpoints) }, &http(), Arc::clone(&gateway) as _);
+        for text in ["seller.eth", "off.eth"] {
+            let reading = reader.read_keys(&name(text), FIRST, &Key::SIGNER).await.unwrap();
+            assert_eq!(found(reading.answer).payment, PaymentRecords::default(), "{text}, {demand:?}");
+        }
+        assert_eq!(gateway.asked(), 2 * Key::SIGNER.len(), "{demand:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_without_records_has_no_addresses_either() {
+    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
+    for demand in GRADES {
+        let reading = read_through(demand, &chain, "nobody.eth", Gateway::refusing()).await.unwrap();
+        assert_eq!(reading.answer, Answer::Unregistered, "{demand:?}");
+    }
+}
+
+/// What a resolver makes of the question for addresses changes nothing about the records.
+#[tokio::test]
+async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
+    use HostileMode::{
+        Aliased, BadLength, BadOffset, BadUtf8, Burn, Empty, Garbage, Huge, Invalid, Revert, RevertHuge,
+    };
+    let failing = [Aliased, BadLength, BadOffset, Burn, Empty, Garbage, Huge, Invalid, Revert, RevertHuge, BadUtf8];
+    for arg in ["addr", "cl.endpoint.runtime", "agent-endpoint[a2a]"] {
+        for mode in failing {
+            let kind = ResolverKind::Hostile { mode, arg: arg.to_owned() };
+            let chain = chain_of(&[seller("evil.eth", kind)]);
+            for demand in [GradeDemand::SingleRpc, GradeDemand::StateProof(1)] {
+                let reading = read_through(demand, &chain, "evil.eth", Gateway::refusing()).await;
+                let reading = reading.unwrap_or_else(|error| panic!("{mode:?} {arg} {demand:?}: {error}"));
+                let found = found(reading.answer);
+                assert_eq!(found.records.text(Key::Entry), Some(ENTRY), "{mode:?} {arg}");
+                assert_eq!(found.records.get(Key::Checksum), &Record::Absent, "{mode:?} {arg}");
+                nothing_is_made_up(&found.payment, &format!("{mode:?} {arg}"));
+                assert_eq!(found.payment.addresses.len(), coins().count(), "{mode:?} {arg}");
+                let fails = match arg {
+                    "addr" => !is_address(&found.payment, CoinType::ETHER),
+                    "cl.endpoint.runtime" => {
+                        found.payment.endpoints[&EndpointKey::Runtime] != published().endpoints[&EndpointKey::Runtime]
+                    }
+                    _ => found.payment.endpoints[&EndpointKey::A2a] != EndpointRecord::Read(Record::Absent),
+                };
+                assert!(fails, "{mode:?} {arg}: {:?}", found.payment);
+            }
+        }
+    }
+}
+
+fn is_address(payment: &PaymentRecords, coin: CoinType) -> bool {
+    matches!(payment.addresses[&coin], AddressRecord::Address(_))
+}
+
+/// No record that is set reads as one that is not, and no address as another.
+fn nothing_is_made_up(payment: &PaymentRecords, case: &str) {
+    for (coin, expected) in published().addresses {
+        let read = &payment.addresses[&coin];
+        let usable = matches!(read, AddressRecord::Address(_) | AddressRecord::Absent);
+        assert!(!usable || *read == expected, "{case}: {coin} is {read}");
+    }
+    for (key, expected) in published().endpoints {
+        let read = &payment.endpoints[&key];
+        let usable = matches!(read, EndpointRecord::Read(Record::Absent));
+        assert!(!usable || *read == expected, "{case}: {key} is {read:?}");
+    }
+}
+
+/// Two blocks: `NOON`, finalized, and `LATER`, in which address and endpoint are others.
+fn moving_chain() -> Arc<SandboxChain> {
+    let seller = seller("seller.eth", ResolverKind::Public);
+    let mut builder = ChainBuilder::new().unwrap();
+    builder.register(&seller).unwrap();
+    builder.seal(time(NOON)).unwrap();
+    builder.finalize().unwrap();
+    builder.set_address(&seller.name, CoinType::ETHER, &bytes(THIEF)).unwrap();
+    builder.set_text(&seller.name, EndpointKey::Runtime.as_str(), "https://thief.example").unwrap();
+    builder.seal(time(LATER)).unwrap();
+    Arc::new(builder.build().unwrap())
+}
+
+#[tokio::test]
+async fn a_change_of_addresses_at_latest_shows_and_leaves_the_records_as_they_are() {
+    let chain = moving_chain();
+    for demand in GRADES {
+        let reading = read_through(demand, &chain, "seller.eth", Gateway::refusing()).await.unwrap();
+        let latest = reading.latest.unwrap().unwrap();
+        assert!(latest.answer.same_records(&reading.answer), "{demand:?}");
+        assert_eq!(found(reading.answer).payment, published(), "{demand:?}");
+        let mut changed = published();
+        changed.addresses.insert(CoinType::ETHER, AddressRecord::Address(THIEF));
+        let thief = Record::Text("https://thief.example".to_owned());
+        changed.endpoints.insert(EndpointKey::Runtime, EndpointRecord::Read(thief));
+        assert_eq!(found(latest.answer).payment, changed, "{demand:?}");
+    }
+    for block in [BlockSelector::Latest, BlockSelector::Number(1)] {
+        let (_servers, endpoints) = endpoints_of(&[&chain]).await;
+        let reader = graded(config(endpoints), &http(), Gateway::refusing());
+        assert_eq!(reader.read(&name("seller.eth"), block).await.unwrap().latest, None);
+    }
+}
+
+/// Where a liar writes the thief's address in place of the payee's.
+#[derive(Clone, Copy)]
+enum Lie {
+    /// Wherever it stands.
+    Everywhere,
+    /// At the newest block alone.
+    AtLatest,
+}
+
+/// A door through which the first endpoint answers before the others are asked, and lies.
+struct OtherPayee(FirstFirst, Lie);
+
+#[async_trait]
+impl HttpPost for OtherPayee {
+    async fn post(
+        &self,
+        url: &Url,
+        body: bytes::Bytes,
+        cap: usize,
+        timeout: Duration,
+    ) -> Result<bytes::Bytes, PostError> {
+        let is_latest = String::from_utf8_lossy(&body).contains("\"latest\"");
+        let reply = self.0.post(url, body, cap, timeout).await?;
+        if *url != self.0.first {
+            return Ok(reply);
+        }
+        let lie = |text: &str| text.replace(&hex::encode(PAYEE), &hex::encode(THIEF));
+        Ok(match self.1 {
+            Lie::Everywhere => lie(&String::from_utf8_lossy(&reply)).into(),
+            Lie::AtLatest => {
+                // The call at the newest block is sent alone in the first exchange.
+                if !is_latest {
+                    return Ok(reply);
+                }
+                lie(&String::from_utf8_lossy(&reply)).into()
+            }
+        })
+    }
+}
+
+/// Reads the seller through honest endpoints beside one that lies, which answers first.
+async fn read_beside_a_liar(demand: GradeDemand, lie: Lie, honest: usize) -> Result<Reading, ChainError> {
+    let chain = chain_of(&[seller("seller.eth", ResolverKind::Public)]);
+    let (_servers, endpoints): (Vec<RpcServer>, _) = endpoints_of(&vec![&chain; honest + 1]).await;
+    let first = endpoints[0].url.clone();
+    let door = OtherPayee(FirstFirst { door: http(), first, answered: tokio::sync::Semaphore::new(0) }, lie);
+    let config = ChainConfig { demand, coins: coins(), ..config(endpoints) };
+    graded(config, &(Arc::new(door) as _), Gateway::refusing()).read(&name("seller.eth"), FIRST).await
+}
+
+#[tokio::test]
+async fn one_endpoints_word_is_believed_alone_and_no_further() {
+    let reading = read_beside_a_liar(GradeDemand::SingleRpc, Lie::Everywhere, 0).await.unwrap();
+    assert!(reading.proof.is_one_strangers_word());
+    assert_eq!(found(reading.answer).payment.addresses[&CoinType::ETHER], AddressRecord::Address(THIEF));
+}
+
+#[tokio::test]
+async fn a_liar_about_an_address_alone_is_outvoted_and_named() {
+    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::Everywhere, 2).await.unwrap();
+
+    assert_eq!(sorted(&reading.endpoints), ["b", "c"]);
+    let [(liar, statement)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
+    assert!(liar == "a" && statement.contains(", payments 0x"), "{statement}");
+    assert_eq!(found(reading.answer).payment, published());
+
+    let error = read_beside_a_liar(GradeDemand::Quorum(2), Lie::Everywhere, 1).await.unwrap_err();
+    assert!(matches!(error, ChainError::Disagree(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_liar_about_an_address_cannot_prove_it() {
+    let reading = read_beside_a_liar(GradeDemand::StateProof(2), Lie::Everywhere, 2).await.unwrap();
+
+    let [(liar, cause)] = reading.contradicted_by.as_slice() else { panic!("{:?}", reading.contradicted_by) };
+    assert!(liar == "a" && cause.contains("the proof of slot "), "{cause}");
+    assert_eq!(found(reading.answer).payment, published());
+    assert_eq!(found(reading.latest.unwrap().unwrap().answer).payment, published());
+}
+
+#[tokio::test]
+async fn one_endpoint_alone_withholds_no_address() {
+    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::AtLatest, 2).await.unwrap();
+
+    assert_eq!(reading.contradicted_by, []);
+    assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
+    assert_eq!(found(reading.answer).payment, published());
+
+    let reading = read_beside_a_liar(GradeDemand::Quorum(2), Lie::AtLatest, 1).await.unwrap();
+    let latest = reading.latest.unwrap().unwrap();
+    assert!(latest.answer.same_records(&reading.answer), "an objection to an address is none to the records");
+    let AddressRecord::Failed(cause) = &found(latest.answer).payment.addresses[&CoinType::ETHER] else {
+        panic!("what one endpoint says alone may hide what others say");
+    };
+    assert!(matches!(cause, ChainError::Disagree(said) if said[0].0 == "a"), "{cause}");
+}
+
+/// A gateway that answers for the records, and does something else where addresses are asked for.
+struct Partial {
+    chain: Arc<SandboxChain>,
+    /// The answer to a request for an address; `None`: it never comes.
+    address: Option<Reply>,
+}
+
+#[async_trait]
+impl CcipReadGateway for Partial {
+    async fn request(&self, request: &CcipReadRequest, _: usize) -> Reply {
+        if !request.data.windows(MULTICOIN.len()).any(|part| part == MULTICOIN) {
+            let answer = self.chain.answer(request.sender, &request.data);
+            return answer.map_err(|error| CcipReadGatewayError::new(error.to_string()));
+        }
+        match &self.address {
+            Some(reply) => reply.clone(),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
+    let chain = chain_of(&[seller("off.eth", offchain())]);
+    let replies: [(Option<Reply>, &str); 4] = [
+        (Some(Err(CcipReadGatewayError::http(404, "not found"))), "the gateway answered status 404"),
+        (Some(Ok(vec![0; 1 << 20].into())), "more than 524288 bytes together"),
+        (Some(Ok(vec![0; 64].into())), "reverted"),
+        (None, "the look-up took more than 0.2 s"),
+    ];
+    for (address, words) in replies {
+        for demand in GRADES {
+            let gateway = Arc::new(Partial { chain: Arc::clone(&chain), address: address.clone() });
+            let (_servers, endpoints) = endpoints_of(&[&chain, &chain, &chain]).await;
+            let timeout = if address.is_none() { Duration::from_millis(400) } else { Duration::from_secs(8) };
+            let config = ChainConfig { demand, timeout, ..config(endpoints) };
+            let reading = graded(config, &http(), gateway).read(&name("off.eth"), FIRST).await;
+            let reading = reading.unwrap_or_else(|error| panic!("{words} {demand:?}: {error}"));
+
+            let found = found(reading.answer);
+            assert_eq!(found.records.text(Key::Entry), Some(ENTRY), "{words} {demand:?}");
+            let AddressRecord::Failed(cause) = &found.payment.addresses[&CoinType::ETHER] else {
+                panic!("{words} {demand:?}: {:?}", found.payment)
+            };
+            assert!(matches!(cause, ChainError::Ccip(_)) && cause.to_string().contains(words), "{cause}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_resolver_that_does_not_know_coin_types_says_so() {
+    // The resolver of an address that was never told of coin types answers that way for each of them.
+    let kind = ResolverKind::Hostile { mode: HostileMode::Empty, arg: "addr".to_owned() };
+    let chain = chain_of(&[seller("old.eth", kind)]);
+    let reading = read_through(GradeDemand::SingleRpc, &chain, "old.eth", Gateway::refusing()).await.unwrap();
+    let unknown = AddressRecord::Failed(ChainError::Resolver(ResolverFault::UnknownRecords));
+    let payment = found(reading.answer).payment;
+    assert!(payment.addresses.values().all(|record| *record == unknown), "{payment:?}");
+    assert_eq!(payment.endpoints, published().endpoints);
+}
