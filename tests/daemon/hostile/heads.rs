@@ -536,11 +536,12 @@ async fn limited_endpoint_is_not_polled_while_it_rests() {
     // One poll may have been in flight when the limit began.
     let asked = limited.polls();
     assert!(asked <= before + 2, "{before}, {asked}");
+    // Before its next poll, after which it would rest again.
+    limited.set(Manner::Unchanged);
     stage.clock.advance(31);
     limited.polled_at_least(asked + 1).await;
-    // Two operators must agree, so the limited endpoint is needed when another one fails.
+    // Two operators must agree, so this endpoint is needed when another one fails.
     second.set(Manner::Down);
-    limited.set(Manner::Unchanged);
     stage.pass_blocks(1, &[GOOD]).await;
 }
 
