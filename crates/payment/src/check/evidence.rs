@@ -67,7 +67,7 @@ impl Held<'_> {
             }
         }
         let by_seller = self.named.is_some_and(|named| named.named_by == NamedBy::Seller);
-        if by_seller && !clresolve_core::mutant!("no-way-back-is-needed") {
+        if by_seller {
             let elsewhere = match (self.name.map(|name| self.way_back(name)), self.registration) {
                 (Some(WayBack::Elsewhere(url)), _) => Some(url),
                 (None, Some(RegistrationReading::Read { file: Ok(file), .. })) if !self.lists_origin(file.urls()) => {
