@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use alloy_primitives::Address;
@@ -48,7 +47,7 @@ impl WebOrigin {
 fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip == Ipv4Addr::LOCALHOST,
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
         Some(Host::Ipv6(ip)) => ip.is_loopback(),
         None => false,
     }
@@ -261,6 +260,7 @@ mod tests {
             ("https://a.example:8443/", Some("https://a.example:8443")),
             ("https://www.a.example", Some("https://www.a.example")),
             ("http://127.0.0.1:8080/a", Some("http://127.0.0.1:8080")),
+            ("http://127.0.0.2/", Some("http://127.0.0.2")),
             ("http://a.example/", None),
             ("https://u:p@a.example/", None),
             ("https://a.example./", None),
