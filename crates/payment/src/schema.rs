@@ -20,7 +20,8 @@ pub(crate) fn one_demand(question: &mut Schema) {
 /// The request schema that requires `member` and excludes `others`.
 fn demanding(question: &Schema, member: &str, others: &[&str]) -> Schema {
     let mut question = question.clone();
-    if let Some(required) = question.get_mut("required").and_then(Value::as_array_mut) {
+    let required = question.ensure_object().entry("required").or_insert_with(|| json!([]));
+    if let Some(required) = required.as_array_mut() {
         required.push(member.into());
     }
     if let Some(members) = question.get_mut("properties").and_then(Value::as_object_mut) {

@@ -71,7 +71,10 @@ impl CheckRequest {
     /// The JSON Schema of the input of [`from_json`](Self::from_json).
     #[cfg(feature = "schema")]
     pub fn schema() -> serde_json::Value {
-        clresolve_core::schema::read_as::<Form<Option<String>>>()
+        let mut schema = clresolve_core::schema::read_as::<Form<Option<String>>>();
+        // The alternative with a response: there it is the URL that was asked.
+        schema["oneOf"][0]["properties"]["url"] = serde_json::json!({"type": ["string", "null"]});
+        schema
     }
 
     /// The terms.

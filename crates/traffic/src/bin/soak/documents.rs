@@ -73,7 +73,7 @@ impl Question {
             let result = &answer["result"];
             let document = &result["structuredContent"];
             ["request", "receipt"].iter().any(|member| is_no_trust(&document[member]))
-                || document["decision"]["abort"] == true
+                || document["check"]["abort"] == true
                 || is_refused(answer)
         })
     }
