@@ -37,10 +37,13 @@ mod systems;
 #[allow(dead_code, reason = "each program uses a part of the helpers")]
 #[path = "support"]
 mod support {
+    pub(crate) mod corpus;
     pub(crate) mod disguise;
     pub(crate) mod documented_keys;
     pub(crate) mod orloj;
     pub(crate) mod payer;
+    pub(crate) mod program;
+    pub(crate) mod rfc8037;
     pub(crate) mod sandbox;
     pub(crate) mod serve;
     pub(crate) mod server;

@@ -13,6 +13,7 @@ mod proxy;
 #[allow(dead_code, reason = "each program uses a part of the helpers")]
 #[path = "support"]
 mod support {
+    pub(crate) mod corpus;
     pub(crate) mod disguise;
     pub(crate) mod faults;
     pub(crate) mod orloj;

@@ -28,6 +28,7 @@ mod world;
 #[allow(dead_code, reason = "each program uses a part of the helpers")]
 #[path = "support"]
 mod support {
+    pub(crate) mod corpus;
     pub(crate) mod redis;
 }
 

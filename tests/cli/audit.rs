@@ -19,7 +19,9 @@ use clresolve_resolver::sandbox::{ChainState, GatewayManners, Sandbox, World};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::sandbox::{BINARY, Served, json_of, sealed};
+use crate::support::corpus::corpus;
+use crate::support::program::{BINARY, program};
+use crate::support::sandbox::{Served, json_of, sealed};
 use crate::support::server::{self, Answer, Server};
 
 /// A list with names of every state, and lines that are not names.
@@ -33,19 +35,9 @@ const LIST: &[u8] = b"\xef\xbb\xbf# agents of the sandbox\r\n\
     a\xe2\x80\xae.eth\n\
     \xff\xfe.eth\n";
 
-/// The binary, without any user configuration.
-fn without_configuration() -> Command {
-    let mut command = Command::new(BINARY);
-    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
-        command.env_remove(key);
-    }
-    command.env_remove("RUST_LOG").stdin(Stdio::null());
-    command
-}
-
 /// The binary with the sandbox as its network.
 fn audit(arguments: &[&str]) -> Command {
-    let mut command = without_configuration();
+    let mut command = program();
     command.args(["audit", "--sandbox"]).args(arguments);
     command
 }
@@ -168,8 +160,7 @@ fn a_report_holds_the_schema_layers_where_they_are_asked_for() {
     let report = json_of(&output.stdout);
     let schema: Value = serde_json::from_str(include_str!("../../schemas/audit.schema.json")).expect("JSON");
     assert!(jsonschema::validator_for(&schema).expect("a schema").is_valid(&report), "{report:#}");
-    let alone =
-        without_configuration().args(["audit", "schemas", "--sandbox", "--json"]).output().expect("the binary runs");
+    let alone = program().args(["audit", "schemas", "--sandbox", "--json"]).output().expect("the binary runs");
     let alone = json_of(&alone.stdout);
     let layers = report["schema_layers"].as_array().expect("a list");
     let said = |schemas: &[Value]| -> Vec<Value> {
@@ -334,7 +325,7 @@ fn a_printed_command_asks_the_world_of_its_report() {
     std::fs::copy(world.path("clresolve.toml"), &config).unwrap();
     std::fs::copy(world.path("clresolve.ca.pem"), format!("{folder}/clresolve.ca.pem")).unwrap();
     std::fs::write(&names, "checksum-mismatch.eth\n").unwrap();
-    let mut command = without_configuration();
+    let mut command = program();
     command.args(["audit", "--config", &config, "--names", &names, "--format", "html", "--depth", "identity"]);
     let of_config = command.output().expect("the binary runs");
     for page in [of_sandbox, of_config] {
@@ -395,13 +386,13 @@ fn render_writes_each_form_as_the_audit_did() {
         for form in FORMS {
             let (source, written) = (path(&format!("{report}.json")), path(&format!("{report}.{form}")));
             let arguments = ["audit", "render", &source, "--format", form];
-            let rendered = without_configuration().args(arguments).output().expect("the binary runs");
+            let rendered = program().args(arguments).output().expect("the binary runs");
             assert_eq!(code(&rendered), Some(0), "{}", String::from_utf8_lossy(&rendered.stderr));
             assert_eq!(text_of(&rendered), std::fs::read_to_string(written).unwrap(), "{report} {form}");
         }
     }
     let again = ["audit", "render", &path("july.json"), "--out", &path("again"), "--format", "csv", "--format", "md"];
-    let several = without_configuration().args(again).output().expect("the binary runs");
+    let several = program().args(again).output().expect("the binary runs");
     assert_eq!(code(&several), Some(0), "{}", String::from_utf8_lossy(&several.stderr));
     assert!(Path::new(&path("again.csv")).exists() && Path::new(&path("again.md")).exists());
 }
@@ -505,7 +496,7 @@ fn an_interrupt_while_the_schema_layers_are_read_keeps_every_row() {
     config.save(Path::new(&path("config.toml"))).unwrap();
     // No gateway is asked about these.
     std::fs::write(path("names.txt"), "nobody.eth\nno name\n").unwrap();
-    let mut command = without_configuration();
+    let mut command = program();
     command.args(["audit", "--schema-layers", "--json", "--config", &path("config.toml")]);
     command.args(["--names", &path("names.txt"), "--out", &path("report.json")]);
     let mut child = command.stderr(Stdio::null()).spawn().expect("the binary runs");
@@ -837,9 +828,8 @@ fn what_cannot_be_read_of_a_governance_log_is_a_row_and_never_an_end() {
     let held = |log: &[u8]| {
         std::fs::write(folder.path().join("log.md"), log).unwrap();
         let arguments = ["audit", "resolution", "--log", "log.md", "report.json"];
-        let run = |options: &[&str]| {
-            without_configuration().current_dir(folder.path()).args(arguments).args(options).output().unwrap()
-        };
+        let run =
+            |options: &[&str]| program().current_dir(folder.path()).args(arguments).args(options).output().unwrap();
         let (printed, found) = (run(&[]), run(&["--json"]));
         assert_eq!((code(&printed), code(&found)), (Some(1), Some(1)), "{}", String::from_utf8_lossy(&found.stderr));
         let found = json_of(&found.stdout);
@@ -910,7 +900,7 @@ fn a_log_of_the_published_form_is_held_against_audits_and_gets_its_drafts() {
         std::fs::write(folder.path().join("report.json"), sealed(&report)).unwrap();
         std::fs::write(folder.path().join("since.json"), sealed(&before)).unwrap();
         let arguments = ["audit", "resolution", "--log", "log.md", "--since", "since.json", "report.json"];
-        without_configuration().current_dir(folder.path()).args(arguments).args(options).output().unwrap()
+        program().current_dir(folder.path()).args(arguments).args(options).output().unwrap()
     };
     let found = held("| — | — | — | — | — | — |\n", &[]);
     let said = text_of(&found);
@@ -1051,7 +1041,7 @@ fn nothing_stands_behind_the_digest_of_a_report() {
     let options = ["--json", "--depth", "identity", "--timeout", "2m"];
     let whole = String::from_utf8(run(NAMES, &options).stdout).unwrap();
     std::fs::write(path("good.json"), &whole).unwrap();
-    let clresolve = |arguments: &[&str]| without_configuration().args(arguments).output().expect("the binary runs");
+    let clresolve = |arguments: &[&str]| program().args(arguments).output().expect("the binary runs");
     let digest = whole.rfind("\"digest\"").expect("a seal");
     let members = ", \"resolution\": [], \"reasons\": [], \"since\": null, \"warning\": \"all good\"}";
     let inner = whole.strip_suffix("\n}\n").expect("its end");
@@ -1351,7 +1341,7 @@ fn a_registry_behind_a_gateway_that_lies_alone_is_unreachable_and_never_proven()
     let file = folder.path().join("config.toml");
     let audited = |config: &Config, registry: &str| {
         config.save(&file).unwrap();
-        let mut command = without_configuration();
+        let mut command = program();
         command.args(["audit", "--depth", "identity", "--json", "--registry", registry, "--config"]).arg(&file);
         let output = command.output().expect("the binary runs");
         assert!(!output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -1398,8 +1388,7 @@ fn no_name_of_a_registry_was_removed_where_the_registry_cannot_be_read() {
     assert!(!Path::new(&journal).exists(), "the report is written");
     let now = path("now.json");
     std::fs::write(&now, &second.stdout).unwrap();
-    let found =
-        without_configuration().args(["audit", "diff", &before, &now, "--fail-on", "removed"]).output().unwrap();
+    let found = program().args(["audit", "diff", &before, &now, "--fail-on", "removed"]).output().unwrap();
     assert_eq!(code(&found), Some(3), "{}", text_of(&found));
 }
 
@@ -1420,7 +1409,7 @@ fn a_full_disk_leaves_the_earlier_report_in_its_place() {
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "the report of July");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else stays");
 
-    let again = without_configuration().args(arguments).output().unwrap();
+    let again = program().args(arguments).output().unwrap();
     assert_eq!(code(&again), Some(1), "{}", String::from_utf8_lossy(&again.stderr));
     assert!(std::fs::read_to_string(&out).unwrap().ends_with("</html>\n"));
     let stdout = run(NAMES, &["--depth", "identity", "--out", "/dev/stdout"]);
@@ -1460,7 +1449,7 @@ fn a_report_never_overwrites_what_it_is_made_of() {
         (other(&["audit", "resolution", "--log", &log, &report]), &log),
     ] {
         let before = std::fs::read(out).unwrap();
-        let refused = without_configuration().args(&command).args(["--out", out]).output().unwrap();
+        let refused = program().args(&command).args(["--out", out]).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(code(&refused), Some(2), "{command:?} {said}");
         assert!(said.contains("this is the file of ") && std::fs::read(out).unwrap() == before, "{command:?} {said}");
@@ -1492,11 +1481,7 @@ fn an_entry_that_is_no_name_is_a_row_and_not_an_end() {
 
 #[test]
 fn the_published_registries_are_read() {
-    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return;
-    };
-    let corpus = Path::new(&corpus).join("commandlayer");
+    let Some(corpus) = corpus("commandlayer") else { return };
     for (manifest, entries) in
         [("agent-cards/meta/manifest.json", 15), ("agent-cards-v1.1.0/website/agent-cards/meta/manifest.json", 14)]
     {
@@ -1673,7 +1658,7 @@ impl AuditFolder {
     }
 
     fn command(&self, depth: &str, options: &[&str]) -> Command {
-        let mut command = without_configuration();
+        let mut command = program();
         command.args(["audit", "--depth", depth, "--json", "--config", &self.path("config.toml")]);
         command.args(["--names", &self.path("names.txt")]).args(options);
         command
@@ -1700,7 +1685,7 @@ fn one_card(runtime: &tokio::runtime::Runtime, names: usize) -> Spec {
     let world = runtime.block_on(World::start(&spec(agent(0, "trusted", "")))).unwrap();
     let audit = AuditFolder::of(&world.config());
     let config = audit.path("config.toml");
-    let card = without_configuration().args(["card", "n0.eth", "--config"]).arg(config).output().expect("a card");
+    let card = program().args(["card", "n0.eth", "--config"]).arg(config).output().expect("a card");
     let url = "https://cards.sandbox.example/agents/v1.0.0/commons/n0.eth.json";
     let same = |number: usize| {
         let card = format!("[agent.card]\ntext = '''\n{}'''\n", text_of(&card));
@@ -2152,7 +2137,7 @@ fn agent_at(runtime: &tokio::runtime::Runtime, url: &str) -> (World, Config, byt
     config.timeout = Duration::from_secs(120);
     let audit = AuditFolder::of(&config);
     let file = audit.path("config.toml");
-    let card = without_configuration().args(["card", "plain.eth", "--config"]).arg(file).output().expect("a card");
+    let card = program().args(["card", "plain.eth", "--config"]).arg(file).output().expect("a card");
     assert_eq!(code(&card), Some(0), "{}", String::from_utf8_lossy(&card.stderr));
     (world, config, card.stdout.into())
 }
@@ -2238,8 +2223,7 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     let (config, made) = (world.path("other.toml"), world.path("made.txt"));
     other.config().save(Path::new(&config)).unwrap();
     std::fs::write(&known, format!("{family}\n{long}\n")).unwrap();
-    let asked =
-        |arguments: &[&str]| without_configuration().args(arguments).args(["--config", &config]).output().unwrap();
+    let asked = |arguments: &[&str]| program().args(arguments).args(["--config", &config]).output().unwrap();
     let listed = asked(&["audit", "list", "--changed", "0..", "--known", &known, "--out", &made]);
     assert_eq!(code(&listed), Some(0), "{}", String::from_utf8_lossy(&listed.stderr));
     let report = json_of(&asked(&["audit", "--names", &made, "--depth", "identity", "--json"]).stdout);
@@ -2290,7 +2274,7 @@ fn names_of_the_chain_and_of_a_registry_are_one_audit_through_a_pipe() {
     config.save(Path::new(&path("config.toml"))).unwrap();
     std::fs::write(path("known.txt"), "absent.eth\nsummarizeagent.eth\nPlain.eth\npublisher.eth\n").unwrap();
     let clresolve = |arguments: &[&str]| {
-        let mut command = without_configuration();
+        let mut command = program();
         command.args(arguments).args(["--config", &path("config.toml")]);
         command
     };
@@ -2390,7 +2374,7 @@ fn records_that_are_proven_to_be_gone_are_a_change_and_nothing_is_carried_over_t
         let mut config = world.config();
         config.timeout = Duration::from_secs(120);
         config.save(Path::new(&path("config.toml"))).unwrap();
-        let mut command = without_configuration();
+        let mut command = program();
         command.args(["audit", "--json", "--depth", "identity", "--config", &path("config.toml")]);
         let output = command.args(["--names", &path("names.txt")]).args(options).output().unwrap();
         assert!(!output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,8 +1,7 @@
 //! Evidence bundles: an exported bundle replays to the same conclusion, and a tampered one does not.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use base64::Engine as _;
@@ -27,6 +26,8 @@ use clresolve_verdict::trust::Origin;
 use clresolve_verdict::verdict::{Depth, Verdict, canonical_digest};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+
+use crate::support::program;
 
 /// Names of the sandbox whose bundles are tried, one of each kind.
 const GOOD: &str = "summarizeagent.eth";
@@ -786,7 +787,7 @@ fn the_program_verifies_without_a_network_interface() {
     command.args(["-rn", env!("CARGO_BIN_EXE_clresolve")]);
     let allowed = Command::new("unshare").args(["-rn", "true"]).output();
     if !allowed.is_ok_and(|output| output.status.success()) {
-        println!("not shown: this machine permits no network namespaces");
+        println!("skipped: this machine permits no network namespaces");
         return;
     }
     command.args(["bundle", "verify", "-", "-o", "json"]);
@@ -860,13 +861,9 @@ fn the_program_says_what_is_shown_and_what_is_not() {
     }
 }
 
-/// Runs a command with `input` on its standard input.
+/// Runs a command with this standard input and an empty environment.
 fn fed(command: &mut Command, input: &[u8]) -> Output {
-    let command = command.env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the program starts");
-    // A program that refuses early may not read all of it.
-    let _ = child.stdin.take().expect("it is piped").write_all(input);
-    child.wait_with_output().expect("the program ends")
+    program::fed(command.env_clear(), input)
 }
 
 /// JSON Pointers of all values below `value`.

@@ -6,25 +6,13 @@ mod aevum;
 #[path = "cards/orloj.rs"]
 mod orloj;
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-/// The binary with this standard input. It reads no configuration of the user.
+use crate::support::program::{fed, program};
+
+/// The program with this standard input.
 fn run(arguments: &[&str], input: &[u8]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
-        command.env_remove(key);
-    }
-    command.env_remove("RUST_LOG").args(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("stdin is piped");
-    let input = input.to_vec();
-    // The program may refuse what it read before it has read all.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().expect("the binary ends");
-    writer.join().expect("written");
-    output
+    fed(program().args(arguments), input)
 }
 
 /// Exit code, standard output and standard error.

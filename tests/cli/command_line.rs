@@ -1,64 +1,20 @@
 //! Runs the binary as a user does, and checks the format of its output.
 
 use std::ffi::OsStr;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Output, Stdio};
 
 use clresolve_core::reason::Code;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
+use crate::support::corpus::corpus;
+use crate::support::program::{code, err, fed, out, program, run};
 use crate::support::serve::serve;
 
 #[cfg(target_os = "linux")]
 #[path = "command_line/terminal.rs"]
 mod terminal;
-
-/// The binary. It reads no configuration of the user.
-fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    for (key, _) in std::env::vars_os().filter(|(k, _)| k.to_string_lossy().starts_with("CLRESOLVE_")) {
-        command.env_remove(key);
-    }
-    for key in ["RUST_LOG", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"] {
-        command.env_remove(key);
-    }
-    // No folder: the configuration of the one who runs the tests is not read.
-    command.env("XDG_CONFIG_HOME", "/nonexistent").stdin(Stdio::null());
-    command
-}
-
-fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
-    binary().args(arguments).output().expect("the binary runs")
-}
-
-fn run_with_input(arguments: &[&str], input: Vec<u8>) -> Output {
-    let mut child = binary()
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("stdin is piped");
-    let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = child.wait_with_output().expect("the binary ends");
-    writer.join().expect("the writer does not panic").expect("the binary reads all input");
-    output
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("the binary ends by itself")
-}
-
-fn out(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).expect("stdout is UTF-8")
-}
-
-fn err(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).expect("stderr is UTF-8")
-}
 
 /// CL-68. The events name the verdict that is printed, and no line of them acts on a terminal.
 #[test]
@@ -72,7 +28,7 @@ fn incidents_are_events_that_a_machine_reads() {
     ] {
         let asked = ["--sandbox", "--timeout", "2m", "verify", name, "-o", "json"];
         let output =
-            binary().args(asked).env("RUST_LOG", "clresolve::incident=info").output().expect("the binary runs");
+            program().args(asked).env("RUST_LOG", "clresolve::incident=info").output().expect("the binary runs");
         let verdict: Value = serde_json::from_str(out(&output)).expect("a verdict");
         let events: Vec<Value> = err(&output)
             .lines()
@@ -107,7 +63,7 @@ fn mistakes_are_answered_with_what_was_meant() {
     let cards = folder.path().join("cards").display().to_string();
     let missing = folder.path().join("none.toml").display().to_string();
     let asked = |arguments: &[&str], variable: Option<(&str, &str)>| {
-        let output = binary().args(arguments).envs(variable).output().expect("the binary runs");
+        let output = program().args(arguments).envs(variable).output().expect("the binary runs");
         (code(&output), format!("{}{}", out(&output), err(&output)))
     };
     for (arguments, variable, expected, part) in [
@@ -135,16 +91,6 @@ fn a_port_that_is_taken_names_who_has_it() {
         assert!(code(&output) == 2 && err(&output).contains(holder), "{}", err(&output));
     }
     daemon.kill().and_then(|()| daemon.wait()).expect("it runs");
-}
-
-fn corpus() -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return None;
-    };
-    let folder = PathBuf::from(folder);
-    assert!(folder.is_dir(), "CLRESOLVE_CORPUS is not a folder");
-    Some(folder)
 }
 
 fn json_file(path: &Path) -> Value {
@@ -190,7 +136,7 @@ fn help_teaches() {
 /// The unit tests beside the groups check that each command is in one of them.
 #[test]
 fn help_lists_commands_in_four_groups_within_60_lines() {
-    let output = binary().arg("--help").env("COLUMNS", "100").output().expect("the binary runs");
+    let output = program().arg("--help").env("COLUMNS", "100").output().expect("the binary runs");
     let help = out(&output);
     assert!(help.lines().count() <= 60, "{} lines\n{help}", help.lines().count());
     let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 100).collect();
@@ -207,7 +153,7 @@ fn help_lists_commands_in_four_groups_within_60_lines() {
     for option in ["-o, --output <FORM>", "--json", "--color <WHEN>", "-h, --help"] {
         assert!(parts[6].lines().any(|line| line.trim_start().starts_with(option)), "{option}\n{help}");
     }
-    assert_eq!(out(&binary().arg("-h").env("COLUMNS", "100").output().expect("the binary runs")), help);
+    assert_eq!(out(&program().arg("-h").env("COLUMNS", "100").output().expect("the binary runs")), help);
 }
 
 #[test]
@@ -325,9 +271,9 @@ fn a_wrong_configuration_names_key_and_line() {
     let output = run([OsStr::new("a.eth"), OsStr::new("--config"), file.as_os_str()]);
     assert_eq!(code(&output), 2);
     assert!(err(&output).contains("c.toml, line 2, key `profil`: unknown field"), "{}", err(&output));
-    let output = binary().arg("a.eth").env("CLRESOLVE_CONFIG", &file).output().unwrap();
+    let output = program().arg("a.eth").env("CLRESOLVE_CONFIG", &file).output().unwrap();
     assert_eq!(code(&output), 2);
-    let output = binary().arg("a.eth").env("CLRESOLVE_TIMEOUT", "soon").output().unwrap();
+    let output = program().arg("a.eth").env("CLRESOLVE_TIMEOUT", "soon").output().unwrap();
     assert!(err(&output).contains("CLRESOLVE_TIMEOUT: expected a duration"), "{}", err(&output));
 }
 
@@ -434,7 +380,7 @@ fn name_shows_normal_form_node_and_wire_form() {
     assert_eq!(row["normalized"], "vitalik.eth");
     assert_eq!(row["node"], "0xee6c4522aab0003e8d14cd40a6af439055fd2577951148c14b6cea9a53475835");
     assert_eq!(row["dns"], "0x07766974616c696b0365746800");
-    let mixed = run_with_input(&["name"], b"a.eth\n\xe2\x80\xae.eth\nb.eth\n".to_vec());
+    let mixed = fed(program().arg("name"), b"a.eth\n\xe2\x80\xae.eth\nb.eth\n");
     assert_eq!(code(&mixed), 1);
     assert!(out(&mixed).contains("\\u{202e}.eth  name-invalid: "), "{}", out(&mixed));
     assert!(out(&mixed).contains("\nb.eth\n"), "{}", out(&mixed));
@@ -444,11 +390,11 @@ fn name_shows_normal_form_node_and_wire_form() {
 
 #[test]
 fn name_agrees_with_every_official_vector() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let vectors = json_file(&corpus.join("ens/ensip15-tests.json"));
     let vectors: Vec<&Value> = vectors.as_array().unwrap().iter().skip(1).collect();
     let input: String = vectors.iter().map(|v| format!("{}\n", v["name"])).collect();
-    let output = run_with_input(&["name", "--json-input", "-o", "jsonl"], input.into_bytes());
+    let output = fed(program().args(["name", "--json-input", "-o", "jsonl"]), input);
     assert_eq!(code(&output), 1);
     let rows: Vec<Value> = out(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(rows.len(), vectors.len());
@@ -477,7 +423,7 @@ fn out_writes_a_file_and_nothing_else() {
 #[test]
 fn colour_reaches_a_pipe_only_when_forced() {
     let coloured = |arguments: &[&str], set: &[(&str, &str)]| {
-        let output = binary().arg("explain").args(arguments).envs(set.iter().copied()).output().unwrap();
+        let output = program().arg("explain").args(arguments).envs(set.iter().copied()).output().unwrap();
         assert_eq!(code(&output), 0);
         out(&output).contains('\u{1b}')
     };
@@ -497,7 +443,7 @@ fn json_has_two_spellings() {
 
 #[test]
 fn names_are_read_from_standard_input() {
-    let asked = |arguments: &[&str], input: &str| run_with_input(arguments, input.as_bytes().to_vec());
+    let asked = |arguments: &[&str], input: &str| fed(program().args(arguments), input);
     let nobody = ["--rpc", "http://127.0.0.1:1", "-o", "short"];
     let listed = asked(&[&["b.eth", "-"], &nobody[..]].concat(), "# list\na.eth  # one\n\nc.eth\n");
     let expected = ["b", "a", "c"].map(|name| format!("indeterminate  {name}.eth  rpc-unreachable\n")).concat();
@@ -538,7 +484,7 @@ fn output_that_cannot_be_written_is_74() {
     for arguments in
         [&["name", "a.eth"][..], &["--help"], &["help", "world"], &["--version", "-v"], &["completions", "bash"]]
     {
-        let output = binary().args(arguments).stdout(full()).stderr(Stdio::piped()).output().unwrap();
+        let output = program().args(arguments).stdout(full()).stderr(Stdio::piped()).output().unwrap();
         assert_eq!(code(&output), 74, "{arguments:?}: {}", err(&output));
         assert!(err(&output).starts_with("clresolve: cannot write standard output: "), "{}", err(&output));
     }
@@ -556,7 +502,7 @@ fn output_that_cannot_be_written_is_74() {
 fn a_reader_that_has_gone_does_not_change_the_code() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = binary().args(["name", "a.eth", "a b"]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    let output = program().args(["name", "a.eth", "a b"]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
     assert_eq!((code(&output), err(&output)), (1, ""));
 }
 
@@ -581,7 +527,7 @@ fn cat_proves_what_a_car_holds() {
 
 #[test]
 fn cat_agrees_with_every_generated_case() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     let folder = corpus.join("ipfs/generated");
     let cases = json_file(&folder.join("cases.json"));
     let cases = cases.as_array().or_else(|| cases["cases"].as_array()).unwrap();

@@ -1,6 +1,5 @@
 //! Discovery against hosts on loopback, honest and hostile: requests, responses and results.
 
-use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 
 use crate::support::disguise::Everywhere;
+use crate::support::program::run;
 use crate::support::server::{Answer, Server, answer, canary, ok, redirect, status};
 
 const HOST: &str = "agent.example";
@@ -510,7 +510,7 @@ async fn plain_discovery_says_that_nothing_was_authenticated() {
     let ask = move |rest: &'static [&'static str]| {
         let (origin, url) = (origin.clone(), url.clone());
         tokio::task::spawn_blocking(move || {
-            run(&[&["discover", &url, "--no-config", "--allow-host", &origin][..], rest].concat())
+            run([&["discover", &url, "--no-config", "--allow-host", &origin][..], rest].concat())
         })
     };
     let output = ask(&[]).await.expect("it runs");
@@ -578,14 +578,6 @@ async fn the_sandbox_has_a_host_for_each_system() {
 }
 
 // --- the command line ---
-
-fn run(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
-        command.env_remove(key);
-    }
-    command.env_remove("RUST_LOG").args(arguments).stdin(Stdio::null()).output().expect("the binary runs")
-}
 
 #[test]
 fn the_exit_code_says_what_was_found() {

@@ -1,11 +1,12 @@
 //! `clresolve lint` as a publisher runs it, and its rules on the published cards of every release line.
 
 use std::ffi::OsStr;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use serde_json::{Value, json as value};
+
+use crate::support::corpus::corpus;
+use crate::support::program::{code, fed, json, out, program, run};
 
 const CARD: &str = r#"{
   "id": "summarizeagent.eth",
@@ -29,20 +30,6 @@ const CARD: &str = r#"{
   "updated_at": "2025-11-22T00:00:00Z"
 }
 "#;
-
-/// The binary, without the configuration of the user who runs the tests.
-fn binary() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
-        command.env_remove(key);
-    }
-    command.env_remove("RUST_LOG");
-    command
-}
-
-fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
-    binary().args(arguments).stdin(Stdio::null()).output().expect("the binary runs")
-}
 
 #[test]
 fn new_card_has_no_findings() {
@@ -76,33 +63,7 @@ fn new_card_needs_a_known_verb_and_names_in_normal_form() {
 
 /// `clresolve lint -` over `card`.
 fn piped(card: &[u8], arguments: &[&str]) -> Output {
-    let mut child = binary()
-        .args(["lint", "-"])
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut stdin = child.stdin.take().expect("stdin is piped");
-    let card = card.to_vec();
-    // The program stops reading at its limit, so the end of a long text may find the pipe closed.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&card)));
-    let output = child.wait_with_output().expect("the binary ends");
-    writer.join().expect("the writer does not panic");
-    output
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("the binary ends by itself")
-}
-
-fn out(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).expect("stdout is UTF-8")
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", out(output)))
+    fed(program().args(["lint", "-"]).args(arguments), card)
 }
 
 fn codes(report: &Value) -> Vec<&str> {
@@ -381,19 +342,9 @@ fn a_card_is_converted_and_says_what_it_lost() {
     assert_eq!(code(&convert(&["--to", "a2a"])), 1);
 }
 
-fn corpus() -> Option<PathBuf> {
-    let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return None;
-    };
-    let root = Path::new(&root).join("commandlayer");
-    assert!(root.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", root.display());
-    Some(root)
-}
-
 #[test]
 fn published_cards_pass_under_the_profile_of_their_line() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let released = "agent-cards/1.0.0+released";
     for (path, profile, expected) in [
         ("agent-cards-v1.0.0-entry-v1/agents/v1.0.0/commons/formatagent.eth.json", "agent-cards/1.0.0", 0),

@@ -14,8 +14,7 @@ mod published;
 mod registration;
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -31,6 +30,7 @@ use clresolve_resolver::sandbox::{Sandbox, World};
 use serde_json::{Value, json};
 
 use crate::support::payer;
+use crate::support::program::clresolve;
 
 /// Sandbox names with what is decided about their sellers, and all codes of it.
 const SELLERS: [(&str, Outcome, &[&str]); 24] = [
@@ -75,8 +75,13 @@ const URL: &str = "https://api.sandbox.example/summarize/v1";
 /// The agent of [`world_with_seller`].
 const NAME: &str = "summarizeagent.eth";
 
-/// A world with one agent that sells. `rest` is what else stands in its table, and the tables after it.
+/// A world with one trusted agent that sells. `rest` is what else stands in its table, and the tables after it.
 async fn world_with_seller(rest: &str) -> World {
+    world_of_seller("trusted", rest).await
+}
+
+/// The same world, in which the agent has another state.
+async fn world_of_seller(state: &str, rest: &str) -> World {
     let spec = format!(
         r#"
 [[name]]
@@ -87,7 +92,7 @@ addr = "publisher"
 [[agent]]
 name = "{NAME}"
 about = "It sells."
-state = "trusted"
+state = "{state}"
 seller = ""
 {rest}
 "#
@@ -239,7 +244,7 @@ async fn a_numbered_block_pays_nobody() {
     assert_eq!(decision.codes, ["chain-behind"], "{decision:#?}");
     assert!(decision.abort);
     assert_eq!(past.gate("summarizeagent.eth", "summarize").await, Err("chain-behind"));
-    let route = run(&["route", "summarizeagent.eth", "--sandbox", "--block", "3", "-o", "short"], "");
+    let route = clresolve(&["route", "summarizeagent.eth", "--sandbox", "--block", "3", "-o", "short"], "");
     let said = String::from_utf8_lossy(&route.stdout).into_owned();
     assert_eq!((route.status.code(), said.as_str()), (Some(1), "summarizeagent.eth\ttrusted\t-\tchain-behind\n"));
     for (command, said) in [
@@ -249,7 +254,7 @@ async fn a_numbered_block_pays_nobody() {
             "block 3 was chosen, and the gate decides at the newest",
         ),
     ] {
-        let text = String::from_utf8(run(&command, "").stdout).expect("text");
+        let text = String::from_utf8(clresolve(&command, "").stdout).expect("text");
         assert!(text.contains(said) && !text.contains("chain-behind"), "{text}");
     }
 }
@@ -375,28 +380,13 @@ fn with_terms(question: &DecisionRequest, text: &[u8]) -> DecisionRequest {
     question
 }
 
-fn run(arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_clresolve"))
-        .args(arguments)
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    // A program that does not read what it is given closes the pipe.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
-    child.wait_with_output().expect("it ends")
-}
-
 fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
 fn the_walk_to_a_price_ends_with_what_is_paid_to_whom() {
-    let text = run(&["probe", "--sandbox", "summarizeagent.eth", "summarize"], "");
+    let text = clresolve(&["probe", "--sandbox", "summarizeagent.eth", "summarize"], "");
     assert_eq!(text.status.code(), Some(0));
     let last = printed(&text).trim_end().lines().last().expect("a line").to_owned();
     assert!(
@@ -406,23 +396,24 @@ fn the_walk_to_a_price_ends_with_what_is_paid_to_whom() {
         "{last}"
     );
     assert!(printed(&text).contains("✓ records") && printed(&text).contains("✓ entry"), "{}", printed(&text));
-    let refused = printed(&run(&["probe", "--sandbox", "payee-mismatch.eth", "summarize"], ""));
+    let refused = printed(&clresolve(&["probe", "--sandbox", "payee-mismatch.eth", "summarize"], ""));
     let last = refused.trim_end().lines().last().expect("a line");
     assert!(
         refused.contains("✓ records") && last.starts_with("Do not pay. payee-mismatch: The terms pay"),
         "{refused}"
     );
-    let json = run(&["probe", "--sandbox", "summarizeagent.eth", "summarize", "--json"], "");
+    let json = clresolve(&["probe", "--sandbox", "summarizeagent.eth", "summarize", "--json"], "");
     let answer: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!((&answer["decision"]["abort"], &answer["terms"]["x402Version"]), (&false.into(), &2.into()));
-    let version_1 = run(&["probe", "--sandbox", "checkoutagent.eth", "checkout", "--json", "--method", "get"], "");
+    let version_1 =
+        clresolve(&["probe", "--sandbox", "checkoutagent.eth", "checkout", "--json", "--method", "get"], "");
     let answer: Value = serde_json::from_slice(&version_1.stdout).expect("JSON");
     assert_eq!((&answer["decision"]["abort"], &answer["terms"]["x402Version"]), (&false.into(), &1.into()));
 }
 
 #[test]
 fn an_agent_that_the_gate_denies_is_not_asked() {
-    let output = run(&["probe", "--sandbox", "entry-version.eth", "summarize", "--json"], "");
+    let output = clresolve(&["probe", "--sandbox", "entry-version.eth", "summarize", "--json"], "");
     assert_eq!(output.status.code(), Some(1));
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let codes = answer["decision"]["codes"].as_array().expect("a list");
@@ -433,10 +424,10 @@ fn an_agent_that_the_gate_denies_is_not_asked() {
         ("summarizeagent.eth", "classify", 1, &["verb-not-implemented", "invoke-no-route"][..]),
         ("record-pending.eth", "summarize", 3, &["record-pending", "invoke-no-route"]),
     ] {
-        let output = run(&["probe", "--sandbox", name, verb, "--json"], "");
+        let output = clresolve(&["probe", "--sandbox", name, verb, "--json"], "");
         let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert_eq!((output.status.code(), &answer["decision"]["codes"]), (Some(exit), &json!(codes)), "{answer:#}");
-        let last = printed(&run(&["probe", "--sandbox", name, verb], ""));
+        let last = printed(&clresolve(&["probe", "--sandbox", name, verb], ""));
         let last = last.trim_end().lines().last().expect("a line");
         let (code, _) = last.strip_prefix("Do not pay. ").and_then(|rest| rest.split_once(": ")).expect("a code");
         assert!(last.ends_with(&format!("`clresolve explain {code}` says more.")), "{last}");
@@ -457,7 +448,7 @@ fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
         let mut arguments =
             vec!["decide", "--sandbox", "summarizeagent.eth", "summarize", "--url", URL, "--terms", "-", "-o", "short"];
         arguments.extend(further);
-        let output = run(&arguments, terms);
+        let output = clresolve(&arguments, terms);
         (output.status.code(), printed(&output))
     };
     let allowed = (Some(0), "summarizeagent.eth\tallow\t\n".to_owned());
@@ -475,12 +466,12 @@ fn decide_takes_terms_in_each_form_and_pays_on_exit_0_alone() {
     assert_eq!(decide(&terms(payee), &["--max-amount", "0x1"]).0, Some(2));
     assert_eq!(decide(&terms(payee), &["--block", "1"]).0, Some(2));
     let both = ["decide", "summarizeagent.eth", "summarize", "--url", URL, "--terms", "-", "--signed", "-"];
-    let refused = run(&both, &terms(payee));
+    let refused = clresolve(&both, terms(payee));
     assert_eq!((refused.status.code(), printed(&refused)), (Some(2), String::new()));
     let said = String::from_utf8(refused.stderr).expect("UTF-8");
     let why = "--terms and --signed cannot both be read from standard input; name a file for one";
     assert!(said.contains(why), "{said}");
-    let route = run(&["route", "--sandbox", "summarizeagent.eth", "-o", "short"], "");
+    let route = clresolve(&["route", "--sandbox", "summarizeagent.eth", "-o", "short"], "");
     assert_eq!(printed(&route), format!("summarizeagent.eth\ttrusted\t{URL}\tcl.endpoint.runtime\n"));
 }
 
@@ -507,7 +498,7 @@ fn no_text_of_a_seller_is_printed_raw() {
     for (terms, code) in [(elsewhere, "resource-mismatch"), (terms(URL, HOSTILE), "payment-terms-malformed")] {
         for form in ["json", "text", "short"] {
             let arguments = ["decide", "--sandbox", NAME, "summarize", "--url", URL, "--terms", "-", "-o", form];
-            let output = run(&arguments, &terms.to_string());
+            let output = clresolve(&arguments, terms.to_string());
             let said = printed(&output);
             assert_eq!(output.status.code(), Some(1), "{form}: {said}");
             assert!(said.contains(code), "{form}: {said}");
@@ -520,7 +511,7 @@ fn no_text_of_a_seller_is_printed_raw() {
 /// What is cut out of one line is called.
 #[test]
 fn a_route_to_an_agent_that_the_gate_denies_is_not_printed_in_one_line() {
-    let run = |arguments: &[&str]| run(&[&["route", "--sandbox"], arguments].concat(), "");
+    let run = |arguments: &[&str]| clresolve(&[&["route", "--sandbox"], arguments].concat(), "");
     let short = |name: &str, verb: &str| {
         let output = run(&[name, verb, "-o", "short"]);
         (output.status.code(), printed(&output))

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::Output;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::Answer;
@@ -12,6 +12,9 @@ use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::evidence::Targets;
 use clresolve_verdict::verdict::Depth;
 use serde_json::Value;
+
+use crate::support::corpus::corpus;
+use crate::support::program::{code, err, json, out, run};
 
 /// A good card whose name begins with `label`.
 fn card(label: &str) -> String {
@@ -42,32 +45,8 @@ fn card(label: &str) -> String {
     format!("{card:#}\n")
 }
 
-fn run_command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
-        command.env_remove(key);
-    }
-    command.env_remove("RUST_LOG").args(arguments).stdin(Stdio::null()).output().expect("the binary runs")
-}
-
 fn plan(target: &Path, arguments: &[&str]) -> Output {
-    run_command([OsStr::new("plan"), target.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new)))
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().expect("the binary ends by itself")
-}
-
-fn out(output: &Output) -> &str {
-    std::str::from_utf8(&output.stdout).expect("stdout is UTF-8")
-}
-
-fn err(output: &Output) -> &str {
-    std::str::from_utf8(&output.stderr).expect("stderr is UTF-8")
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}{}", out(output), err(output)))
+    run([OsStr::new("plan"), target.as_os_str()].into_iter().chain(arguments.iter().map(OsStr::new)))
 }
 
 /// A folder with these files.
@@ -289,7 +268,7 @@ fn sandbox_rejects_cards_that_it_cannot_publish() {
         // A sandbox that accepts the card ends too: it cannot write its configuration.
         let unwritable = ["--write-config", "/no/such/folder/sandbox.toml"].map(OsStr::new);
         let publish = [OsStr::new("sandbox"), OsStr::new("--publish"), folder.path().as_os_str()];
-        let output = run_command(publish.into_iter().chain(unwritable));
+        let output = run(publish.into_iter().chain(unwritable));
         assert_eq!((code(&output), out(&output)), (2, ""), "{}", err(&output));
         assert!(err(&output).contains(part), "{part}: {}", err(&output));
     }
@@ -369,7 +348,7 @@ fn a_plan_a_verdict_and_an_audit_agree_on_the_same_card() {
         let list_of_names = folder(&[("names", &names.join("\n"))]);
         let list_of_names = list_of_names.path().join("names");
         let audit = ["audit", "--sandbox", "--depth", flag, "--format", "json", "--names"].map(OsStr::new);
-        let audit = json(&run_command(audit.into_iter().chain([list_of_names.as_os_str()])));
+        let audit = json(&run(audit.into_iter().chain([list_of_names.as_os_str()])));
         let published = runtime.block_on(published(depth, names));
         assert_eq!((published.len(), list(&audit["rows"]).len()), (names.len(), names.len()));
         for (Published { url, card, verdict }, row) in published.into_iter().zip(list(&audit["rows"])) {
@@ -425,8 +404,7 @@ fn a_plan_and_a_conversion_open_no_connection_and_no_memory() {
     let (file, card) = (files.path().join("c.toml"), files.path().join("cards/card.json"));
     let flags = ["--config", file.to_str().expect("text")];
     let planned = plan(&card, &flags);
-    let converted =
-        run_command(["cards", "convert", card.to_str().expect("text"), "--to", "a2a"].into_iter().chain(flags));
+    let converted = run(["cards", "convert", card.to_str().expect("text"), "--to", "a2a"].into_iter().chain(flags));
     for output in [&planned, &converted] {
         let note =
             "note: the manifest at https://rules.example/… is not fetched, since this command opens no connection";
@@ -440,12 +418,7 @@ fn a_plan_and_a_conversion_open_no_connection_and_no_memory() {
 
 #[test]
 fn hosted_cards_of_the_newer_line_would_be_trusted_under_its_profile() {
-    let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return;
-    };
-    let cards = PathBuf::from(root).join("commandlayer/agent-cards-v1.1.0/website/agent-cards");
-    assert!(cards.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", cards.display());
+    let Some(cards) = corpus("commandlayer/agent-cards-v1.1.0/website/agent-cards") else { return };
     let output = plan(&cards, &["--profile", "agent-cards/1.1.0", "-o", "json"]);
     assert_eq!(code(&output), 0, "{}{}", out(&output), err(&output));
     let plans = json(&output);

@@ -1,8 +1,5 @@
 //! Requests to the sandbox's agents, through the library and the command.
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
-
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Step};
 use clresolve_core::state::State;
@@ -16,6 +13,7 @@ use clresolve_verdict::evidence::SchemaFault;
 use clresolve_verdict::verdict::Depth;
 use serde_json::{Value, json};
 
+use crate::support::program::clresolve;
 use crate::support::server::{Server, ok};
 
 fn question(name: &str, verb: &str, request: &str) -> RequestQuestion {
@@ -277,17 +275,17 @@ async fn templates_pass() {
 
 #[test]
 fn the_command_says_what_the_library_says() {
-    let made = run(&["--sandbox", "request", "template", NAME, "summarize"], b"");
+    let made = clresolve(&["--sandbox", "request", "template", NAME, "summarize"], b"");
     assert_eq!(made.status.code(), Some(0), "{made:?}");
     let said = String::from_utf8(made.stderr).expect("UTF-8");
     assert!(said.contains("fill in /input/content: What it is done to."), "{said}");
     let request: Value = serde_json::from_slice(&made.stdout).expect("JSON");
-    let again = run(&["--sandbox", "request", "template", NAME, "summarize"], b"");
+    let again = clresolve(&["--sandbox", "request", "template", NAME, "summarize"], b"");
     let other: Value = serde_json::from_slice(&again.stdout).expect("JSON");
     assert_ne!(request["x402"]["request_id"], other["x402"]["request_id"]);
 
     let check = |request: &[u8], form: &str| {
-        run(&["--sandbox", "request", "check", NAME, "summarize", "-", "-o", form], request)
+        clresolve(&["--sandbox", "request", "check", NAME, "summarize", "-", "-o", form], request)
     };
     let good = check(&made.stdout, "json");
     assert_eq!(good.status.code(), Some(0), "{good:?}");
@@ -299,20 +297,8 @@ fn the_command_says_what_the_library_says() {
     assert!(shown.contains("--> -:2:3") && shown.contains("^^^^^^^^^^ /actor"), "{shown}");
     let short = String::from_utf8(check(text.as_bytes(), "short").stdout).expect("UTF-8");
     assert!(short.contains("-:2:3: fail request-schema-invalid"), "{short}");
-    let untrusted = run(&["--sandbox", "request", "template", "host-changed.eth", "summarize"], b"");
+    let untrusted = clresolve(&["--sandbox", "request", "template", "host-changed.eth", "summarize"], b"");
     assert_eq!((untrusted.status.code(), untrusted.stdout.len()), (Some(1), 0), "{untrusted:?}");
-    let missing = run(&["--sandbox", "request", "check", NAME, "summarize", "/nonexistent.json"], b"");
+    let missing = clresolve(&["--sandbox", "request", "check", NAME, "summarize", "/nonexistent.json"], b"");
     assert_eq!(missing.status.code(), Some(2));
-}
-
-fn run(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_clresolve"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program runs");
-    child.stdin.take().expect("it is piped").write_all(input).expect("it reads");
-    child.wait_with_output().expect("it ends")
 }

@@ -6,9 +6,8 @@ mod purchases;
 mod receipts;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
@@ -34,22 +33,17 @@ use ed25519_dalek::Signer as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::support::program::{clresolve, ends};
+use crate::support::rfc8037::{SEED, THUMBPRINT, seed};
+
 const NAME: &str = "summarizeagent.eth";
 const ISSUER: &str = "https://clresolve.example";
-
-/// The private key of RFC 8037, appendix A.1; its thumbprint stands in A.3.
-const SEED: &str = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
-const THUMBPRINT: &str = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k";
 
 /// A moment when the verdict of [`verdict`] is fresh.
 const NOW: i64 = 1_795_000_000;
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(seconds).expect("in range")
-}
-
-fn seed() -> [u8; 32] {
-    BASE64URL.decode(SEED).expect("base64url").try_into().expect("32 bytes")
 }
 
 /// The key as `openssl genpkey` writes it: RFC 8410's fixed head, then the 32 bytes.
@@ -489,25 +483,6 @@ fn a_key_file_is_neither_overwritten_nor_taken_for_what_it_is_not() {
     assert!(matches!(read_signing_key(&path), Err(KeyFileError::NoKey { error: KeyError::NotPkcs8, .. })));
     let nobody = SignConfig { key: Some(path), ..SignConfig::default() };
     assert!(matches!(clresolve_resolver::sign::open(&nobody), Err(KeyFileError::IssuerMissing)));
-}
-
-fn clresolve(arguments: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    // `tests/mutants/run` names a switch there.
-    command.env_clear().envs(std::env::var_os("MUTANT").map(|switch| ("MUTANT", switch)));
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary runs");
-    // Whoever takes no input may have ended already.
-    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
-    child.wait_with_output().expect("the binary ends")
-}
-
-#[track_caller]
-fn ends(output: &Output, code: i32) -> (String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{out}{err}");
-    (out, err)
 }
 
 /// A folder with a key file and its public part.

@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,17 +42,14 @@ use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::support::corpus::corpus;
 use crate::support::orloj;
+use crate::support::program::{clresolve, ends};
+use crate::support::rfc8037::{SEED, THUMBPRINT, seed};
 use crate::support::server;
 
-/// The private key of RFC 8037, appendix A.1; its thumbprint stands in A.3.
-const SEED: &str = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
-const THUMBPRINT: &str = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k";
+/// The public key of [`seed`], as the member `x` of a JWK.
 const X: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
-
-fn seed() -> [u8; 32] {
-    BASE64URL.decode(SEED).expect("base64url").try_into().expect("32 bytes")
-}
 
 /// RFC 8410's fixed head, then the 32 bytes.
 fn key() -> CardKey {
@@ -73,13 +69,9 @@ fn roots(keys: &[Value]) -> TrustRoots {
     jwks(keys).expect("a key set").into()
 }
 
-/// A file of the corpus; none without a corpus, and then the test says that it is skipped.
-fn corpus(name: &str) -> Option<Vec<u8>> {
-    let Some(folder) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS names no corpus");
-        return None;
-    };
-    let path = PathBuf::from(folder).join("a2a/v1.0.1").join(name);
+/// A published file of the A2A project; `None` without a corpus.
+fn published(name: &str) -> Option<Vec<u8>> {
+    let path = corpus("a2a/v1.0.1")?.join(name);
     Some(fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
 }
 
@@ -136,22 +128,23 @@ fn verified(found: &CardVerification) -> (&str, &str, Form) {
 
 #[test]
 fn the_signed_cards_of_the_corpus_hold_and_their_tampered_copies_do_not() {
-    let Some(keys) = corpus("jwks.authored.json") else { return };
+    let Some(keys) = published("jwks.authored.json") else { return };
     let roots = TrustRoots::from(Root::from_jwks("corpus", &keys).expect("a key set"));
     for kind in ["eddsa", "es256"] {
-        let read = |suffix: &str| json(&corpus(&format!("signed-{kind}{suffix}.authored.json")).expect("there"));
+        let read = |suffix: &str| json(&published(&format!("signed-{kind}{suffix}.authored.json")).expect("there"));
         let found = verify(&read(""), &roots);
         let (root, _, form) = verified(&found);
         assert_eq!((root, form), ("corpus", Form::Specification));
         assert_eq!(refused(&read("-tampered"), &roots), Code::SignatureInvalid);
     }
-    let printed = json(&corpus("spec-sample-card.json").expect("there"));
+    let printed = json(&published("spec-sample-card.json").expect("there"));
     assert_eq!(refused(&printed, &roots), Code::SignatureKeyUnknown, "its key is published nowhere");
 }
 
 #[test]
 fn the_example_of_the_specification_has_its_canonical_form() {
-    let (Some(input), Some(expected)) = (corpus("jcs-example-input.json"), corpus("jcs-example-canonical.json")) else {
+    let (Some(input), Some(expected)) = (published("jcs-example-input.json"), published("jcs-example-canonical.json"))
+    else {
         return;
     };
     let found = payload(&json(&input)).expect("a canonical form");
@@ -904,23 +897,6 @@ impl Desk {
     }
 }
 
-fn clresolve(arguments: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-    command.args(arguments).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary runs");
-    // A program that reads no input may have ended already.
-    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
-    child.wait_with_output().expect("the binary ends")
-}
-
-#[track_caller]
-fn ends(output: &Output, code: i32) -> (String, String) {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{out}{err}");
-    (out, err)
-}
-
 #[test]
 fn the_commands_sign_and_verify() {
     let desk = Desk::new();
@@ -989,9 +965,9 @@ fn keys_from_a_pipe_are_read_with_a_bound() {
     let signed = desk.write("signed.json", header(json!({})).to_string());
     let verify = ["signature", "verify", &signed, "--jwks", "/dev/stdin"];
     let most = 256 * 1024;
-    let (_, err) = ends(&clresolve(&verify, &" ".repeat(most + 1)), 2);
+    let (_, err) = ends(&clresolve(&verify, " ".repeat(most + 1)), 2);
     assert!(err.contains("a key set has at most"), "{err}");
-    let (_, err) = ends(&clresolve(&verify, &" ".repeat(most)), 2);
+    let (_, err) = ends(&clresolve(&verify, " ".repeat(most)), 2);
     assert!(!err.contains("a key set has at most"), "{err}");
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use clresolve_cards::convert::convert;
@@ -20,6 +20,8 @@ use clresolve_verdict::schema::Schema;
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+use crate::support::corpus::corpus;
 
 /// The systems with rows in `tests/scenarios/systems/`, with the prefixes of their requirements and codes, and the
 /// number of requirements.
@@ -412,16 +414,6 @@ fn unknown_members_are_kept_and_are_no_defect() {
             if system == CardSystem::Aevum { vec![(Code::AeUnknownMember, Effect::Warn); 4] } else { vec![] };
         assert_eq!(found, expected, "{system}");
     }
-}
-
-fn corpus(folder: &str) -> Option<PathBuf> {
-    let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return None;
-    };
-    let root = Path::new(&root).join(folder);
-    assert!(root.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", root.display());
-    Some(root)
 }
 
 /// Compares every card of a folder with the expected version, validity and codes. Every card must be listed.

@@ -15,6 +15,7 @@ use crate::agents::{AGENTS, Agent, Variant};
 use crate::binary::Exit;
 use crate::cards::{Card, documented, published, records, renamed};
 use crate::service::{Service, install};
+use crate::support::corpus::corpus;
 
 const CARD_HOST: &str = "commandlayer.org";
 /// Where the origins serve the cards as last released beside those of their own world.
@@ -80,7 +81,7 @@ pub(crate) struct Content {
 /// The world, or `None` where it cannot be had and need not be.
 pub(crate) fn world() -> Option<&'static World> {
     static WORLD: LazyLock<Option<World>> = LazyLock::new(|| {
-        let corpus = corpus()?;
+        let corpus = corpus("commandlayer")?;
         match install() {
             Ok(()) => Some(World::start(&corpus)),
             Err(cause) if env::var("CI").as_deref() == Ok("true") => panic!("{cause}"),
@@ -91,17 +92,6 @@ pub(crate) fn world() -> Option<&'static World> {
         }
     });
     WORLD.as_ref()
-}
-
-/// The published data.
-fn corpus() -> Option<PathBuf> {
-    let Some(folder) = env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return None;
-    };
-    let corpus = Path::new(&folder).join("commandlayer");
-    assert!(corpus.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", corpus.display());
-    Some(corpus)
 }
 
 impl World {

@@ -20,19 +20,10 @@ use clresolve_verdict::schema::Schema;
 use clresolve_verdict::schema::served::ServedSchema;
 use serde_json::{Value, json};
 
+use crate::support::corpus::corpus;
+
 const RELEASED: &str = "agent-cards/1.0.0+released";
 const NEXT: &str = "agent-cards/1.1.0";
-
-/// The CommandLayer part of the corpus; `None` when no corpus is named.
-fn corpus() -> Option<PathBuf> {
-    let Some(root) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return None;
-    };
-    let root = Path::new(&root).join("commandlayer");
-    assert!(root.is_dir(), "CLRESOLVE_CORPUS is set, but {} is no folder", root.display());
-    Some(root)
-}
 
 /// Every JSON file below `folder`, in order.
 fn json_files(folder: &Path) -> Vec<PathBuf> {
@@ -86,7 +77,7 @@ fn expect(folder: &Path, profile_id: &str, fails: &[&str], warns: &[&str]) -> us
 
 #[test]
 fn cards_with_entry_v1_keep_the_letter() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let agents = corpus.join("agent-cards-v1.0.0-entry-v1/agents/v1.0.0");
     let placeholder = ["schema-mirror-placeholder"];
     for id in [DEFAULT, RELEASED] {
@@ -98,7 +89,7 @@ fn cards_with_entry_v1_keep_the_letter() {
 
 #[test]
 fn cards_as_released_need_the_released_profile() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let agents = corpus.join("agent-cards/agents/v1.0.0");
     let placeholder = "schema-mirror-placeholder";
     let route = "entry-version-noncompliant";
@@ -110,7 +101,7 @@ fn cards_as_released_need_the_released_profile() {
 
 #[test]
 fn cards_of_the_next_line_are_not_cards_of_this_one() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let cards = json_files(&corpus.join("agent-cards-v1.1.0/website/agent-cards/agents"));
     assert!(!cards.is_empty());
     for path in cards {
@@ -129,7 +120,7 @@ fn cards_of_the_next_line_are_not_cards_of_this_one() {
 
 #[test]
 fn hosted_cards_of_the_next_line_pass_under_its_profile() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let agents = corpus.join("agent-cards-v1.1.0/website/agent-cards/agents/v1.1.0");
     assert_eq!(expect(&agents.join("commons"), NEXT, &[], &[]), 10);
     assert_eq!(expect(&agents.join("commercial"), NEXT, &[], &[]), 2);
@@ -137,7 +128,7 @@ fn hosted_cards_of_the_next_line_pass_under_its_profile() {
 
 #[test]
 fn early_cards_of_the_next_line_are_not_what_was_hosted() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let agents = corpus.join("agent-cards-v1.1.0/repository/agents/v1.1.0");
     let cards = json_files(&agents);
     assert_eq!(cards.len(), 3);
@@ -154,7 +145,7 @@ fn early_cards_of_the_next_line_are_not_what_was_hosted() {
 
 #[test]
 fn cards_of_the_first_line_are_not_cards_of_the_next() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     for folder in ["agent-cards", "agent-cards-v1.0.0-entry-v1"] {
         for path in json_files(&corpus.join(folder).join("agents/v1.0.0")) {
             let reasons = judge(&read(&path), &profile(NEXT));
@@ -165,7 +156,7 @@ fn cards_of_the_first_line_are_not_cards_of_the_next() {
 
 #[test]
 fn the_registry_of_the_next_line_agrees_with_its_manifests() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let registry = value(&corpus.join("agent-cards-v1.1.0/website/agent-cards/meta/manifest.json"));
     let profile = profile(NEXT);
     let entries = registry["entries"].as_array().expect("a list");
@@ -195,7 +186,7 @@ fn the_registry_of_the_next_line_agrees_with_its_manifests() {
 
 #[test]
 fn no_published_card_trips_the_search_for_what_must_not_be_in_cards() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let folders = ["agent-cards", "agent-cards-v1.0.0-entry-v1", "agent-cards-v1.1.0", "txt-record-sets/cards"];
     let files: Vec<_> = folders.iter().flat_map(|folder| json_files(&corpus.join(folder))).collect();
     assert!(files.len() > 40);
@@ -261,7 +252,7 @@ fn variations(card: &Value) -> Vec<Value> {
 
 #[test]
 fn our_base_schema_says_what_the_published_one_says() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let folders =
         ["agent-cards/agents", "agent-cards-v1.0.0-entry-v1/agents", "agent-cards-v1.1.0", "txt-record-sets/cards"];
     let cards: Vec<_> = folders.iter().flat_map(|folder| json_files(&corpus.join(folder))).collect();
@@ -286,7 +277,7 @@ fn our_base_schema_says_what_the_published_one_says() {
 
 #[test]
 fn what_the_base_schema_refuses_has_a_code() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     for (id, agents) in
         [(DEFAULT, "agent-cards-v1.0.0-entry-v1/agents"), (NEXT, "agent-cards-v1.1.0/website/agent-cards/agents")]
     {
@@ -343,7 +334,7 @@ fn crlf(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_figure_of_the_manifests_comes_from_the_published_files() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let mut seen = 0;
     for manifest in profile(DEFAULT).manifests() {
         let (repository, _) = manifest.id().split_once('/').expect("a layer and a release");
@@ -367,7 +358,7 @@ fn every_figure_of_the_manifests_comes_from_the_published_files() {
 
 #[test]
 fn verbs_locations_and_categories_are_the_published_ones() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let published = value(&corpus.join("protocol-commons/manifest.json"));
     let profile = profile(DEFAULT);
     let commons = profile.layer("commons").expect("a known class").manifest();
@@ -392,7 +383,7 @@ fn verbs_locations_and_categories_are_the_published_ones() {
 
 #[test]
 fn protocol_schemas_are_strict_and_judge_the_examples_as_their_folders_say() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let mut judged = 0;
     for manifest in profile(DEFAULT).manifests() {
         let (repository, _) = manifest.id().split_once('/').expect("a layer and a release");
@@ -416,7 +407,7 @@ fn protocol_schemas_are_strict_and_judge_the_examples_as_their_folders_say() {
 
 #[test]
 fn the_documented_records_of_formatagent_bind_the_published_schemas() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("commandlayer") else { return };
     let card = read(&corpus.join("agent-cards-v1.0.0-entry-v1/agents/v1.0.0/commons/formatagent.eth.json"));
     let card = Card::parse(&card).expect("a card");
     let documented = value(&corpus.join("txt-record-sets/formatagent.eth.observed.json"));

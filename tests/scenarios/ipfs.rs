@@ -14,6 +14,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::Digest;
 
+use crate::support::corpus::corpus;
+
 /// Upstream CARs whose roots our builder makes again. The others are CIDv0 or have several chunks, symlinks, modes,
 /// other codecs or missing blocks.
 const REBUILT: &[&str] = &[
@@ -47,7 +49,7 @@ fn cid_vectors() {
         as_v1: Option<String>,
     }
 
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("ipfs") else { return };
     let vectors: Vec<Vector> = json(&corpus.join("cid-vectors.json"));
     assert_eq!(vectors.len(), 90);
     let mut forbidden = 0;
@@ -111,7 +113,7 @@ impl Verdict {
 
 #[test]
 fn generated_cases() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("ipfs") else { return };
     let cases: Vec<Case> = json(&corpus.join("generated/cases.json"));
     assert_eq!(cases.len(), 103);
     let mut wrong = Vec::new();
@@ -135,7 +137,7 @@ fn generated_cases() {
 #[test]
 fn generated_cars_with_one_byte_changed() {
     const LARGEST: usize = 1500;
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("ipfs") else { return };
     let cases: Vec<Case> = json(&corpus.join("generated/cases.json"));
     let mut tried = 0;
     for case in cases.iter().filter(|case| matches!(case.expect, Expect::One(Verdict { ok: true, .. }))) {
@@ -193,7 +195,7 @@ struct Entry {
 
 #[test]
 fn upstream_cars_hold_the_expected_blocks() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("ipfs") else { return };
     let (mut cars, mut skipped) = (0, 0);
     for (name, expected, car) in upstream(&corpus) {
         let (sections, whole) = sections(&car);
@@ -215,7 +217,7 @@ fn upstream_cars_hold_the_expected_blocks() {
 
 #[test]
 fn upstream_cars_give_the_expected_files() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("ipfs") else { return };
     let mut seen = BTreeMap::<&str, usize>::new();
     for (name, expected, car) in upstream(&corpus) {
         let blocks = blocks_of(&car);
@@ -263,7 +265,7 @@ fn check_entry(label: &str, entry: &Entry, outcome: Result<Proven, WalkError>) -
 /// Our builder agrees with the importers: the same files give the same root.
 #[test]
 fn upstream_trees_can_be_rebuilt() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("ipfs") else { return };
     let mut rebuilt = Vec::new();
     for (name, expected, car) in upstream(&corpus) {
         let blocks = blocks_of(&car);
@@ -301,7 +303,7 @@ fn dag_pb_fixtures() {
         hex: String,
     }
 
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("ipfs") else { return };
     let mut good = 0;
     for folder in folders(&corpus.join("dagpb")) {
         for file in folders(&folder) {
@@ -374,16 +376,6 @@ fn upstream(corpus: &Path) -> Vec<(String, Expected, Bytes)> {
         }
     }
     found
-}
-
-fn corpus() -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return None;
-    };
-    let folder = PathBuf::from(folder).join("ipfs");
-    assert!(folder.is_dir(), "{} is not there", folder.display());
-    Some(folder)
 }
 
 fn folders(folder: &Path) -> Vec<PathBuf> {

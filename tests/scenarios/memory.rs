@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
-use clresolve_resolver::memory::{Memory, Store};
+use clresolve_resolver::memory::{Memory, OriginKey, Store};
 use clresolve_resolver::payment::check::{Remembered, SeenPayee, WebOrigin};
 use clresolve_resolver::resolve::{Resolver, SetupError};
 use clresolve_resolver::sandbox::World;
@@ -169,12 +169,12 @@ async fn a_name_is_shown_and_forgotten_and_the_gate_goes_by_the_policy() {
 /// with a payee. Returns the configuration file that names it.
 fn sellers(folder: &Path) -> std::path::PathBuf {
     let store = Store::open(&folder.join("memory"), 10).expect("a new file");
-    let origin = |text: &str| text.parse::<WebOrigin>().expect("an origin");
-    let note = |at: &str, noted| store.note_origin("mainnet", 1, &origin(at), noted).expect("the disk has room");
+    let key = |origin: &str| OriginKey::new("mainnet", 1, &origin.parse::<WebOrigin>().expect("an origin"));
+    let note = |origin: &str, noted| store.note_origin(&key(origin), noted).expect("the disk has room");
     let proposing =
         |name: &str| Remembered { proposed: Some(name.parse().expect("an identity")), ..Remembered::default() };
     note("https://shop.example", proposing("shop.eth"));
-    store.accept_origin("mainnet", 1, &origin("https://shop.example")).expect("it is proposed");
+    store.accept_origin(&key("https://shop.example")).expect("it is proposed");
     note("https://shop.example", proposing("other.eth"));
     let payee = SeenPayee {
         address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address"),
@@ -245,7 +245,7 @@ fn proposal_is_accepted_once_and_origin_is_forgotten() {
 
 #[test]
 fn without_a_memory_there_is_nothing_to_show() {
-    for (further, said) in [(None, "memory.path"), (Some("--sandbox"), "the sandbox remembers nothing")] {
+    for (further, said) in [(None, "memory.path"), (Some("--sandbox"), "the sandbox has no memory file")] {
         let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
         let output =
             program.args(["memory", "show", NAME]).args(further).env_clear().output().expect("the binary runs");

@@ -7,7 +7,7 @@ use clresolve_core::digest::Digest;
 use serde_json::Value;
 use tempfile::TempDir;
 
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_clresolve");
+use super::program::{BINARY, program};
 
 /// The embedded world in a process of its own, and its configuration.
 pub(crate) struct Served {
@@ -32,10 +32,7 @@ impl Served {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(BINARY);
-        for (key, _) in std::env::vars_os().filter(|(key, _)| key.to_string_lossy().starts_with("CLRESOLVE_")) {
-            command.env_remove(key);
-        }
+        let mut command = program();
         command.args(["--config", &self.path("clresolve.toml")]).args(arguments);
         command
     }

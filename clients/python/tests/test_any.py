@@ -10,8 +10,7 @@ import httpx
 
 from clresolve_guard import GuardError, GuardTransport, Paid, Signer
 
-from .test_rules import MESSAGES
-from .world import World
+from .world import MESSAGES, World
 
 ANY: dict[str, Any] = {"agent": "any", "verb": None}
 
@@ -20,11 +19,7 @@ world: World
 
 def setUpModule() -> None:
     global world
-    world = World()
-
-
-def tearDownModule() -> None:
-    world.stop()
+    world = World.of_module()
 
 
 class AnySeller(unittest.TestCase):

@@ -19,11 +19,10 @@ import httpx
 from clresolve_guard import GuardError, GuardTransport, Paid, Signer
 from clresolve_guard._challenges import is_credential, without_payments
 
-from .world import CLIENTS, Purchase, World
+from .world import CLIENTS, MESSAGES, Purchase, World
 
-# The values that all four guards are tested with.
+# The headers that all four guards are tested with.
 CASES = json.loads((CLIENTS / "testing" / "challenges.json").read_text())
-MESSAGES = json.loads((CLIENTS / "testing" / "messages.json").read_text())
 
 DENIED = {
     "other-payto": ["payee-mismatch"],
@@ -40,9 +39,8 @@ DENIED = {
 
 BROKEN = (
     "500 503 404 422 201 302 hangs drips drops garbage truncated oversize "
-    "schema other-schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided "
-    "unknown expired endless "
-    "date offset no-time list null"
+    "schema other-schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number "
+    "undecided unknown expired endless date offset no-time list null"
 ).split()
 BROKEN_ENTRIES = (
     "no-entries entry-text entry-bare entry-index entry-twice entries-many "
@@ -54,11 +52,7 @@ world: World
 
 def setUpModule() -> None:
     global world
-    world = World()
-
-
-def tearDownModule() -> None:
-    world.stop()
+    world = World.of_module()
 
 
 class Rules:

@@ -29,11 +29,7 @@ world: World
 
 def setUpModule() -> None:
     global world
-    world = World()
-
-
-def tearDownModule() -> None:
-    world.stop()
+    world = World.of_module()
 
 
 def cheapest(_version: int, accepts: list[Any]) -> Any:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+import unittest
 import uuid
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ import httpx
 from clresolve_guard import GuardTransport
 
 CLIENTS = Path(__file__).parents[2]
+
+# The messages and values that all four guards are tested with.
+MESSAGES: dict[str, Any] = json.loads((CLIENTS / "testing" / "messages.json").read_text())
 
 # The first development account of anvil and hardhat: everybody has its key.
 PAYER_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
@@ -71,6 +75,13 @@ class World:
         self.honest: str = told["honest"]
         self.stranger: str = told["stranger"]
         self.kept: dict[str, str] = told["kept"]
+
+    @classmethod
+    def of_module(cls) -> World:
+        """A world for the tests of one module: `setUpModule` starts it, and it stops after the last test."""
+        world = cls()
+        unittest.addModuleCleanup(world.stop)
+        return world
 
     def stop(self) -> None:
         self.http.close()

@@ -270,8 +270,8 @@ for (const [which, codes] of Object.entries(DENIED)) {
 
 const NO_DECISION = [
   "500 503 404 422 201 302 hangs drips drops garbage truncated oversize",
-  "schema other-schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided unknown",
-  "expired endless date offset no-time",
+  "schema other-schema no-schema no-codes codes-number other-name other-verb no-abort abort-text abort-number",
+  "undecided unknown expired endless date offset no-time",
   "no-entries entry-text entry-bare entry-index entry-twice entries-many list null",
   "entry-endless entry-null entry-date entry-over",
 ].join(" ").split(" ");

@@ -1,6 +1,5 @@
 //! Orloj's cards: the specification's mapping, and the daemon's two paths.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -19,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::{run, said};
+use crate::support::corpus::corpus;
 
 /// One system with one agent and two tools, on a server that says everything.
 const LIBRARY: &str = "\
@@ -110,11 +110,7 @@ fn every_member_comes_from_where_the_mapping_says() {
 
 #[test]
 fn the_published_example_comes_out_of_its_resources() {
-    let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return;
-    };
-    let path = Path::new(&corpus).join("orloj/examples/research-system.json");
+    let Some(path) = corpus("orloj/examples/research-system.json") else { return };
     let published: Value = serde_json::from_slice(&std::fs::read(path).expect("the corpus")).expect("JSON");
     let text = |pointer: &str| published.pointer(pointer).and_then(Value::as_str).expect("text").to_owned();
     let skills = published["skills"].as_array().expect("skills");

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
-use super::{printed, run};
+use super::printed;
+use crate::support::program::clresolve;
 
 const PINNED: &str = "https://honest-pinned.sandbox.example/weather";
 const NAMED: &str = "https://honest-name.sandbox.example/weather";
@@ -21,7 +22,7 @@ fn url_that_is_not_https_is_a_usage_error() {
         ("https://shop.example/ a", "expected the URL of a seller"),
         ("http://127.0.0.1:9/a", "for plain http to this one, add --allow-host 127.0.0.1:9"),
     ] {
-        let output = run(&["check", "--no-config", url], "");
+        let output = clresolve(&["check", "--no-config", url], "");
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((output.status.code(), printed(&output).as_str()), (Some(2), ""), "{url}: {error}");
         assert!(error.contains(expected) && !error.contains("secret"), "{url}: {error}");
@@ -34,17 +35,18 @@ fn url_that_is_not_https_is_a_usage_error() {
         &["check", "--sandbox", PINNED, "--name", "https://a.eth"],
         &["check", "--sandbox", PINNED, "--block", "1"],
     ] {
-        assert_eq!(run(arguments, "{}").status.code(), Some(2), "{arguments:?}");
+        assert_eq!(clresolve(arguments, "{}").status.code(), Some(2), "{arguments:?}");
     }
     let long = " ".repeat((256 << 10) + 1);
-    let output = run(&["check", "--sandbox", PINNED, "--body", "-"], &long);
+    let output = clresolve(&["check", "--sandbox", PINNED, "--body", "-"], &long);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && error.contains("expected at most 256 KiB"), "{error}");
 }
 
 #[test]
 fn seller_that_does_not_answer_is_undecided() {
-    let output = run(&["check", "--no-config", "http://127.0.0.1:9/a", "--allow-host", "127.0.0.1:9", "--json"], "");
+    let output =
+        clresolve(&["check", "--no-config", "http://127.0.0.1:9/a", "--allow-host", "127.0.0.1:9", "--json"], "");
     let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(
         (output.status.code(), &check["codes"]),
@@ -61,7 +63,7 @@ fn text_is_a_ladder_of_evidence_and_a_conclusion() {
         (&[NAMED, "--method", "post"], 3, "Do not pay. "),
         (&["https://redirect.sandbox.example/weather"], 1, "Do not pay. payment-terms-malformed: "),
     ] {
-        let output = run(&[&["check", "--sandbox"], arguments].concat(), "{}");
+        let output = clresolve(&[&["check", "--sandbox"], arguments].concat(), "{}");
         let text = printed(&output);
         assert_eq!(output.status.code(), Some(exit), "{text}");
         let lines: Vec<&str> = text.lines().collect();
@@ -72,7 +74,7 @@ fn text_is_a_ladder_of_evidence_and_a_conclusion() {
         assert_eq!(text.contains("  payee proven by name: "), exit == 0, "{text}");
         assert_eq!(end, "Nothing was paid. Only a guard judges the reply that is paid.");
         assert!(!text.contains("trusted"), "{text}");
-        let short = printed(&run(&[&["check", "--sandbox", "-o", "short"], arguments].concat(), "{}"));
+        let short = printed(&clresolve(&[&["check", "--sandbox", "-o", "short"], arguments].concat(), "{}"));
         let decision = ["allow", "deny", "", "undecided"][usize::try_from(exit).expect("a status")];
         assert!(short.starts_with(&format!("{}\t{decision}\t", arguments[0])), "{short}");
     }
@@ -80,14 +82,14 @@ fn text_is_a_ladder_of_evidence_and_a_conclusion() {
 
 #[test]
 fn list_has_every_seller_with_its_decision() {
-    let listed = run(&["check", "--sandbox", "--list", "--json"], "");
+    let listed = clresolve(&["check", "--sandbox", "--list", "--json"], "");
     let rows: Vec<Value> = serde_json::from_slice(&listed.stdout).expect("a list");
     assert_eq!((listed.status.code(), rows.len()), (Some(0), Sandbox::sellers().len()));
     for row in &rows {
         let members: BTreeSet<&str> = row.as_object().expect("a row").keys().map(String::as_str).collect();
         assert_eq!(members, ["decision", "name", "url"].into());
     }
-    let text = printed(&run(&["check", "--sandbox", "--list"], ""));
+    let text = printed(&clresolve(&["check", "--sandbox", "--list"], ""));
     assert_eq!(text.lines().count(), rows.len());
     assert!(text.lines().any(|line| line.starts_with("allow ") && line.ends_with(" honest-name.eth")), "{text}");
 }

@@ -7,8 +7,9 @@ use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::World;
 use serde_json::{Value, json};
 
-use super::{NAME, run, world_with_seller};
+use super::{NAME, world_with_seller};
 use crate::support::disguise::{Everywhere, PORT, own_loopback};
+use crate::support::program::clresolve;
 use crate::support::server::{Answer, Server, answer};
 
 /// Sellers on public hosts of their own.
@@ -28,7 +29,7 @@ async fn probed(config: &Config) -> (Option<i32>, Value) {
     let file = folder.path().join("clresolve.toml");
     config.save(&file).expect("the folder can be written");
     let file = file.display().to_string();
-    let probe = move || run(&["probe", "--config", &file, NAME, "summarize", "--json"], "");
+    let probe = move || clresolve(&["probe", "--config", &file, NAME, "summarize", "--json"], "");
     let output = tokio::task::spawn_blocking(probe).await.expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}")))

@@ -9,7 +9,8 @@ use clresolve_resolver::sandbox::spec::Spec;
 use clresolve_resolver::sandbox::{Sandbox, World};
 use serde_json::json;
 
-use super::{NAME, URL, asked, offers, run, world_with_seller};
+use super::{NAME, URL, asked, offers, world_of_seller, world_with_seller};
+use crate::support::program::clresolve;
 
 /// Whom an honest seller of the sandbox wants to be paid.
 const PAYEE: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
@@ -200,23 +201,8 @@ async fn no_changed_byte_of_a_record_turns_a_denial_into_an_allowance() {
 /// A seller of an agent that is not trusted is asked where the caller says so, and never paid.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_untrusted_agent_is_asked_on_demand_and_never_paid() {
-    let spec = format!(
-        r#"
-[[name]]
-name = "publisher.eth"
-holder = "publisher"
-addr = "publisher"
-
-[[agent]]
-name = "{NAME}"
-about = "Its record of the entry differs."
-state = "untrusted"
-codes = ["txt-entry-mismatch"]
-records."cl.entry" = "x402://{{name}}/classify/v1"
-seller = ""
-"#
-    );
-    let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+    let records = "codes = [\"txt-entry-mismatch\"]\nrecords.\"cl.entry\" = \"x402://{name}/classify/v1\"";
+    let world = world_of_seller("untrusted", records).await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("clresolve.toml");
     world.config().save(&file).expect("the folder can be written");
@@ -225,7 +211,7 @@ seller = ""
         let mut arguments = vec!["probe", "--config", &file, NAME, "summarize", "--json"];
         arguments.extend(further);
         let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
-        let run = move || run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "");
+        let run = move || clresolve(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "");
         let output = tokio::task::spawn_blocking(run).await.expect("it runs");
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
         assert_eq!((output.status.code(), &answer["decision"]["abort"]), (Some(1), &json!(true)), "{answer:#}");

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
 
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::World;
@@ -14,20 +13,11 @@ use serde_json::Value;
 
 use crate::hostile::gateways::gateway;
 use crate::hostile::{json, patient, resolved, spec};
+use crate::support::corpus::corpus;
 use crate::support::server::{Answer, Server, answer};
 
 /// Cases at once.
 const AT_ONCE: usize = 8;
-
-fn corpus() -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("CLRESOLVE_CORPUS") else {
-        println!("skipped: CLRESOLVE_CORPUS is not set");
-        return None;
-    };
-    let folder = PathBuf::from(folder).join("ipfs/generated");
-    assert!(folder.is_dir(), "{} is not there", folder.display());
-    Some(folder)
-}
 
 /// The expected verdicts: for content that is proven, which is never the card; for content that is proven to be no
 /// file; and for content that remains unproven.
@@ -62,7 +52,7 @@ fn allowed(expected: &Value) -> BTreeSet<&'static str> {
 
 #[tokio::test]
 async fn no_case_of_the_corpus_is_believed() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("ipfs/generated") else { return };
     let cases: Vec<Value> = serde_json::from_slice(&fs::read(folder.join("cases.json")).unwrap()).unwrap();
     assert_eq!(cases.len(), 103);
     let text = |case: &Value, member: &str| case[member].as_str().unwrap().to_owned();

@@ -527,8 +527,8 @@ async fn limited_endpoint_is_not_polled_while_it_rests() {
     stage.heat(&[GOOD]).await;
     let [first, second, limited] = &stage.taps[..] else { panic!("three endpoints") };
     let (first, second, limited) = (first.clone(), second.clone(), limited.clone());
-    let before = limited.polls();
     limited.set(Manner::Limited);
+    let before = limited.polls();
     stage.pass_blocks(BLOCKS, &[GOOD]).await;
     for _ in 0..BLOCKS {
         first.polled().await;
@@ -536,7 +536,7 @@ async fn limited_endpoint_is_not_polled_while_it_rests() {
     // One poll may have been in flight when the limit began.
     let asked = limited.polls();
     assert!(asked <= before + 2, "{before}, {asked}");
-    // Before its next poll, after which it would rest again.
+    // The limit ends before the next poll: a refused poll would start another rest.
     limited.set(Manner::Unchanged);
     stage.clock.advance(31);
     limited.polled_at_least(asked + 2).await;

@@ -10,7 +10,7 @@ use clresolve_server::http::Server;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, rest};
+use super::{Answer, BAD, Daemon, GOOD, PATIENCE, answer, patient, rest};
 
 const VERSION: &str = "2025-11-25";
 
@@ -524,7 +524,7 @@ async fn the_registries_are_resources() {
 async fn name_of_a_model_counts_as_claimed_by_the_seller() {
     const URL: &str = "https://honest-name.sandbox.example/weather";
     let sandbox = Sandbox::start().await.expect("it starts");
-    let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+    let resolver = Resolver::new(&patient(&sandbox)).await.expect("its configuration is good");
     let asked = resolver.ask_seller(&URL.parse().expect("a seller's URL"), None).await;
     let Demand::Reply(reply) = asked.demand else { panic!("the seller answers") };
     let body = String::from_utf8(reply.body).expect("text");

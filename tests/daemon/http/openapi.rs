@@ -7,7 +7,7 @@ use clresolve_resolver::sign::SigningKey;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
-use super::{BAD, Daemon, GOOD, NO_POLLS, answer, rest};
+use super::{BAD, Daemon, GOOD, NO_POLLS, answer, asked_about, rest};
 use crate::support::orloj::SYSTEM;
 
 async fn description(daemon: &Daemon) -> Value {
@@ -170,7 +170,7 @@ async fn what_any_route_may_refuse_with_is_described() {
     }
 
     let _run = daemon.raw(format!("GET /v1/verdicts/{BAD} HTTP/1.1\r\nhost: x\r\n\r\n")).await;
-    let _node = silent.accept().await.expect("the run asks the node");
+    let _node = asked_about(&silent, BAD).await;
     for (path, _) in operations().filter(|(_, method)| *method == "get") {
         let got = daemon.get(&sent_for(path)).await;
         let is_health = ["/livez", "/readyz", "/metrics"].contains(&path);

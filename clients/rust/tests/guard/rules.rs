@@ -14,9 +14,9 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema no-schema no-codes codes-number \
-                      other-schema other-name other-verb no-abort abort-text abort-number undecided unknown expired endless date \
-                      offset no-time list null";
+const BROKEN: &str = "500 503 404 422 201 302 hangs drips drops garbage truncated oversize schema other-schema no-schema \
+                      no-codes codes-number other-name other-verb no-abort abort-text abort-number undecided unknown \
+                      expired endless date offset no-time list null";
 const BROKEN_ENTRIES: &str = "no-entries entry-text entry-bare entry-index entry-twice entries-many entry-endless entry-null \
                               entry-date entry-over";
 
