@@ -11,11 +11,10 @@ use clresolve_payment::check::{CheckAnswer, CheckRequest, EvidenceKind, Evidence
 use clresolve_payment::decision::Outcome;
 use clresolve_resolver::config::OriginSpec;
 use clresolve_resolver::resolve::{EMPTY, SellerUrl};
-use clresolve_resolver::sandbox::Sandbox;
-use serde_json::Value;
+use clresolve_resolver::sandbox::{ExpectedSeller, Sandbox};
 
 use super::args::{Format, ProbeMethod, SellerCheckArgs};
-use super::decide::{besides, concluded, exit, rows};
+use super::decide::{conclusion_line, entry_lines, exit, other_reasons};
 use super::exit::Exit;
 use super::input::read;
 use super::output::{Output, Results};
@@ -95,15 +94,15 @@ fn text(url: &SellerUrl, check: &CheckAnswer, demanded: Vec<String>, palette: &P
         Outcome::Undecided => State::Indeterminate,
     });
     let mut lines = vec![format!("{style}{}{style:#}  {}", check.decision, Foreign::new(url.as_str()))];
-    lines.extend(check.evidence.iter().map(|row| rung(row, palette)));
+    lines.extend(check.evidence.iter().map(|row| evidence_line(row, palette)));
     lines.extend(identity(check));
     lines.extend(demanded);
-    lines.extend(rows(&check.entries));
+    lines.extend(entry_lines(&check.entries));
     let concluding = check.codes.first().filter(|_| check.abort).map(String::as_str);
-    for reason in besides(&check.reasons, concluding) {
+    for reason in other_reasons(&check.reasons, concluding) {
         lines.push(format!("{}: {}", reason.code, Foreign::new(&reason.message)));
     }
-    lines.push(format!("{style}{}{style:#}", concluded(&check.reason, concluding)));
+    lines.push(format!("{style}{}{style:#}", conclusion_line(&check.reason, concluding)));
     lines.push(NOTHING_PAID.to_owned());
     lines.join("\n") + "\n"
 }
@@ -128,7 +127,7 @@ fn identity(check: &CheckAnswer) -> Option<String> {
 }
 
 /// One row of the evidence.
-fn rung(row: &EvidenceRow, palette: &Palette) -> String {
+fn evidence_line(row: &EvidenceRow, palette: &Palette) -> String {
     let style = match row.state {
         EvidenceState::Proven => palette.state(State::Trusted),
         EvidenceState::Claimed | EvidenceState::Undecided => palette.state(State::Indeterminate),
@@ -143,15 +142,14 @@ fn rung(row: &EvidenceRow, palette: &Palette) -> String {
 fn list(args: SellerCheckArgs) -> anyhow::Result<Exit> {
     let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
     for seller in Sandbox::sellers() {
-        let row = serde_json::to_value(&seller)?;
-        results.push(&row, |_| line(&row))?;
+        results.push(&seller, |_| line(&seller))?;
     }
     results.finish()?;
     Ok(Exit::Trusted)
 }
 
-fn line(row: &Value) -> String {
-    let text = |key: &str| Foreign::new(row[key].as_str().unwrap_or_default()).to_string();
-    let line = format!("{:<10} {:<56} {}", text("decision"), text("url"), text("name"));
+fn line(seller: &ExpectedSeller) -> String {
+    let (url, name) = (Foreign::new(&seller.url), Foreign::new(seller.name.as_deref().unwrap_or_default()));
+    let line = format!("{:<10} {:<56} {name}", seller.decision, url.to_string());
     format!("{}\n", line.trim_end())
 }

@@ -47,7 +47,7 @@ pub(super) fn text(decision: &Decision) -> String {
     if let Some(route) = &decision.route {
         lines.push(format!("route {} ({})", Foreign::new(route.url().as_str()), route.source()));
     }
-    lines.extend(rows(&decision.entries));
+    lines.extend(entry_lines(&decision.entries));
     for reason in further(decision) {
         lines.push(format!("{}: {}", reason.code, Foreign::new(&reason.message)));
     }
@@ -56,7 +56,7 @@ pub(super) fn text(decision: &Decision) -> String {
 }
 
 /// A line for each entry, if there are several.
-pub(super) fn rows(entries: &[EntryRow]) -> impl Iterator<Item = String> {
+pub(super) fn entry_lines(entries: &[EntryRow]) -> impl Iterator<Item = String> {
     entries.iter().filter(|_| entries.len() > 1).map(|row| {
         let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
         format!("entry {}: {said}", row.index)
@@ -65,22 +65,22 @@ pub(super) fn rows(entries: &[EntryRow]) -> impl Iterator<Item = String> {
 
 /// The reasons beside that of the last line.
 pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
-    besides(&decision.reasons, concluding(decision))
+    other_reasons(&decision.reasons, concluding(decision))
 }
 
 /// The reasons without that of the last line, which begins with this code.
-pub(super) fn besides<'a>(reasons: &'a [Reason], concluding: Option<&str>) -> impl Iterator<Item = &'a Reason> {
+pub(super) fn other_reasons<'a>(reasons: &'a [Reason], concluding: Option<&str>) -> impl Iterator<Item = &'a Reason> {
     let at = reasons.iter().position(|reason| concluding.is_some_and(|code| code == reason.code.slug()));
     reasons.iter().enumerate().filter(move |(index, _)| Some(*index) != at).map(|(_, reason)| reason)
 }
 
 /// The last line: what is paid to whom, or what is wrong.
 pub(super) fn conclusion(decision: &Decision) -> String {
-    concluded(&decision.reason, concluding(decision))
+    conclusion_line(&decision.reason, concluding(decision))
 }
 
 /// The last line for this reason; `concluding` is the code of a reason against the payment.
-pub(super) fn concluded(reason: &str, concluding: Option<&str>) -> String {
+pub(super) fn conclusion_line(reason: &str, concluding: Option<&str>) -> String {
     let reason = Foreign::new(reason);
     match concluding {
         Some(code) => format!("Do not pay. {reason} `clresolve explain {code}` says more."),

@@ -1,4 +1,4 @@
-//! `memory`: what is remembered of names and of sellers' origins, how to accept an identity, and how to forget it.
+//! `memory`: shows and forgets what is remembered of names and of sellers' origins, and accepts proposed identities.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::text::Foreign;
 use clresolve_payment::check::{self, WebOrigin};
 use clresolve_resolver::config::Config;
-use clresolve_resolver::memory::{HistoryKey, Store};
+use clresolve_resolver::memory::{HistoryKey, OriginKey, Store};
 use clresolve_verdict::evidence::continuity::History;
 use clresolve_verdict::verdict::Depth;
 use serde::Serialize;
@@ -61,12 +61,12 @@ async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
         match subject {
             Subject::Name(name) => {
                 let name = parsed(name)?;
-                let history = memory.store.recall(&memory.place(&name))?;
+                let history = memory.store.recall(&memory.name_key(&name))?;
                 let row = memory.of_name(&name, &history);
                 results.push(&row, |_| people(&row))?;
             }
             Subject::Origin(origin) => {
-                let seller = memory.store.recall_origin(memory.world(), memory.chain(), origin)?;
+                let seller = memory.store.recall_origin(&memory.origin_key(origin))?;
                 let row = memory.of_origin(origin.as_str(), &seller);
                 results.push(&row, |_| people_of_origin(&row))?;
             }
@@ -79,7 +79,7 @@ async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
 async fn accept(args: AcceptArgs) -> anyhow::Result<Exit> {
     let memory = OpenMemory::open(&args.world).await?;
     let AcceptArgs { origin, .. } = args;
-    let accepted = memory.store.accept_origin(memory.world(), memory.chain(), &origin);
+    let accepted = memory.store.accept_origin(&memory.origin_key(&origin));
     let accepted = accepted.with_context(|| Foreign::new(origin.as_str()).to_string())?;
     notice::note(format_args!(
         "clresolve: the seller at {} is {}",
@@ -99,9 +99,9 @@ async fn forget(args: ForgetArgs) -> anyhow::Result<Exit> {
         let (known, shown) = match subject {
             Subject::Name(name) => {
                 let name = parsed(name)?;
-                (memory.store.forget(&memory.place(&name))?, name.as_str().to_owned())
+                (memory.store.forget(&memory.name_key(&name))?, name.as_str().to_owned())
             }
-            Subject::Origin(origin) => (memory.forget_origin(origin)?, origin.to_string()),
+            Subject::Origin(origin) => (memory.store.forget_origin(&memory.origin_key(origin))?, origin.to_string()),
         };
         let said = if known { "forgotten" } else { "was not remembered" };
         notice::note(format_args!("clresolve: {} {said}", Foreign::new(&shown)));
@@ -119,7 +119,7 @@ impl OpenMemory {
     async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
         let (config, _sandbox) = world::settings(args, Reader::Others, Depth::default()).await?;
         if args.sandbox {
-            bail!("--sandbox: the sandbox remembers nothing");
+            bail!("--sandbox: the sandbox has no memory file");
         }
         let path =
             config.memory.path.as_deref().context("no memory is configured; the key memory.path names its file")?;
@@ -138,8 +138,12 @@ impl OpenMemory {
         self.config.chain.id
     }
 
-    fn place(&self, name: &EnsName) -> HistoryKey {
+    fn name_key(&self, name: &EnsName) -> HistoryKey {
         HistoryKey::new(self.world(), self.chain(), name)
+    }
+
+    fn origin_key(&self, origin: &WebOrigin) -> OriginKey {
+        OriginKey::new(self.world(), self.chain(), origin)
     }
 
     fn of_name<'h>(&'h self, name: &'h EnsName, history: &'h History) -> Remembered<'h> {
@@ -152,23 +156,26 @@ impl OpenMemory {
         RememberedOrigin { origin, world, chain, remembered: *seller != check::Remembered::default(), seller }
     }
 
-    /// Shows every origin. Reports an unreadable entry on standard error and omits it.
+    /// Shows every origin. Names an unreadable entry on standard error, and fails after the others.
     fn show_origins(&self, mut results: Results) -> anyhow::Result<Exit> {
+        let mut unreadable = 0_usize;
         for (origin, seller) in self.store.origins(self.world(), self.chain())? {
             match seller {
                 Ok(seller) => {
                     let row = self.of_origin(&origin, &seller);
                     results.push(&row, |_| people_of_origin(&row))?;
                 }
-                Err(error) => notice::note(format_args!("clresolve: {}: {error}", Foreign::new(&origin))),
+                Err(error) => {
+                    unreadable += 1;
+                    notice::note(format_args!("clresolve: {}: {error}", Foreign::new(&origin)));
+                }
             }
         }
         results.finish()?;
+        if unreadable > 0 {
+            bail!("{unreadable} entries cannot be read");
+        }
         Ok(Exit::Trusted)
-    }
-
-    fn forget_origin(&self, origin: &WebOrigin) -> anyhow::Result<bool> {
-        Ok(self.store.forget_origin(self.world(), self.chain(), origin)?)
     }
 }
 
@@ -195,10 +202,10 @@ fn people(said: &Remembered<'_>) -> String {
     text
 }
 
-fn people_of_origin(said: &RememberedOrigin<'_>) -> String {
-    let RememberedOrigin { origin, world, chain, seller, .. } = said;
+fn people_of_origin(row: &RememberedOrigin<'_>) -> String {
+    let RememberedOrigin { origin, world, chain, remembered, seller } = row;
     let origin = Foreign::new(origin);
-    if !said.remembered {
+    if !remembered {
         return format!("{origin}  nothing is remembered ({world} {chain})\n");
     }
     let identity = seller.identity.as_ref().map_or_else(|| "no identity".to_owned(), ToString::to_string);

@@ -1,5 +1,5 @@
-//! Reads a signed or unsigned decision, or a check. Every member that the guard relies on must have its only valid form; otherwise
-//! the whole decision is rejected.
+//! Reads a signed or unsigned decision, or a check. Every member that the guard relies on must have its only valid
+//! form; otherwise the whole decision is rejected.
 
 use std::error::Error;
 use std::time::SystemTime;

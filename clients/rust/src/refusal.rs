@@ -48,8 +48,8 @@ pub enum Why {
 }
 
 impl Refusal {
-    /// A refusal of this kind, with the codes of the reasons that decide. Texts that do not have the form of a code are dropped,
-    /// so that messages contain no other foreign text.
+    /// A refusal of this kind, with the codes of the reasons that decide. Texts that do not have the form of a code are
+    /// dropped, so that messages contain no other foreign text.
     pub fn new(why: Why, codes: impl IntoIterator<Item = String>) -> Self {
         Self { codes: codes.into_iter().filter(|code| is_code(code)).collect(), ..Self::of_kind(why) }
     }

@@ -22,7 +22,7 @@ use clresolve_verdict::evidence::links::{Registration, WELL_KNOWN};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::verdict::canonical_digest;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::decide::{self, Judged, Measure, PaymentQuestion};
 use crate::decision::{Check, Objection, Outcome, codes};
@@ -34,7 +34,7 @@ use crate::route::is_url_as_sent;
 use crate::terms::{Price, Terms};
 
 pub use answer::{CheckAnswer, EvidenceRow, EvidenceState, RegistrationOutcome, SCHEMA};
-use evidence::Held;
+use evidence::EvidenceInputs;
 pub use identity::{
     CheckPolicy, EvidenceKind, FirstContact, Named, NamedBy, NotAnIdentity, NotAnOrigin, Remembered, SeenPayee,
     SellerIdentity, WebOrigin,
@@ -45,6 +45,8 @@ pub use request::CheckRequest;
 /// What the operator permits.
 #[derive(Clone, Debug)]
 pub struct CheckRules {
+    /// The identity that the configuration pins for the origin.
+    pub pinned: Option<SellerIdentity>,
     /// The accepted evidence.
     pub policy: CheckPolicy,
     /// The limits in force, including those that the caller tightened.
@@ -133,6 +135,11 @@ impl Checking {
         self.registration = Some(reading);
     }
 
+    /// Supplies the reason why the memory cannot store what the check found. It then counts as unread.
+    pub fn supply_memory_failure(&mut self, reason: Box<Reason>) {
+        self.remembered = Err(reason);
+    }
+
     /// The terms.
     ///
     /// # Errors
@@ -146,12 +153,6 @@ impl Checking {
         self.request.verb.as_deref()
     }
 
-    /// Whether the terms carry an offer that a key in `cl.sig.pub` may have signed.
-    pub fn has_jws_offers(&self) -> bool {
-        let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
-        self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
-    }
-
     fn known(&self) -> Option<&Remembered> {
         self.remembered.as_ref().ok()
     }
@@ -161,7 +162,8 @@ impl Checking {
     /// seller's.
     pub fn named(&self) -> Option<Named> {
         let by = |named_by| move |identity| Named { identity, named_by };
-        let pinned = self.rules.policy.origins.get(self.origin.as_ref()?).cloned();
+        self.origin.as_ref()?;
+        let pinned = self.rules.pinned.clone();
         if pinned.is_some() && !clresolve_core::mutant!("pins-count-for-nothing") {
             return pinned.map(by(NamedBy::Configuration));
         }
@@ -188,8 +190,8 @@ impl Checking {
             return self.given();
         }
         let terms = self.terms.as_ref().ok()?;
-        let extras = terms.entries.iter().filter_map(|entry| entry.json.get("extra"));
-        extras.chain([&Value::Object(terms.extensions.clone())]).find_map(claimed).or_else(|| self.file.claim())
+        let extras = terms.entries.iter().filter_map(|entry| entry.json.get("extra")?.as_object());
+        extras.chain([&terms.extensions]).find_map(claimed).or_else(|| self.file.claim())
     }
 
     /// The answer at `now`.
@@ -206,17 +208,17 @@ impl Checking {
         let question = self.question();
         let (mut entries, against_terms) = decide::judge_terms(&question, &measure);
         let named = self.named();
-        let held = self.held(named.as_ref());
-        let rows = held.rows(&entries);
-        self.accept(&mut entries, &rows);
+        let inputs = self.inputs(named.as_ref());
+        let rows = inputs.rows(&entries);
+        self.accept(&mut entries, &rows, &inputs);
         let mut common = self.against_origin();
-        common.extend(held.objections(&rows));
+        common.extend(inputs.objections());
         common.extend(self.against_identity(named.as_ref(), &rows));
         common.extend(contradictions(&rows, &common, &entries));
-        let mut objections = common.clone();
-        objections.extend(against_terms);
-        objections.extend(entries.iter().flat_map(|entry| entry.objections.iter().cloned()));
-        let answer = self.written(&question, &measure, named, rows, &common, &entries, &objections);
+        let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
+        let objections: Vec<_> = common.iter().chain(&against_terms).chain(of_entries).cloned().collect();
+        let judgement = Judgement { named, rows, common, entries, objections };
+        let answer = self.written(&question, &measure, judgement);
         let remember = self.to_remember(&answer, now);
         CheckOutcome { answer, remember }
     }
@@ -233,8 +235,8 @@ impl Checking {
         }
     }
 
-    fn held<'a>(&'a self, named: Option<&'a Named>) -> Held<'a> {
-        Held {
+    fn inputs<'a>(&'a self, named: Option<&'a Named>) -> EvidenceInputs<'a> {
+        EvidenceInputs {
             named,
             verb: self.request.verb.as_deref(),
             url: self.request.url.as_deref(),
@@ -263,7 +265,7 @@ impl Checking {
     }
 
     /// Objects to each payee whose only proof is of a kind that the operator does not accept.
-    fn accept(&self, entries: &mut [Judged<'_>], rows: &[EvidenceRow]) {
+    fn accept(&self, entries: &mut [Judged<'_>], rows: &[EvidenceRow], inputs: &EvidenceInputs<'_>) {
         let has_card = rows.iter().any(|row| row.kind == EvidenceKind::Card && row.state == EvidenceState::Proven);
         let accept = &self.rules.policy.accept;
         for entry in entries {
@@ -273,7 +275,7 @@ impl Checking {
                 ProvenBy::Erc8004 => EvidenceKind::Erc8004,
                 ProvenBy::Offer => EvidenceKind::Offer,
             };
-            let by_card = has_card && accept.contains(&EvidenceKind::Card);
+            let by_card = has_card && accept.contains(&EvidenceKind::Card) && inputs.is_on_network_of_card(entry);
             if by_card || accept.contains(&kind) || clresolve_core::mutant!("any-evidence-is-accepted") {
                 continue;
             }
@@ -368,17 +370,9 @@ impl Checking {
         payees.all(|payee| payee != before.address).then_some(before.address)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the answer")]
-    fn written(
-        &self,
-        question: &PaymentQuestion<'_>,
-        measure: &Measure<'_>,
-        named: Option<Named>,
-        evidence: Vec<EvidenceRow>,
-        common: &[Objection],
-        entries: &[Judged<'_>],
-        objections: &[Objection],
-    ) -> CheckAnswer {
+    fn written(&self, question: &PaymentQuestion<'_>, measure: &Measure<'_>, judgement: Judgement<'_>) -> CheckAnswer {
+        let Judgement { named, rows: evidence, common, entries, objections } = judgement;
+        let (entries, objections) = (entries.as_slice(), objections.as_slice());
         let of_objections = Outcome::of(objections);
         let outcome = if entries.is_empty() { of_objections.without_terms() } else { of_objections };
         let unchecked = decide::unmade_checks(question, entries, objections);
@@ -405,7 +399,7 @@ impl Checking {
             state: verdict.map(|verdict| verdict.state),
             verdict: verdict.map(|verdict| verdict.id.clone()),
             terms_digest: (!entries.is_empty()).then(|| canonical_digest(&stated)),
-            entries: entries.iter().map(|judged| decide::row(common, judged, end, valid_until)).collect(),
+            entries: entries.iter().map(|judged| decide::row(&common, judged, end, valid_until)).collect(),
             price: shown.and_then(decide::price_row),
             payee: shown.and_then(|judged| decide::payee_row(judged, payees)),
             checked: decide::ALL
@@ -421,7 +415,7 @@ impl Checking {
     }
 
     fn identify(&self, named: Option<&Named>, stated: &Value, payees: &str) -> String {
-        let CheckRules { policy, limits, gate } = &self.rules;
+        let CheckRules { policy, limits, gate, .. } = &self.rules;
         let deny: Vec<_> = gate.deny.iter().map(|code| code.slug()).collect();
         canonical_digest(&json!({
             "schema": SCHEMA,
@@ -471,8 +465,10 @@ impl Checking {
             next.payee = Some(SeenPayee { address: payee.address, network: price.network.clone(), at: now, block });
         }
         let is_new = |identity: &&Named| Some(&identity.identity) != known.identity.as_ref();
+        // What a model names was not shown by the origin.
+        let is_shown = self.request.name.is_none() || clresolve_core::mutant!("models-propose-identities");
         let by_seller = |named: &&Named| named.named_by == NamedBy::Seller && is_proven_both_ways(&answer.evidence);
-        if let Some(named) = named.filter(is_new).filter(by_seller) {
+        if let Some(named) = named.filter(is_new).filter(by_seller).filter(|_| is_shown) {
             if known.identity.is_none() && !answer.abort {
                 next.identity = Some(named.identity.clone());
             } else {
@@ -481,6 +477,17 @@ impl Checking {
         }
         (next != Remembered::default()).then_some((origin, next))
     }
+}
+
+/// What a check found.
+struct Judgement<'a> {
+    named: Option<Named>,
+    rows: Vec<EvidenceRow>,
+    /// The objections that apply to every entry.
+    common: Vec<Objection>,
+    entries: Vec<Judged<'a>>,
+    /// All objections.
+    objections: Vec<Objection>,
 }
 
 /// An objection for each contradicted row that has none yet: no row that speaks against the payment is ever dropped.
@@ -500,7 +507,7 @@ fn is_proven_both_ways(rows: &[EvidenceRow]) -> bool {
 }
 
 /// The identity that `extra` of an entry, or `extensions` of the terms, names: its member `erc8004`, else `ens`.
-fn claimed(extra: &Value) -> Option<SellerIdentity> {
+fn claimed(extra: &Map<String, Value>) -> Option<SellerIdentity> {
     let registration = extra.get("erc8004").and_then(Registration::read).map(SellerIdentity::Registration);
     registration.or_else(|| extra.get("ens")?.as_str()?.parse().ok())
 }

@@ -125,6 +125,14 @@ pub(crate) fn judge_terms<'t>(
     (entries, None)
 }
 
+/// The networks of the entries that only the payee keeps from being paid. Further sources of a payee are worth a request
+/// for these alone.
+pub fn open_networks(terms: &Terms, rows: &[EntryRow]) -> BTreeSet<Network> {
+    let open = rows.iter().filter(|row| row.abort && row.is_but_for_the_payee);
+    let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
+    prices.map(|price| price.network.clone()).collect()
+}
+
 /// The URL behind the entry for these terms. If every entry sells a tool, this is the URL of the name's tools, even if
 /// another record would otherwise take precedence. The configuration takes precedence over both.
 fn route<'a>(question: &PaymentQuestion<'_>, known: &Knowledge<'a>) -> Result<&'a Route, &'a Reason> {

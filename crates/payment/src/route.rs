@@ -229,7 +229,8 @@ fn is_https(url: &Url) -> bool {
     url.scheme() == "https" && url.has_host() && url.username().is_empty() && url.password().is_none()
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether the URL refers to a program on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(ip)) => ip.is_loopback(),

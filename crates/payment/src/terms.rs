@@ -179,6 +179,11 @@ impl Terms {
         }
     }
 
+    /// Whether they carry an offer that a key in `cl.sig.pub` may have signed.
+    pub fn has_jws_offers(&self) -> bool {
+        self.offers.iter().any(|offer| offer.get("format").and_then(Value::as_str) == Some("jws"))
+    }
+
     fn of_header(header: &str) -> Result<Self, Box<Reason>> {
         let document = decode(header, LIMITS).map_err(|error| {
             malformed(HEADER, "The header PAYMENT-REQUIRED cannot be decoded.").observed(excerpt(&error.to_string()))

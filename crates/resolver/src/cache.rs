@@ -310,23 +310,30 @@ impl VerdictCache {
         }
     }
 
-    /// Compares the verdicts about the name of `key` with a reading at a head of this height. Returns how many of them it
-    /// contradicts.
+    /// Compares the verdicts about the name of `key` with a reading at a head of this height. Returns the pools of those
+    /// that it contradicts.
     pub(crate) async fn contradicted_at(
         &self,
         key: &CacheKey,
         found: &AtHead,
         at: Option<HeadId>,
         block: u64,
-    ) -> usize {
+    ) -> Vec<Pool> {
         let entries = self.verdicts_about(key).await;
-        entries.iter().filter(|entry| entry.is_contradicted(found, at, block)).count()
+        let contradicted = entries.iter().filter(|entry| entry.is_contradicted(found, at, block));
+        let pool = |entry: &Arc<Entry>| match entry.verdict().state {
+            State::Trusted => Pool::Trusted,
+            State::Untrusted | State::Indeterminate => Pool::Untrusted,
+        };
+        contradicted.map(pool).collect()
     }
 
-    /// What the verdict under `key` waits for at `now`. `None` without such a verdict or a head.
+    /// What the verdict under `key` waits for at `now`. An untrusted one waits only if its name is hot: its payment records
+    /// are in use. `None` without such a verdict or a head.
     pub(crate) async fn awaits(&self, key: &CacheKey, now: Timestamp) -> Option<Option<Awaited>> {
         let newest = self.heads.newest()?.id;
-        let entry = self.verdict(key).await?;
+        let is_hot = self.hot_names.has(&key.name, now);
+        let entry = self.verdict(key).await.filter(|entry| is_hot || entry.verdict().state == State::Trusted)?;
         self.servable(key, &entry, now, Serving::Answer).then(|| entry.awaits(newest, now))
     }
 

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use redb::backends::InMemoryBackend;
 use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
+    Builder, Database, DatabaseError, Key, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _, StorageError,
+    TableDefinition, Value,
 };
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
@@ -25,7 +26,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::evidence::continuity::{History, Sighting};
 
-pub use self::origins::OriginRow;
+pub use self::origins::{OriginKey, OriginRow};
 
 /// World, chain, domain and name.
 type RowKey = (&'static str, u64, &'static str, &'static str);
@@ -106,7 +107,7 @@ pub enum MemoryError {
         detail: String,
     },
     /// The entry of one name or origin cannot be read.
-    #[error("what is remembered cannot be read; `clresolve memory forget` removes it")]
+    #[error("the stored entry cannot be read; `clresolve memory forget` removes it")]
     Unreadable,
     /// No identity of the origin waits to be accepted.
     #[error("no identity waits to be accepted; `clresolve check URL` reads the one that the seller names")]
@@ -137,7 +138,8 @@ impl Memory {
         Ok(Self { store: Arc::new(Store::open(path, names)?), turns: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
-    /// A memory without a file, which ends with this process. It keeps at most `names` histories.
+    /// A memory without a file: it is lost when the process ends. It keeps at most `names` histories, and as many
+    /// origins.
     ///
     /// # Errors
     /// [`MemoryError::Failed`].
@@ -219,11 +221,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be read.
     pub fn recall(&self, place: &HistoryKey) -> Result<History, MemoryError> {
-        let table = match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
-            Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(History::default()),
-            Err(error) => return Err(failed(error)),
-        };
+        let Some(table) = self.read(HISTORIES)? else { return Ok(History::default()) };
         let Some(row) = table.get(place.key()).map_err(failed)? else { return Ok(History::default()) };
         decode(row.value())
     }
@@ -275,9 +273,17 @@ impl Store {
     #[cfg(test)]
     fn count(&self) -> Result<u64, MemoryError> {
         use redb::ReadableTableMetadata as _;
-        match self.database()?.begin_read().map_err(failed)?.open_table(HISTORIES) {
-            Ok(table) => table.len().map_err(failed),
-            Err(redb::TableError::TableDoesNotExist(_)) => Ok(0),
+        self.read(HISTORIES)?.map_or(Ok(0), |table| table.len().map_err(failed))
+    }
+
+    /// A table, for reading. `None` if nothing was ever stored in it.
+    fn read<K: Key + 'static, V: Value + 'static>(
+        &self,
+        table: TableDefinition<'_, K, V>,
+    ) -> Result<Option<ReadOnlyTable<K, V>>, MemoryError> {
+        match self.database()?.begin_read().map_err(failed)?.open_table(table) {
+            Ok(table) => Ok(Some(table)),
+            Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
             Err(error) => Err(failed(error)),
         }
     }

@@ -64,6 +64,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use self::cached::CachedWalker;
+pub use self::check::EndedCheck;
 pub use self::content::{Content, Liars, Retrieved};
 pub use self::decide::DecisionEvent;
 pub use self::export::ExportError;
@@ -239,7 +240,7 @@ impl Resolver {
         check_profile(&config, &profiles)?;
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         let history = setup::history(&config)?;
-        let sellers = setup::sellers(&config, history.as_ref())?;
+        let seller_memory = setup::seller_memory(&config, history.as_ref())?;
         let pool = CpuPool::start()
             .map_err(|error| SetupError::Invalid { what: "threads".to_owned(), detail: error.to_string() })?;
         let (pool, progress, traces) = (Arc::new(pool), Progress::new(), TraceQueue::new());
@@ -253,7 +254,7 @@ impl Resolver {
             clock,
             profiles,
             history,
-            sellers,
+            seller_memory,
             config,
             world,
             pool,

@@ -162,17 +162,17 @@ impl Sandbox {
         agents::expected()
     }
 
-    /// Every seller of the sandbox without an Agent-Card, and one with a card, each with the decision that a check of
-    /// its URL should give: those that may be paid first, then by URL. The decisions assume the configuration of the
-    /// sandbox, and a memory that starts with [`Sandbox::remembered`].
+    /// The sellers of the sandbox, each with the expected decision of a check of its URL. All but one have no
+    /// Agent-Card. Those that may be paid come first; both groups are sorted by URL. The decisions assume the
+    /// configuration of the sandbox, and a memory with the entries of [`Sandbox::remembered`].
     pub fn sellers() -> Vec<ExpectedSeller> {
         sellers::expected()
     }
 
-    /// What a memory without a file starts with in the sandbox, by origin.
+    /// The initial entries of the sandbox's memory, if it has no file.
     pub fn remembered() -> Vec<(WebOrigin, Remembered)> {
         let remembered = |seller: sellers::RememberedSeller| {
-            let payee = seller.paid.map(|(address, network)| SeenPayee {
+            let payee = seller.payee.map(|(address, network)| SeenPayee {
                 address,
                 network: network.parse().expect("a CAIP-2 identifier"),
                 at: Timestamp::UNIX_EPOCH,
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
     use crate::resolve::Resolver;
 
-    /// Every seller replies with terms, unless the list says that it does not.
+    /// Every seller replies with valid terms, unless its expected code is `payment-terms-malformed`.
     #[tokio::test(flavor = "multi_thread")]
     async fn sellers_reply_with_terms_that_can_be_read() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// Every name that the caller, the configuration or the memory names has records at a block.
+    /// Every name that the caller passes, the configuration pins or the memory has accepted has records at a block.
     #[tokio::test(flavor = "multi_thread")]
     async fn names_of_sellers_resolve() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");

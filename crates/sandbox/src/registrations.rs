@@ -55,7 +55,7 @@ pub(crate) fn entries(spec: &Spec) -> Vec<RegistryEntry<'_>> {
     numbered.map(|(number, (spec, subject))| subject.entry(number, spec)).collect()
 }
 
-/// Whom an entry is about.
+/// What an entry describes.
 enum Subject<'a> {
     Agent(&'a Agent),
     Seller(&'a SellerSpec),
@@ -70,7 +70,7 @@ impl<'a> Subject<'a> {
                 (agent.name.as_str(), agent.label(), &agent.about, vec![ens(name)])
             }
             Self::Seller(seller) => {
-                let endpoint = seller.lists.as_deref().unwrap_or(&seller.url);
+                let endpoint = seller.listed_endpoint.as_deref().unwrap_or(&seller.url);
                 let web = json!({"name": "web", "endpoint": endpoint});
                 let services = [web].into_iter().chain(spec.ens.as_deref().map(ens)).collect();
                 (seller.url.as_str(), seller.url.as_str(), &seller.about, services)

@@ -74,7 +74,7 @@ pub(crate) fn answer(host: &str, path: &str, now: Timestamp) -> Reply {
 /// The response of a seller with these manners at `url`. `honest` is the entry of a seller without a defect.
 pub(crate) fn reply(manners: &str, url: &str, verb: &str, honest: &Value, now: Timestamp) -> Reply {
     match manners {
-        "" => version_2(url, verb, std::slice::from_ref(honest)),
+        "" => version_2(url, verb, slice::from_ref(honest)),
         "v1" => version_1(url, verb),
         manners => bad(manners, url, verb, honest, now),
     }

@@ -69,21 +69,21 @@ pub fn pins() -> Vec<(String, String)> {
 pub struct RememberedSeller {
     /// The origin.
     pub origin: String,
-    /// The identity that was accepted: an ENS name, or an entry of a registry.
+    /// The accepted identity.
     pub identity: Option<String>,
     /// The last payee, and its network (CAIP-2).
-    pub paid: Option<(Address, String)>,
+    pub payee: Option<(Address, String)>,
 }
 
-/// What the memory of the sandbox starts with: an origin, the identity that was accepted for it, and the payee that it
-/// last demanded, with the network. Identities have the same form as in [`pins`].
+/// The initial entries of the sandbox's memory. Identities have the same form as in [`pins`].
 pub fn remembered() -> Vec<RememberedSeller> {
     let spec = agents::spec();
     let entries = registrations::entries(&spec);
     let memory = |seller: &SellerSpec| {
         let known = seller.remembered.as_deref().map(|known| identity(seller, known, &entries));
-        let paid = seller.paid_another.then(|| (stranger(), format!("eip155:{CHAIN_ID}")));
-        (known.is_some() || paid.is_some()).then(|| RememberedSeller { origin: origin(seller), identity: known, paid })
+        let paid = seller.remembered_other_payee.then(|| (stranger(), format!("eip155:{CHAIN_ID}")));
+        let (origin, is_remembered) = (origin(seller), known.is_some() || paid.is_some());
+        is_remembered.then_some(RememberedSeller { origin, identity: known, payee: paid })
     };
     spec.sellers.iter().filter_map(memory).collect()
 }
@@ -117,7 +117,7 @@ pub(crate) fn hosts(spec: &Spec) -> BTreeSet<String> {
     with_own_host(spec).map(|(host, _)| host).collect()
 }
 
-/// The names of the sellers. Each publishes the payee of honest sellers unless its own addresses say otherwise.
+/// The names of the sellers. Each has the honest payee as its address unless its definition overrides it.
 pub(crate) fn names(spec: &Spec) -> impl Iterator<Item = PlainName> {
     spec.sellers.iter().flat_map(|seller| seller.names.iter().map(move |name| (seller, name))).map(|(seller, name)| {
         let addresses = seller::payees().into_iter().chain(name.addresses.0.clone()).collect();
@@ -144,58 +144,59 @@ pub(crate) fn documents(spec: &Spec) -> Vec<((String, String), Document)> {
     with_own_host(spec).filter_map(document).collect()
 }
 
-/// The sellers by host and path.
+/// The replies of the sellers, by host and path.
 pub(crate) struct Sellers(HashMap<(String, String), SellerReply>);
 
-/// The reply of one seller.
-struct SellerReply {
-    url: String,
-    /// The last segment of the path.
-    verb: String,
-    manners: String,
-    redirect: Option<String>,
-    /// The entry of its terms, without the defect that its manners name.
-    entry: Value,
+/// The reply at one URL.
+enum SellerReply {
+    /// A redirect to this URL.
+    Redirect(String),
+    /// Payment terms.
+    Terms {
+        url: String,
+        /// The last segment of the path.
+        verb: String,
+        manners: String,
+        /// The entry of the terms, without the defect that the manners name.
+        entry: Value,
+    },
 }
 
-/// The redirect in place of a registration file.
-fn moved_file((host, seller): (String, &SellerSpec)) -> Option<((String, String), SellerReply)> {
-    let WellKnownFile::Moved(target) = &seller.well_known else { return None };
-    let (url, redirect) = (seller.url.clone(), Some(target.clone()));
-    let reply = SellerReply { url, verb: String::new(), manners: String::new(), redirect, entry: Value::Null };
-    Some(((host, WELL_KNOWN.to_owned()), reply))
+impl SellerReply {
+    fn of(seller: &SellerSpec, entries: &[RegistryEntry<'_>]) -> Self {
+        if let Some(target) = &seller.redirect {
+            return Self::Redirect(target.clone());
+        }
+        let mut entry = seller::entry(payee());
+        if let Some(name) = &seller.claims_name {
+            entry["extra"]["ens"] = json!(name);
+        }
+        if let Some(own) = own_entry(seller, entries).filter(|_| seller.claims_registration) {
+            entry["extra"]["erc8004"] = json!({"agentRegistry": registrations::registry(), "agentId": own.number});
+        }
+        let verb = url(seller).path().rsplit('/').next().unwrap_or_default().to_owned();
+        Self::Terms { url: seller.url.clone(), verb, manners: seller.manners.clone(), entry }
+    }
 }
 
 impl Sellers {
     pub(crate) fn new(spec: &Spec) -> Self {
         let entries = registrations::entries(spec);
-        let reply = |(host, seller): (String, &SellerSpec)| {
-            let path = url(seller).path().to_owned();
-            let mut entry = seller::entry(payee());
-            if let Some(name) = &seller.claims_name {
-                entry["extra"]["ens"] = json!(name);
+        let mut replies = HashMap::new();
+        for (host, seller) in with_own_host(spec) {
+            if let WellKnownFile::Moved(target) = &seller.well_known {
+                replies.insert((host.clone(), WELL_KNOWN.to_owned()), SellerReply::Redirect(target.clone()));
             }
-            if let Some(own) = own_entry(seller, &entries).filter(|_| seller.claims_registration) {
-                entry["extra"]["erc8004"] = json!({"agentRegistry": registrations::registry(), "agentId": own.number});
-            }
-            let reply = SellerReply {
-                url: seller.url.clone(),
-                verb: path.rsplit('/').next().unwrap_or_default().to_owned(),
-                manners: seller.manners.clone(),
-                redirect: seller.redirect.clone(),
-                entry,
-            };
-            ((host, path), reply)
-        };
-        Self(with_own_host(spec).map(reply).chain(with_own_host(spec).filter_map(moved_file)).collect())
+            replies.insert((host, url(seller).path().to_owned()), SellerReply::of(seller, &entries));
+        }
+        Self(replies)
     }
 
     /// The response to a request for `path` on `host`. `None` if no seller has this URL.
     pub(crate) fn answer(&self, host: &str, path: &str, now: Timestamp) -> Option<Reply> {
-        let SellerReply { url, verb, manners, redirect, entry } = self.0.get(&(host.to_owned(), path.to_owned()))?;
-        Some(match redirect {
-            Some(target) => web::redirect(target),
-            None => seller::reply(manners, url, verb, entry, now),
+        Some(match self.0.get(&(host.to_owned(), path.to_owned()))? {
+            SellerReply::Redirect(target) => web::redirect(target),
+            SellerReply::Terms { url, verb, manners, entry } => seller::reply(manners, url, verb, entry, now),
         })
     }
 
@@ -233,7 +234,7 @@ mod tests {
         let remembered = remembered();
         let accepted = remembered.iter().filter_map(|seller| Some((&seller.origin, seller.identity.as_ref()?)));
         for (origin, identity) in pins().iter().map(|(origin, identity)| (origin, identity)).chain(accepted) {
-            assert!(known(identity) && !identity.ends_with(':'), "{origin}: {identity}");
+            assert!(known(identity), "{origin}: {identity}");
         }
         let claimed = spec.sellers.iter().filter_map(|seller| seller.claims_name.as_ref());
         claimed.for_each(|name| assert!(known(name), "{name}"));

@@ -80,8 +80,8 @@ pub struct PlainName {
     pub holder: String,
     /// The account in its address record.
     pub addr: Option<String>,
-    /// Its address records by chain, as those of an [`Agent`]. A seller's name publishes the payee of honest sellers
-    /// unless they say otherwise.
+    /// Its address records by chain, as for an [`Agent`]. On other chains, a seller's name has the honest payee as its
+    /// address.
     #[serde(default)]
     pub addresses: Addresses,
     /// Its text records, with any keys.
@@ -97,12 +97,13 @@ pub struct PlainName {
     pub resolver: ResolverSpec,
 }
 
-/// A seller without an Agent-Card: what it demands, who it says it is, what stands behind it on the chain, and the
-/// decision that a check of its URL should give.
+/// A seller without an Agent-Card: the terms that it demands, the identity that it claims, its names and registration
+/// on the chain, and the expected decision of a check of its URL.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SellerSpec {
-    /// The URL to check. If an agent sells at its host, the row describes that agent's seller.
+    /// The URL to check. At the host of the agents' sellers (`seller.rs`), the seller is that agent's, and this
+    /// definition only adds the expected decision.
     pub url: String,
     /// What is special about it, in one plain sentence.
     pub about: String,
@@ -111,15 +112,15 @@ pub struct SellerSpec {
     /// The expected codes, including warnings, in alphabetical order.
     #[serde(default)]
     pub codes: Vec<Code>,
-    /// The name that the caller names.
+    /// The name that the caller passes.
     pub name: Option<String>,
     /// The identity that the configuration pins for its origin. `{registration}` stands for its own registration.
     pub pinned: Option<String>,
     /// The identity that the memory has accepted for its origin, with the same placeholder.
     pub remembered: Option<String>,
-    /// Whether the memory has noted another payee for its origin.
+    /// Whether the memory has another payee for its origin.
     #[serde(default)]
-    pub paid_another: bool,
+    pub remembered_other_payee: bool,
     /// How it replies: the first segment of a path on the host of the agents' sellers (`seller.rs`).
     #[serde(default)]
     pub manners: String,
@@ -136,7 +137,7 @@ pub struct SellerSpec {
     /// Its registration (ERC-8004). The registrations of sellers are numbered after those of agents.
     pub erc8004: Option<EntrySpec>,
     /// The endpoint in its registration file. The default is the URL to check.
-    pub lists: Option<String>,
+    pub listed_endpoint: Option<String>,
     /// What its origin serves as its registration file.
     #[serde(default)]
     pub well_known: WellKnownFile,
@@ -163,9 +164,9 @@ pub enum WellKnownFile {
 pub enum ExpectedDecision {
     /// The terms may be paid.
     Allow,
-    /// They must not be paid.
+    /// A check failed, so the terms must not be paid.
     Deny,
-    /// Not known, so they must not be paid.
+    /// The payee is not proven, so the terms must not be paid.
     Undecided,
 }
 

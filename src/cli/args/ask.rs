@@ -427,7 +427,7 @@ pub(in crate::cli) struct AuditDiffArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The key memory.path names the file; one process at a time can use it. Of names,
-only trusted verdicts are remembered. --sandbox remembers nothing.
+only trusted verdicts are remembered. The sandbox has no memory file.
 
 Examples:
   clresolve memory show summarizeagent.eth
@@ -443,7 +443,7 @@ pub(in crate::cli) struct MemoryArgs {
 pub(in crate::cli) enum MemoryCommand {
     /// Show what is remembered: versions and digests of names, identities and payees of origins
     Show(ShowArgs),
-    /// Accept the identity that the seller at an origin named last
+    /// Accept the identity that is proposed for an origin
     Accept(AcceptArgs),
     /// Forget names and origins, so that what is seen next counts as new
     Forget(ForgetArgs),
@@ -485,9 +485,10 @@ pub(in crate::cli) struct ShowArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The identity was proven in both directions, but anyone can set up one that is:
-compare it with what the seller publishes elsewhere. From then on, another
-identity at this origin is identity-changed.
+The seller proved the identity in both directions, but anyone can set up such
+an identity, and any client of the daemon can propose one: compare it with what
+the seller publishes elsewhere. From then on, another identity at this origin
+is identity-changed.
 
 Examples:
   clresolve memory show https://api.example

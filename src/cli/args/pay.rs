@@ -100,10 +100,10 @@ pub(in crate::cli) struct ProbeArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-One request goes to the URL, without a payment; no redirect is followed. The
-answer is the evidence of who would be paid: a trusted card, a name, an
-ERC-8004 registration, a signed offer, and what was seen before. Limits come
-from [limits] of the configuration, accepted evidence from [check].
+Sends one request without a payment to the URL, and follows no redirect. Shows
+the evidence for who would be paid: a trusted card, a name, an ERC-8004
+registration, a signed offer, and earlier checks. Limits come from [limits] of
+the configuration, accepted evidence from [check].
 Only a guard judges the reply that is paid: a seller may answer it differently.
 Exit codes: 0 allow, 1 deny, 2 usage, 3 undecided.
 
@@ -115,10 +115,10 @@ pub(in crate::cli) struct SellerCheckArgs {
     /// The URL of the seller; https, or plain http to this machine with --allow-host
     #[arg(required_unless_present = "list")]
     pub(in crate::cli) url: Option<SellerUrl>,
-    /// The ENS name that you take the seller for
+    /// The ENS name that you expect the seller to have
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
-    /// The verb to be called, if the name has a card
+    /// The verb to call, if the name has a card
     #[arg(long, value_name = "VERB")]
     pub(in crate::cli) verb: Option<String>,
     /// Method of the request [default: get, with --body post]; POST without --body sends the empty object {}
@@ -127,7 +127,7 @@ pub(in crate::cli) struct SellerCheckArgs {
     /// JSON to send, of at most 256 KiB; - reads it from standard input
     #[arg(long, value_name = "FILE|-")]
     pub(in crate::cli) body: Option<PathBuf>,
-    /// List the sellers of the embedded world with the decision that each should get
+    /// List the sandbox's sellers with their expected decisions
     #[arg(long, requires = "sandbox", conflicts_with_all = ["url", "name", "verb", "method", "body"])]
     pub(in crate::cli) list: bool,
     #[command(flatten)]

@@ -18,8 +18,8 @@ use crate::decide::Judged;
 use crate::decision::{Check, Objection};
 use crate::payee::{Claim, ClaimSource, ProvenBy};
 
-/// The inputs of the rows.
-pub(super) struct Held<'a> {
+/// What the rows are made from.
+pub(super) struct EvidenceInputs<'a> {
     pub(super) named: Option<&'a Named>,
     pub(super) verb: Option<&'a str>,
     pub(super) url: Option<&'a str>,
@@ -50,21 +50,18 @@ pub(super) enum WayBack {
     Undecided,
 }
 
-impl Held<'_> {
+impl EvidenceInputs<'_> {
     /// The rows, in the order of the kinds.
     pub(super) fn rows(&self, entries: &[Judged<'_>]) -> Vec<EvidenceRow> {
         vec![self.card(entries), self.name(entries), self.erc8004(entries), self.offer(entries), self.history()]
     }
 
-    /// The objections that follow from the identity and its evidence, whichever entry is paid.
-    pub(super) fn objections(&self, rows: &[EvidenceRow]) -> Vec<Objection> {
+    /// The objections to how the identity was read and to where it points, whichever entry is paid.
+    pub(super) fn objections(&self) -> Vec<Objection> {
         let identity = |reason| Objection::new(Check::Identity, reason);
         let mut objections = Vec::new();
         if let Some(name) = self.name {
             objections.extend(against_reading(&name.resolution, self.gate));
-            if rows.first().is_some_and(|card| card.state == Shows::Contradicted) {
-                objections.extend(card_objection(&name.resolution, self.gate, self.verb));
-            }
         }
         let by_seller = self.named.is_some_and(|named| named.named_by == NamedBy::Seller);
         if by_seller {
@@ -97,31 +94,33 @@ impl Held<'_> {
                 row(Shows::Contradicted, "The name's card is untrusted.").with_codes(codes())
             }
             State::Untrusted => row(Shows::Absent, "The name publishes no card."),
-            State::Trusted => match self.gate.objection(&name.resolution, self.verb, None) {
-                Some(code) => row(Shows::Contradicted, "The gate denies the agent.").with_codes([code.to_owned()]),
-                None => self.trusted_card(name, entries),
-            },
+            State::Trusted => self.trusted_card(name, entries),
         };
         located(row, &name.resolution)
     }
 
     fn trusted_card(&self, name: &NameReading, entries: &[Judged<'_>]) -> EvidenceRow {
         let row = |state, detail: &str| EvidenceRow::new(EvidenceKind::Card, state, detail);
+        if let Some(code) = self.gate.objection(&name.resolution, self.verb, None) {
+            return row(Shows::Contradicted, "The gate denies the agent.").with_codes([code.to_owned()]);
+        }
         match (&name.route, self.url) {
             (Ok(route), Some(url)) if route.objection(url).is_none() => {}
             (Ok(_), _) => return row(Shows::Absent, "The card is for another URL.").coded(Code::EndpointMismatch),
             (Err(reason), _) => return row(Shows::Absent, "The card's URL is unknown.").coded(reason.code),
         }
-        let agent = name.resolution.verdict().identity.as_ref();
-        let lists = |network: &str| agent.is_some_and(|agent| agent.networks.iter().any(|listed| listed == network));
-        let is_covered = |entry: &Judged<'_>| {
-            let network = entry.entry.price.as_ref().map(|price| price.network.as_str());
-            entry.proven.is_some() && (self.is_network_of_limits || network.is_ok_and(lists))
-        };
-        if entries.iter().any(is_covered) {
+        if entries.iter().any(|entry| entry.proven.is_some() && self.is_on_network_of_card(entry)) {
             return row(Shows::Proven, "A trusted card covers this URL, and the payee is proven.");
         }
         row(Shows::Undecided, "A trusted card covers this URL, but the payee is not proven.")
+    }
+
+    /// Whether the name's card lists the network of an entry, unless the limits alone say which networks are permitted.
+    pub(super) fn is_on_network_of_card(&self, entry: &Judged<'_>) -> bool {
+        let agent = self.name.and_then(|name| name.resolution.verdict().identity.as_ref());
+        let networks = agent.map(|agent| agent.networks.as_slice()).unwrap_or_default();
+        let of_entry = entry.entry.price.as_ref().map(|price| price.network.as_str());
+        self.is_network_of_limits || of_entry.is_ok_and(|network| networks.iter().any(|listed| listed == network))
     }
 
     fn name(&self, entries: &[Judged<'_>]) -> EvidenceRow {
@@ -159,11 +158,7 @@ impl Held<'_> {
                 }
             }
         };
-        let mut read = records_read(name, entries);
-        if let Some(url) = self.url {
-            read.insert("asked".to_owned(), json!(url));
-        }
-        located(EvidenceRow { read: Some(Value::Object(read)), ..row }, &name.resolution)
+        located(EvidenceRow { read: Some(records_read(name, entries)), ..row }, &name.resolution)
     }
 
     fn erc8004(&self, entries: &[Judged<'_>]) -> EvidenceRow {
@@ -357,11 +352,6 @@ fn against_reading(resolution: &Resolution, gate: &GatePolicy) -> Vec<Objection>
     objections
 }
 
-/// The objection to a published card that is untrusted, or that the gate denies.
-fn card_objection(resolution: &Resolution, gate: &GatePolicy, verb: Option<&str>) -> Option<Objection> {
-    gate.objection(resolution, verb, None).map(|code| Objection::of_gate(Effect::Fail, code))
-}
-
 /// The decisive reasons against the payees, the strongest first.
 fn against_payee(entries: &[Judged<'_>]) -> Vec<Reason> {
     let objections = entries.iter().flat_map(|entry| entry.objections.iter());
@@ -371,20 +361,20 @@ fn against_payee(entries: &[Judged<'_>]) -> Vec<Reason> {
     reasons
 }
 
-/// The addresses and endpoints that the name publishes, as far as they were read.
-fn records_read(name: &NameReading, entries: &[Judged<'_>]) -> Map<String, Value> {
+/// The payees of the name on the networks of the entries, and its records that may point to the origin.
+fn records_read(name: &NameReading, entries: &[Judged<'_>]) -> Value {
     let mut read = Map::new();
     for price in entries.iter().filter_map(|entry| entry.entry.price.as_ref().ok()) {
         let others = name.payees.get(&price.network).map(|payees| payees.others()).unwrap_or_default();
         read.insert(format!("addr({})", price.network), json!(others));
     }
-    let Some(published) = name.resolution.payment() else { return read };
     for key in EndpointKey::ORIGINS {
-        if let PublishedRecord::Settled(record) = published.endpoint(key) {
+        let record = name.resolution.payment().map(|published| published.endpoint(key));
+        if let Some(PublishedRecord::Settled(record)) = record {
             read.insert(key.to_string(), json!(record));
         }
     }
-    read
+    Value::Object(read)
 }
 
 fn located(row: EvidenceRow, resolution: &Resolution) -> EvidenceRow {

@@ -1,6 +1,6 @@
 //! Who a seller is: origins, identities, and what the operator and the memory know about them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -9,9 +9,10 @@ use clresolve_core::name::EnsName;
 use clresolve_verdict::evidence::links::Registration;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use url::{Host, Url};
+use url::Url;
 
 use crate::network::Network;
+use crate::route::is_loopback;
 
 /// The origin of a seller: `https://HOST` or `https://HOST:PORT`, without a default port. Plain http is accepted only
 /// on loopback. Hosts are compared whole: `www.a.example` and `a.example` are two origins.
@@ -41,15 +42,6 @@ impl WebOrigin {
     /// The origin as text.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
     }
 }
 
@@ -208,19 +200,12 @@ pub struct CheckPolicy {
     pub first_contact: FirstContact,
     /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
     pub offchain: bool,
-    /// The identities that are pinned for origins.
-    pub origins: BTreeMap<WebOrigin, SellerIdentity>,
 }
 
 impl Default for CheckPolicy {
     fn default() -> Self {
         let accept = EvidenceKind::ALL.into_iter().filter(|kind| *kind != EvidenceKind::History);
-        Self {
-            accept: accept.collect(),
-            first_contact: FirstContact::default(),
-            offchain: false,
-            origins: BTreeMap::new(),
-        }
+        Self { accept: accept.collect(), first_contact: FirstContact::default(), offchain: false }
     }
 }
 

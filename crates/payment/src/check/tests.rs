@@ -12,7 +12,7 @@ use clresolve_verdict::evidence::links::{Registration, RegistrationFile};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::sample;
 use clresolve_verdict::trust::Resolution;
-use clresolve_verdict::verdict::{Anchor, AnchorBlock};
+use clresolve_verdict::verdict::{Anchor, AnchorBlock, Identity};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ use super::*;
 use crate::asset::{Asset, AssetId};
 use crate::limits::{AssetLimit, CallerLimits};
 use crate::payee::{self, Claim, ClaimSource};
+use crate::route::Route;
 
 const URL: &str = "https://shop.example/weather/today";
 const USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
@@ -53,10 +54,13 @@ struct Seller {
     /// What the name publishes: address and endpoints. `None`: there is no such name.
     published: Option<PublishedByName>,
     offchain: bool,
+    /// The networks of the name's trusted card for this URL, if it has one.
+    card: Option<&'static str>,
     /// Whether a registration that the name vouches for has the payee as its wallet.
     registered: bool,
     reasons: Vec<Code>,
     grade: Proof,
+    pinned: Option<SellerIdentity>,
     policy: CheckPolicy,
     remembered: Remembered,
     registration: Option<RegistrationReading>,
@@ -73,9 +77,11 @@ impl Default for Seller {
             url: Some(URL),
             published: Some((Some(PAYEE), vec![(EndpointKey::X402, "https://shop.example/weather")])),
             offchain: false,
+            card: None,
             registered: false,
             reasons: vec![Code::TxtMissing],
             grade: Proof { grade: Grade::Quorum, asked: 2, agreed: 2, own: false },
+            pinned: None,
             policy: CheckPolicy::default(),
             remembered: Remembered::default(),
             registration: None,
@@ -116,7 +122,7 @@ impl Seller {
     }
 
     fn pinned(mut self, identity: &str) -> Self {
-        self.policy.origins.insert(WebOrigin::of(URL).expect("an origin"), identity.parse().expect("an identity"));
+        self.pinned = Some(identity.parse().expect("an identity"));
         self
     }
 
@@ -126,7 +132,13 @@ impl Seller {
     }
 
     fn resolution(&self) -> Resolution {
-        let mut verdict = sample::empty(State::Untrusted, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+        let state = if self.card.is_some() { State::Trusted } else { State::Untrusted };
+        let mut verdict = sample::empty(state, Timestamp::UNIX_EPOCH, 0).verdict().as_ref().clone();
+        verdict.identity = self.card.map(|network| Identity {
+            verbs: vec!["weather".to_owned()],
+            networks: vec![network.to_owned()],
+            ..Identity::default()
+        });
         verdict.reasons = self.reasons.iter().map(|code| Reason::new(*code)).collect();
         verdict.name.normalized = Some("shop.eth".to_owned());
         verdict.freshness.fresh_until = Timestamp::from_second(40).expect("a time");
@@ -179,7 +191,12 @@ impl Seller {
             limits: CallerLimits::default(),
             header: None,
         };
-        let rules = CheckRules { policy: self.policy.clone(), limits: limits(), gate: GatePolicy::default() };
+        let rules = CheckRules {
+            pinned: self.pinned.clone(),
+            policy: self.policy.clone(),
+            limits: limits(),
+            gate: GatePolicy::default(),
+        };
         let mut checking = Checking::new(Arc::new(request), rules, Ok(self.remembered.clone()));
         while let Some(wanted) = checking.wanted() {
             match wanted {
@@ -206,7 +223,11 @@ impl Seller {
             false => Claim::None,
         };
         let payees = [(network(), Payees { record, registration, ..Payees::default() })].into();
-        NameReading { resolution, route: Err(Box::new(Reason::new(Code::InvokeNoRoute))), payees }
+        let route = match self.card {
+            Some(_) => Ok(Route::configured(URL).expect("an https URL")),
+            None => Err(Box::new(Reason::new(Code::InvokeNoRoute))),
+        };
+        NameReading { resolution, route, payees }
     }
 
     fn answer(&self) -> CheckAnswer {
@@ -282,6 +303,9 @@ fn what_was_proven_at_first_contact_waits_to_be_accepted() {
     assert_eq!(origin.as_str(), "https://shop.example");
     assert_eq!(next.identity, None);
     assert_eq!(next.proposed.map(|identity| identity.to_string()).as_deref(), Some("shop.eth"));
+    let by_model = Seller { named_by: NamedBy::Seller, ..Seller::default() };
+    let (_, next) = by_model.checked().remember.expect("the payee is remembered");
+    assert_eq!((next.identity, next.proposed), (None, None), "the origin did not show it");
     let known = Seller::claiming().remembering("shop.eth");
     let answer = is(&known, Outcome::Allow, &[]);
     assert_eq!(state_of(&answer, EvidenceKind::History), EvidenceState::Proven);
@@ -396,6 +420,22 @@ fn only_accepted_evidence_allows() {
     is(&Seller { policy, ..Seller::default() }, Outcome::Undecided, &["payee-unproven"]);
     let invalid = Seller { name: Some("not a name"), ..Seller::default() };
     assert!(invalid.answer().has(Code::NameInvalid) && invalid.answer().abort);
+}
+
+#[test]
+fn a_card_proves_the_payee_on_the_networks_that_it_lists() {
+    let accept_card = CheckPolicy { accept: [EvidenceKind::Card].into(), ..CheckPolicy::default() };
+    let with_card = |network| Seller { card: Some(network), reasons: vec![], ..Seller::default() };
+    let here = Seller { policy: accept_card.clone(), ..with_card("eip155:84532") };
+    let answer = is(&here, Outcome::Allow, &[]);
+    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Proven);
+    let elsewhere = with_card("eip155:1");
+    let answer = is(&elsewhere, Outcome::Allow, &[]);
+    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Undecided, "the name proves the payee");
+    is(&Seller { policy: accept_card, ..elsewhere }, Outcome::Undecided, &["payee-unproven"]);
+    let denied = Seller { reasons: vec![Code::StatusWithdrawn], ..with_card("eip155:84532") };
+    let answer = is(&denied, Outcome::Deny, &["status-withdrawn"]);
+    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Contradicted);
 }
 
 #[test]

@@ -44,6 +44,12 @@ impl HotNames {
         }
     }
 
+    /// Whether `name` is hot at `now`.
+    pub(crate) fn has(&self, name: &EnsName, now: Timestamp) -> bool {
+        let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
+        names.get(name.as_str()).is_some_and(|hot| hot.is_recent(now))
+    }
+
     /// Whether no name is hot at `now`.
     pub(crate) fn is_empty(&self, now: Timestamp) -> bool {
         !self.names.read().unwrap_or_else(PoisonError::into_inner).values().any(|hot| hot.is_recent(now))

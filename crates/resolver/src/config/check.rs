@@ -1,4 +1,4 @@
-//! `[check]`: the evidence that a payment to a seller needs, and the sellers that the operator knows.
+//! `[check]`: the evidence that a payment to a seller needs, and the pinned identities of sellers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,8 @@ use super::paths::without_paths;
 const MAX_ORIGINS: usize = 1024;
 
 table! {
-    /// The evidence that a payment to a seller needs. By default, this is a proven identity that the operator or the
-    /// caller named.
+    /// The evidence that a payment to a seller needs. By default, this is a proven identity that the operator pinned or
+    /// accepted, or that the caller names.
     #[derive(Clone, Debug, PartialEq, Eq)]
     config CheckConfig;
     /// `[check]` in one source.
@@ -26,7 +26,7 @@ table! {
     first_contact: FirstContact = FirstContact::default();
     /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
     offchain: bool = false;
-    /// Identities of sellers, by origin.
+    /// Pinned identities of sellers, by origin.
     origins: PinnedIdentities = PinnedIdentities::new(), [deserialize_with = "identities"];
 }
 
@@ -36,10 +36,10 @@ type PinnedIdentities = BTreeMap<WebOrigin, SellerIdentity>;
 without_paths!(BTreeSet<EvidenceKind>, FirstContact, PinnedIdentities);
 
 impl CheckConfig {
-    /// The policy in the form that checks use.
+    /// The policy of checks.
     pub fn policy(&self) -> CheckPolicy {
-        let Self { accept, first_contact, offchain, origins } = self.clone();
-        CheckPolicy { accept, first_contact, offchain, origins }
+        let Self { accept, first_contact, offchain, .. } = self;
+        CheckPolicy { accept: accept.clone(), first_contact: *first_contact, offchain: *offchain }
     }
 }
 
@@ -87,6 +87,9 @@ mod tests {
     use crate::config::{Config, ConfigError, Layer};
 
     const FULL: &str = r#"
+[memory]
+path = "m"
+
 [check]
 accept = ["name", "history"]
 first-contact = "allow"
@@ -104,7 +107,7 @@ offchain = true
         let policy = config.check.policy();
         assert_eq!(policy.accept, [EvidenceKind::Name, EvidenceKind::History].into());
         assert_eq!((policy.first_contact, policy.offchain), (FirstContact::Allow, true));
-        let of = |origin: &str| policy.origins[&origin.parse::<WebOrigin>().unwrap()].to_string();
+        let of = |origin: &str| config.check.origins[&origin.parse::<WebOrigin>().unwrap()].to_string();
         assert_eq!(of("https://api.example"), "seller.eth");
         assert_eq!(of("https://api.example:8443"), "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22");
         assert_eq!(of("http://127.0.0.1:8080"), "local.eth");
@@ -113,6 +116,14 @@ offchain = true
         for layer in [written, Layer::from_toml(&text, "g.toml").unwrap()] {
             assert_eq!(Config::default().with([layer]).unwrap(), config, "{text}");
         }
+    }
+
+    #[test]
+    fn first_contact_is_allowed_only_where_there_is_a_memory() {
+        let Err(ConfigError::Conflict { key, .. }) = read("[check]\nfirst-contact = \"allow\"\n") else {
+            panic!("each contact would be the first");
+        };
+        assert_eq!(key, "check.first-contact");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B256};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::world::SANDBOX;
+use clresolve_payment::check::FirstContact;
 use clresolve_verdict::verdict::Depth;
 use serde::{Deserialize, Serialize};
 
@@ -295,12 +296,23 @@ impl Config {
         super::chains::check(&self.chains)?;
         self.check_sharing()?;
         self.check_receipts()?;
+        self.check_first_contact()?;
         self.check_signing()
     }
 
     fn check_receipts(&self) -> Result<(), ConfigError> {
         if self.receipts.remember && self.memory.path.is_none() {
             return Err(conflict("receipts.remember", "nothing could be remembered; set memory.path".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn check_first_contact(&self) -> Result<(), ConfigError> {
+        let Self { chain, check, memory, .. } = self;
+        // The sandbox has a memory without a file.
+        if check.first_contact == FirstContact::Allow && memory.path.is_none() && chain.world != SANDBOX {
+            let detail = "without a memory each contact would be the first; set memory.path".to_owned();
+            return Err(conflict("check.first-contact", detail));
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ table! {
 
     /// The file. An empty path means no memory.
     path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
-    /// Maximum number of names, and of sellers' origins. A name uses about two kilobytes, an origin half of one.
+    /// Maximum number of names, and of sellers' origins. A name uses about 2 kB, an origin about 500 bytes.
     names: u64 = 10_000;
     /// Maximum number of receipts. Each uses about five hundred bytes.
     receipts: u64 = 65_536;

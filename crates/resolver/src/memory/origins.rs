@@ -1,60 +1,66 @@
-//! Origins that were checked, with their seller's identity and the last payee: two more tables in the memory's file.
+//! Origins that were checked, with the identity of the seller and the last payee: two more tables in the memory's file.
 //!
-//! They hold at most as many origins as the memory holds names. An origin with an identity is proven: the operator
-//! accepted the identity, or the policy allowed it at first contact. If the tables are full, a new origin evicts the
-//! least recently seen unproven one. An unproven origin never evicts a proven one. If all are proven, a new proven
-//! origin evicts the newest, so that mass-produced origins evict each other.
+//! The tables have room for as many origins as the memory has for names. An origin with an identity is proven: the
+//! operator accepted the identity, or the policy allowed it at first contact. If the tables are full, a new origin
+//! evicts the least recently changed unproven one. An unproven origin never evicts a proven one. If all are proven, a new
+//! proven origin evicts the newest, so that mass-produced origins evict each other.
 
 use clresolve_payment::check::{Remembered, SellerIdentity, WebOrigin};
-use redb::{ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _, TableDefinition};
+use redb::{ReadableTable, ReadableTableMetadata as _, TableDefinition};
 
 use super::{FORGOTTEN_AT_ONCE, Memory, MemoryError, Store, decode, failed};
 
 /// World, chain and origin.
-type OriginKey = (&'static str, u64, &'static str);
+type RowKey = (&'static str, u64, &'static str);
 
-/// Whether the origin is proven, and a number. Unproven origins get a new number when they are seen, proven ones only
-/// when they become proven.
+/// Whether the origin is proven, and a number. Unproven origins get a new number when their entry changes, proven ones
+/// only when they become proven.
 type Rank = (bool, u64);
 
 /// The rank of each origin and what is remembered of it, as JSON. Another format needs another table.
-const ORIGINS: TableDefinition<OriginKey, (Rank, &[u8])> = TableDefinition::new("origins/1");
+const ORIGINS: TableDefinition<RowKey, (Rank, &[u8])> = TableDefinition::new("origins/1");
 
 /// The origins by rank. Unproven origins are evicted from the first row on, proven ones from the last row back.
-const RANKED: TableDefinition<Rank, OriginKey> = TableDefinition::new("origins-ranked/1");
+const RANKED: TableDefinition<Rank, RowKey> = TableDefinition::new("origins-ranked/1");
 
 /// Maximum length of an origin, in bytes: scheme, the longest host name of DNS and a port. Longer ones are not stored.
 const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
 
-/// An unproven origin that is seen again gets a new number only if, since its last one, more numbers were assigned than
-/// the bound divided by this. So most checks do not write.
-const RECENT_SHARE: u64 = 8;
-
-/// An origin, and what is remembered of it.
+/// An origin, and what is remembered of it or why that cannot be read.
 pub type OriginRow = (String, Result<Remembered, MemoryError>);
 
 /// The key of an origin. Worlds and chains never share one.
-type OriginRef<'p> = (&'p str, u64, &'p str);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginKey {
+    world: String,
+    chain: u64,
+    origin: WebOrigin,
+}
 
-impl Memory {
-    /// Stores the origins that the sandbox knows from the start. Blocks.
-    #[cfg(feature = "sandbox")]
-    pub(crate) fn seed(
-        &self,
-        world: &str,
-        chain: u64,
-        known: impl IntoIterator<Item = (WebOrigin, Remembered)>,
-    ) -> Result<(), MemoryError> {
-        known.into_iter().try_for_each(|(origin, known)| self.store.note_origin(world, chain, &origin, known))
+impl OriginKey {
+    /// The key of an origin in a world (`anchor.world`) and chain (EIP-155).
+    pub fn new(world: &str, chain: u64, origin: &WebOrigin) -> Self {
+        Self { world: world.to_owned(), chain, origin: origin.clone() }
     }
 
-    /// What is remembered of an origin in a world and chain (EIP-155); empty if nothing is.
+    fn key(&self) -> (&str, u64, &str) {
+        (&self.world, self.chain, self.origin.as_str())
+    }
+}
+
+impl Memory {
+    /// Stores the initial entries of the sandbox. Blocks.
+    #[cfg(feature = "sandbox")]
+    pub(crate) fn seed(&self, entries: impl IntoIterator<Item = (OriginKey, Remembered)>) -> Result<(), MemoryError> {
+        entries.into_iter().try_for_each(|(origin, entry)| self.store.note_origin(&origin, entry))
+    }
+
+    /// What is remembered of an origin; empty if nothing is.
     ///
     /// # Errors
     /// If the file or the entry cannot be read, or the read times out.
-    pub async fn recall_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
-        let (world, origin) = (world.to_owned(), origin.clone());
-        self.ask(move |store| store.recall_origin(&world, chain, &origin)).await
+    pub async fn recall_origin(&self, origin: OriginKey) -> Result<Remembered, MemoryError> {
+        self.ask(move |store| store.recall_origin(&origin)).await
     }
 
     /// Adds what a check found to what is remembered of the origin.
@@ -65,15 +71,8 @@ impl Memory {
     ///
     /// # Errors
     /// If the file cannot be written, the entry cannot be read, or the operation times out.
-    pub async fn note_origin(
-        &self,
-        world: &str,
-        chain: u64,
-        origin: &WebOrigin,
-        noted: Remembered,
-    ) -> Result<(), MemoryError> {
-        let (world, origin) = (world.to_owned(), origin.clone());
-        self.ask(move |store| store.note_origin(&world, chain, &origin, noted)).await
+    pub async fn note_origin(&self, origin: OriginKey, noted: Remembered) -> Result<(), MemoryError> {
+        self.ask(move |store| store.note_origin(&origin, noted)).await
     }
 }
 
@@ -82,42 +81,28 @@ impl Store {
     ///
     /// # Errors
     /// If the file or the entry cannot be read.
-    pub fn recall_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
-        let table = match self.database()?.begin_read().map_err(failed)?.open_table(ORIGINS) {
-            Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Remembered::default()),
-            Err(error) => return Err(failed(error)),
-        };
-        let row = table.get((world, chain, origin.as_str())).map_err(failed)?;
-        row.map_or_else(|| Ok(Remembered::default()), |row| decode(row.value().1))
+    pub fn recall_origin(&self, origin: &OriginKey) -> Result<Remembered, MemoryError> {
+        let Some(rows) = self.read(ORIGINS)? else { return Ok(Remembered::default()) };
+        Ok(stored(&rows, origin)?.map(|(_, known)| known).unwrap_or_default())
     }
 
     /// As [`Memory::note_origin`].
     ///
     /// # Errors
     /// If the file cannot be written, or if the entry cannot be read.
-    pub fn note_origin(
-        &self,
-        world: &str,
-        chain: u64,
-        origin: &WebOrigin,
-        noted: Remembered,
-    ) -> Result<(), MemoryError> {
-        if origin.as_str().len() > MAX_ORIGIN_BYTES {
+    pub fn note_origin(&self, origin: &OriginKey, noted: Remembered) -> Result<(), MemoryError> {
+        if origin.origin.as_str().len() > MAX_ORIGIN_BYTES {
             return Ok(());
         }
-        let place = (world, chain, origin.as_str());
         let write = self.database()?.begin_write().map_err(failed)?;
         {
             let mut origins = Origins::open(&write)?;
-            let rank = origins.rank(place)?;
-            let known = origins.known(place)?;
-            let next = with(known.clone(), noted);
-            let is_recent = rank.map_or(Ok(true), |rank| origins.is_recent(rank, self.names))?;
-            if next == known && is_recent {
+            let known = stored(&origins.rows, origin)?.map(|(_, known)| known).unwrap_or_default();
+            let next = merged(known.clone(), noted);
+            if next == known {
                 return Ok(());
             }
-            origins.put(place, &next, self.names)?;
+            origins.put(origin, &next, self.names)?;
         }
         write.commit().map_err(failed)
     }
@@ -127,11 +112,7 @@ impl Store {
     /// # Errors
     /// If the file cannot be read. For an entry that cannot be read, the row contains the error.
     pub fn origins(&self, world: &str, chain: u64) -> Result<Vec<OriginRow>, MemoryError> {
-        let table = match self.database()?.begin_read().map_err(failed)?.open_table(ORIGINS) {
-            Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-            Err(error) => return Err(failed(error)),
-        };
+        let Some(table) = self.read(ORIGINS)? else { return Ok(Vec::new()) };
         let mut origins = Vec::new();
         for row in table.range((world, chain, "")..).map_err(failed)? {
             let (key, row) = row.map_err(failed)?;
@@ -144,20 +125,19 @@ impl Store {
         Ok(origins)
     }
 
-    /// Makes the proposed identity of the origin its identity, and returns it.
+    /// Replaces the identity of the origin with the proposed one, and returns it.
     ///
     /// # Errors
     /// [`MemoryError::NothingToAccept`] without a proposal; or if the file cannot be written, or the entry cannot be
     /// read.
-    pub fn accept_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<SellerIdentity, MemoryError> {
-        let place = (world, chain, origin.as_str());
+    pub fn accept_origin(&self, origin: &OriginKey) -> Result<SellerIdentity, MemoryError> {
         let write = self.database()?.begin_write().map_err(failed)?;
         let accepted = {
             let mut origins = Origins::open(&write)?;
-            let mut known = origins.known(place)?;
+            let (_, mut known) = stored(&origins.rows, origin)?.ok_or(MemoryError::NothingToAccept)?;
             let accepted = known.proposed.take().ok_or(MemoryError::NothingToAccept)?;
             known.identity = Some(accepted.clone());
-            origins.put(place, &known, self.names)?;
+            origins.put(origin, &known, self.names)?;
             accepted
         };
         write.commit().map_err(failed)?;
@@ -168,16 +148,26 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget_origin(&self, world: &str, chain: u64, origin: &WebOrigin) -> Result<bool, MemoryError> {
+    pub fn forget_origin(&self, origin: &OriginKey) -> Result<bool, MemoryError> {
         let write = self.database()?.begin_write().map_err(failed)?;
-        let known = Origins::open(&write)?.remove((world, chain, origin.as_str()))?;
+        let known = Origins::open(&write)?.remove(origin)?;
         write.commit().map_err(failed)?;
         Ok(known.is_some())
     }
 }
 
+/// The rank of an origin and what is remembered of it. `None` if it is not stored.
+fn stored(
+    rows: &impl ReadableTable<RowKey, (Rank, &'static [u8])>,
+    origin: &OriginKey,
+) -> Result<Option<(Rank, Remembered)>, MemoryError> {
+    let Some(row) = rows.get(origin.key()).map_err(failed)? else { return Ok(None) };
+    let (rank, entry) = row.value();
+    Ok(Some((rank, decode(entry)?)))
+}
+
 /// Merges what a check noted into what is remembered.
-fn with(known: Remembered, noted: Remembered) -> Remembered {
+fn merged(known: Remembered, noted: Remembered) -> Remembered {
     let identity = if clresolve_core::mutant!("origins-change-hands") {
         noted.identity.or(known.identity)
     } else {
@@ -193,8 +183,8 @@ fn with(known: Remembered, noted: Remembered) -> Remembered {
 
 /// The two tables of one transaction. They always agree.
 struct Origins<'t> {
-    rows: redb::Table<'t, OriginKey, (Rank, &'static [u8])>,
-    ranked: redb::Table<'t, Rank, OriginKey>,
+    rows: redb::Table<'t, RowKey, (Rank, &'static [u8])>,
+    ranked: redb::Table<'t, Rank, RowKey>,
 }
 
 impl<'t> Origins<'t> {
@@ -203,24 +193,10 @@ impl<'t> Origins<'t> {
         Ok(Self { rows, ranked: write.open_table(RANKED).map_err(failed)? })
     }
 
-    fn known(&self, place: OriginRef<'_>) -> Result<Remembered, MemoryError> {
-        let row = self.rows.get(place).map_err(failed)?;
-        row.map_or_else(|| Ok(Remembered::default()), |row| decode(row.value().1))
-    }
-
-    fn rank(&self, place: OriginRef<'_>) -> Result<Option<Rank>, MemoryError> {
-        Ok(self.rows.get(place).map_err(failed)?.map(|row| row.value().0))
-    }
-
-    /// Whether a row of this rank needs no new number when the origin is seen again.
-    fn is_recent(&self, (is_proven, number): Rank, most: u64) -> Result<bool, MemoryError> {
-        Ok(is_proven || self.last_number(false)?.saturating_sub(number) <= most / RECENT_SHARE)
-    }
-
     /// Stores a row, if there is room for it.
-    fn put(&mut self, place: OriginRef<'_>, remembered: &Remembered, most: u64) -> Result<(), MemoryError> {
+    fn put(&mut self, origin: &OriginKey, remembered: &Remembered, most: u64) -> Result<(), MemoryError> {
         let is_proven = remembered.identity.is_some();
-        let before = self.remove(place)?;
+        let before = self.remove(origin)?;
         if before.is_none() && !self.make_room(is_proven, most)? {
             return Ok(());
         }
@@ -229,14 +205,14 @@ impl<'t> Origins<'t> {
             _ => self.next_rank(is_proven)?,
         };
         let bytes = serde_json::to_vec(remembered).map_err(failed)?;
-        self.rows.insert(place, (rank, bytes.as_slice())).map_err(failed)?;
-        self.ranked.insert(rank, place).map_err(failed)?;
+        self.rows.insert(origin.key(), (rank, bytes.as_slice())).map_err(failed)?;
+        self.ranked.insert(rank, origin.key()).map_err(failed)?;
         Ok(())
     }
 
     /// Removes an origin from both tables. Returns its rank.
-    fn remove(&mut self, place: OriginRef<'_>) -> Result<Option<Rank>, MemoryError> {
-        let rank = self.rows.remove(place).map_err(failed)?.map(|row| row.value().0);
+    fn remove(&mut self, origin: &OriginKey) -> Result<Option<Rank>, MemoryError> {
+        let rank = self.rows.remove(origin.key()).map_err(failed)?.map(|row| row.value().0);
         if let Some(rank) = rank {
             self.ranked.remove(rank).map_err(failed)?;
         }
@@ -260,7 +236,7 @@ impl<'t> Origins<'t> {
             if self.rows.len().map_err(failed)? < most {
                 return Ok(true);
             }
-            let Some(rank) = self.next_to_forget(is_proven)? else { return Ok(false) };
+            let Some(rank) = self.next_to_evict(is_proven)? else { return Ok(false) };
             if let Some(row) = self.ranked.remove(rank).map_err(failed)? {
                 self.rows.remove(row.value()).map_err(failed)?;
             }
@@ -268,8 +244,8 @@ impl<'t> Origins<'t> {
         Ok(true)
     }
 
-    /// The origin that a new one evicts. `None` if it may evict none.
-    fn next_to_forget(&self, is_proven: bool) -> Result<Option<Rank>, MemoryError> {
+    /// The rank of the origin that a new one evicts. `None` if it may evict none.
+    fn next_to_evict(&self, is_proven: bool) -> Result<Option<Rank>, MemoryError> {
         let unproven = self.ranked.first().map_err(failed)?.map(|(rank, _)| rank.value()).filter(|rank| !rank.0);
         if unproven.is_some() || !(is_proven || clresolve_core::mutant!("strangers-displace-sellers")) {
             return Ok(unproven);
@@ -300,6 +276,10 @@ mod tests {
         format!("https://{host}").parse().expect("an origin")
     }
 
+    fn key(host: &str) -> OriginKey {
+        OriginKey::new(LAB.0, LAB.1, &origin(host))
+    }
+
     fn identity(text: &str) -> SellerIdentity {
         text.parse().expect("an identity")
     }
@@ -323,11 +303,11 @@ mod tests {
     }
 
     fn note(store: &Store, host: &str, noted: Remembered) {
-        store.note_origin(LAB.0, LAB.1, &origin(host), noted).expect("the disk has room");
+        store.note_origin(&key(host), noted).expect("the disk has room");
     }
 
     fn recall(store: &Store, host: &str) -> Remembered {
-        store.recall_origin(LAB.0, LAB.1, &origin(host)).expect("a readable file")
+        store.recall_origin(&key(host)).expect("a readable file")
     }
 
     fn knows(store: &Store, host: &str) -> bool {
@@ -357,7 +337,8 @@ mod tests {
         note(&store, "b.example", payee(1, 1000));
         note(&store, "a.example", proven("a.eth"));
         for (world, chain) in [("mainnet", LAB.1), (LAB.0, 1)] {
-            assert_eq!(store.recall_origin(world, chain, &origin("a.example")), Ok(Remembered::default()));
+            let elsewhere = OriginKey::new(world, chain, &origin("a.example"));
+            assert_eq!(store.recall_origin(&elsewhere), Ok(Remembered::default()));
             assert_eq!(store.origins(world, chain), Ok(Vec::new()));
         }
         assert_eq!(store.forget_all(), Ok(0), "names are forgotten, origins are not");
@@ -382,13 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn longest_unseen_origin_is_forgotten_first() {
+    fn longest_unchanged_origin_is_forgotten_first() {
         let folder = folder();
         let store = store(&folder);
         for number in 0..MOST {
             note(&store, &format!("a{number}.example"), payee(1, 1000));
         }
-        note(&store, "a0.example", payee(1, 2000));
+        note(&store, "a0.example", payee(2, 2000));
         note(&store, "new.example", payee(1, 3000));
         assert!(knows(&store, "a0.example") && !knows(&store, "a1.example") && knows(&store, "a2.example"));
         note(&store, "proven.example", proven("a.eth"));
@@ -441,7 +422,7 @@ mod tests {
     fn accepting_makes_the_proposal_the_identity() {
         let folder = folder();
         let store = store(&folder);
-        let accept = || store.accept_origin(LAB.0, LAB.1, &origin("a.example"));
+        let accept = || store.accept_origin(&key("a.example"));
         assert_eq!(accept(), Err(MemoryError::NothingToAccept));
         note(&store, "a.example", proposing("a.eth"));
         note(&store, "a.example", payee(1, 1000));
@@ -464,7 +445,7 @@ mod tests {
     fn forgotten_origin_is_new_again() {
         let folder = folder();
         let store = store(&folder);
-        let forget = || store.forget_origin(LAB.0, LAB.1, &origin("a.example"));
+        let forget = || store.forget_origin(&key("a.example"));
         assert_eq!(forget(), Ok(false));
         note(&store, "a.example", proven("a.eth"));
         note(&store, "b.example", proven("b.eth"));
@@ -480,23 +461,23 @@ mod tests {
         let store = store(&folder);
         note(&store, "a.example", proven("a.eth"));
         note(&store, "b.example", proven("b.eth"));
-        let a = origin("a.example");
+        let a = key("a.example");
         for bytes in ["", "{", "null", r#"{"identity":"no name"}"#] {
             let write = store.database().unwrap().begin_write().unwrap();
             {
                 let mut rows = write.open_table(ORIGINS).unwrap();
-                let rank = rows.get((LAB.0, LAB.1, a.as_str())).unwrap().unwrap().value().0;
-                rows.insert((LAB.0, LAB.1, a.as_str()), (rank, bytes.as_bytes())).unwrap();
+                let rank = rows.get(a.key()).unwrap().unwrap().value().0;
+                rows.insert(a.key(), (rank, bytes.as_bytes())).unwrap();
             }
             write.commit().unwrap();
-            assert_eq!(store.recall_origin(LAB.0, LAB.1, &a), Err(MemoryError::Unreadable), "{bytes}");
-            assert_eq!(store.note_origin(LAB.0, LAB.1, &a, proven("thief.eth")), Err(MemoryError::Unreadable));
-            assert_eq!(store.accept_origin(LAB.0, LAB.1, &a), Err(MemoryError::Unreadable));
+            assert_eq!(store.recall_origin(&a), Err(MemoryError::Unreadable), "{bytes}");
+            assert_eq!(store.note_origin(&a, proven("thief.eth")), Err(MemoryError::Unreadable));
+            assert_eq!(store.accept_origin(&a), Err(MemoryError::Unreadable));
             let listed = store.origins(LAB.0, LAB.1).unwrap();
             let listed: Vec<_> = listed.into_iter().map(|(_, remembered)| remembered).collect();
             assert_eq!(listed, [Err(MemoryError::Unreadable), Ok(proven("b.eth"))]);
         }
-        assert_eq!(store.forget_origin(LAB.0, LAB.1, &a), Ok(true));
+        assert_eq!(store.forget_origin(&a), Ok(true));
         assert!(!knows(&store, "a.example"));
     }
 
@@ -514,6 +495,9 @@ mod tests {
         assert_eq!(seen(payee(2, 3000)), (2, 3000));
         assert_eq!(seen(payee(1, 4000)), (1, 4000));
         assert_eq!(seen(proven("a.eth")), (1, 4000));
+        let mut elsewhere = payee(1, 5000);
+        elsewhere.payee.as_mut().expect("a payee").network = "eip155:1".parse().expect("a network");
+        assert_eq!(seen(elsewhere), (1, 5000), "the same address on another network is another payee");
     }
 
     #[test]
@@ -525,22 +509,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_without_a_file_remembers_until_it_ends() {
+    async fn in_process_memory_is_shared_by_its_clones_only() {
         let memory = Memory::in_process(MOST).expect("a memory");
-        let a = origin("a.example");
-        memory.note_origin(LAB.0, LAB.1, &a, proven("a.eth")).await.expect("it is not full");
-        assert_eq!(memory.clone().recall_origin(LAB.0, LAB.1, &a).await, Ok(proven("a.eth")));
+        let a = key("a.example");
+        memory.note_origin(a.clone(), proven("a.eth")).await.expect("it is not full");
+        assert_eq!(memory.clone().recall_origin(a.clone()).await, Ok(proven("a.eth")));
         let other = Memory::in_process(MOST).expect("a memory");
-        assert_eq!(other.recall_origin(LAB.0, LAB.1, &a).await, Ok(Remembered::default()));
+        assert_eq!(other.recall_origin(a).await, Ok(Remembered::default()));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn file_that_does_not_answer_is_not_waited_for() {
+    async fn memory_that_does_not_answer_times_out() {
         let memory = Memory::in_process(MOST).expect("a memory");
         let all = u32::try_from(AT_ONCE).expect("a few");
         let _stuck = memory.turns.acquire_many(all).await.expect("it is open");
-        let a = origin("a.example");
-        assert_eq!(memory.recall_origin(LAB.0, LAB.1, &a).await, Err(MemoryError::Late));
-        assert_eq!(memory.note_origin(LAB.0, LAB.1, &a, proven("a.eth")).await, Err(MemoryError::Late));
+        let a = key("a.example");
+        assert_eq!(memory.recall_origin(a.clone()).await, Err(MemoryError::Late));
+        assert_eq!(memory.note_origin(a, proven("a.eth")).await, Err(MemoryError::Late));
     }
 }

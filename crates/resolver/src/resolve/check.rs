@@ -11,9 +11,10 @@ use clresolve_payment::check::{
     CheckAnswer, CheckOutcome, CheckRequest, CheckRules, Checking, NameReading, NamedBy, OriginFile, Remembered,
     Wanted, WebOrigin,
 };
-use clresolve_payment::decision::EntryRow;
-use clresolve_payment::network::Network;
+use clresolve_payment::decide::open_networks;
+use clresolve_payment::terms::Terms;
 use clresolve_verdict::evidence::links::RegistrationFile;
+use clresolve_verdict::trust::Resolution;
 
 use super::decide::DecisionEvent;
 use super::look_ups::Beside;
@@ -23,8 +24,32 @@ use crate::fetch::{Cause, FetchError};
 /// The fraction of a question's time limit that fetching the origin's registration file may use.
 const FILE_SHARE: f64 = 0.3;
 
-/// Maximum number of readings for one check. A check asks for at most three, each once.
-const MAX_READINGS: usize = 4;
+/// Maximum number of readings for one check. It needs at most two: the origin's file, and a name or a registration.
+const MAX_READINGS: usize = 2;
+
+/// Verdict states whose payment records are confirmed at the newest block. A name's records count even without a
+/// trusted card.
+const CONFIRMABLE: &[State] = &[State::Trusted, State::Untrusted];
+
+/// A check that ended, and was neither reported nor stored in the memory yet.
+#[derive(Debug)]
+pub struct EndedCheck {
+    checking: Checking,
+    outcome: CheckOutcome,
+}
+
+impl EndedCheck {
+    /// The answer.
+    pub const fn answer(&self) -> &CheckAnswer {
+        &self.outcome.answer
+    }
+
+    /// Counts the check and writes one event for it. Returns the answer.
+    pub fn reported(self) -> CheckAnswer {
+        DecisionEvent::of_check(&self.outcome.answer).report();
+        self.outcome.answer
+    }
+}
 
 impl Resolver {
     /// Checks who is paid by these terms, and what proves it. The seller may have no card.
@@ -32,19 +57,18 @@ impl Resolver {
     /// Never fails: errors are part of the answer, which then aborts. If a memory is configured, it stores what the
     /// check found about the origin.
     pub async fn check(&self, request: &CheckRequest) -> CheckAnswer {
-        let answer = self.checked(Arc::new(request.clone())).await;
-        DecisionEvent::of_check(&answer).report();
-        answer
+        let ended = self.checked(Arc::new(request.clone())).await;
+        self.remembered(ended).await.reported()
     }
 
-    /// Like [`Resolver::check`], but does not report the answer.
-    pub async fn checked(&self, request: Arc<CheckRequest>) -> CheckAnswer {
-        let mut checking = self.begun(request).await;
+    /// Like [`Resolver::check`], but the answer is neither reported nor stored in the memory.
+    pub async fn checked(&self, request: Arc<CheckRequest>) -> EndedCheck {
+        let mut checking = self.start(request).await;
         for _ in 0..MAX_READINGS {
             match checking.wanted() {
                 None => break,
                 Some(Wanted::OriginFile(url)) => checking.supply_file(self.origin_file(&url).await),
-                Some(Wanted::Name(name)) => checking = self.with_name(checking, &name).await,
+                Some(Wanted::Name(name)) => return self.with_name(checking, &name).await,
                 Some(Wanted::Registration(entry)) => {
                     let payees = payees(&checking);
                     let Inner { walker, registries, .. } = &*self.0;
@@ -52,42 +76,53 @@ impl Resolver {
                 }
             }
         }
-        let (_, CheckOutcome { answer, remember }) = self.finished(checking).await;
-        if let (Some((origin, next)), Some(memory)) = (remember, &self.0.walker.sellers)
-            && let Err(error) = memory.note(&origin, next).await
-        {
-            tracing::warn!(origin = origin.as_str(), %error, "the check is not remembered");
+        self.judge(checking).await
+    }
+
+    /// Stores what a check found about the origin. If the memory cannot store an identity that the check allowed at
+    /// first contact, the check is judged again as one whose memory is unknown.
+    pub async fn remembered(&self, mut ended: EndedCheck) -> EndedCheck {
+        let (Some((origin, next)), Some(memory)) = (ended.outcome.remember.take(), &self.0.walker.seller_memory) else {
+            return ended;
+        };
+        let is_bound_by_it = next.identity.is_some();
+        let Err(error) = memory.note(&origin, next).await else { return ended };
+        tracing::warn!(origin = origin.as_str(), %error, "the memory cannot store what the check found");
+        if !is_bound_by_it {
+            return ended;
         }
-        answer
+        ended.checking.supply_memory_failure(memory_unavailable(&error.to_string()));
+        self.judge(ended.checking).await
     }
 
     /// Begins a check. The CPU pool parses the terms, not a thread that answers requests.
-    async fn begun(&self, request: Arc<CheckRequest>) -> Checking {
+    async fn start(&self, request: Arc<CheckRequest>) -> Checking {
         let config = &self.0.walker.config;
+        let origin = request.url.as_deref().and_then(WebOrigin::of);
         let rules = CheckRules {
+            pinned: origin.as_ref().and_then(|origin| config.check.origins.get(origin)).cloned(),
             policy: config.check.policy(),
             limits: config.limits.limits().tightened(&request.limits),
             gate: config.gate.policy(),
         };
-        let remembered = match request.url.as_deref().and_then(WebOrigin::of) {
-            Some(origin) => self.recalled(&origin).await,
+        let remembered = match origin {
+            Some(origin) => self.recall(&origin).await,
             None => Ok(Remembered::default()),
         };
         self.0.walker.pool.run(move || Checking::new(request, rules, remembered)).await
     }
 
-    async fn recalled(&self, origin: &WebOrigin) -> Result<Remembered, Box<Reason>> {
-        let Some(memory) = &self.0.walker.sellers else { return Ok(Remembered::default()) };
-        let recalled = memory.recall(origin).await;
-        recalled.map_err(|error| Box::new(Reason::new(Code::MemoryUnavailable).observed(error.to_string())))
+    async fn recall(&self, origin: &WebOrigin) -> Result<Remembered, Box<Reason>> {
+        let Some(memory) = &self.0.walker.seller_memory else { return Ok(Remembered::default()) };
+        memory.recall(origin).await.map_err(|error| memory_unavailable(&error.to_string()))
     }
 
-    /// Judges what was read so far on the CPU pool. Returns the check, which may continue, with its outcome.
-    async fn finished(&self, checking: Checking) -> (Checking, CheckOutcome) {
+    /// Judges on the CPU pool what was read so far.
+    async fn judge(&self, checking: Checking) -> EndedCheck {
         let now = self.now();
         let judge = move || {
-            let checked = checking.finish(now);
-            (checking, checked)
+            let outcome = checking.finish(now);
+            EndedCheck { checking, outcome }
         };
         self.0.walker.pool.run(judge).await
     }
@@ -113,68 +148,115 @@ impl Resolver {
         }
     }
 
-    /// Reads the name and supplies the reading to the check. Lookups take time: if the verdict no longer stands after
-    /// them, it is obtained again, and the payee is proven without lookups.
-    async fn with_name(&self, checking: Checking, name: &EnsName) -> Checking {
+    /// Ends a check with what the name publishes. Registrations and offer keys of the name are read only if they could
+    /// change the answer. These lookups take time: if the verdict no longer stands after them, the name is read again,
+    /// and the check ends without lookups.
+    async fn with_name(&self, checking: Checking, name: &EnsName) -> EndedCheck {
         let began = self.0.cached.cache.begin();
-        let (checking, reading) = self.looked_up(checking, name).await;
-        let Some(reading) = reading else { return checking };
-        if self.still_stands(&reading.resolution, began).await {
-            return checking;
+        let (checking, reading) = self.read_name(checking, name).await;
+        let ended = self.judge(checking).await;
+        let Some(mut reading) = reading else { return ended };
+        let open = ended.checking.terms().map(|terms| open_networks(terms, &ended.answer().entries));
+        let open = open.unwrap_or_default();
+        let Some(beside) = Beside::of(&reading.resolution).filter(|_| !open.is_empty()) else { return ended };
+        let mut checking = ended.checking;
+        self.add_registrations(&beside, &open, &mut reading.payees).await;
+        if checking.terms().is_ok_and(Terms::has_jws_offers) {
+            let key = signer::offer_key(&self.0.offer_keys, &self.0.walker, &beside).await;
+            reading.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         }
-        self.read_name(checking, name).await.0
+        let stands = self.still_stands(&reading.resolution, began).await;
+        checking.supply_name(reading);
+        if !stands {
+            checking = self.read_name(checking, name).await.0;
+        }
+        self.judge(checking).await
     }
 
-    /// The check with what the name itself publishes.
+    /// The check with what the name itself publishes, and that reading. `None` if the name publishes nothing, so that no
+    /// lookup could add to it.
     async fn read_name(&self, mut checking: Checking, name: &EnsName) -> (Checking, Option<NameReading>) {
         let resolution = self.resolve(name.as_str()).await;
-        // Anyone's terms may name a name, so a claim makes none hot.
-        if checking.named().is_some_and(|named| named.named_by != NamedBy::Seller) {
+        if may_be_hot(&checking, &resolution) {
             self.note_hot(&resolution);
         }
-        let resolution = self.0.cached.confirmed(resolution, &self.0.configured, DECIDED).await;
+        let resolution = self.0.cached.confirmed(resolution, &self.0.configured, CONFIRMABLE).await;
         let Ok(payees) = checking.terms().map(|terms| self.payees(&resolution, terms)) else { return (checking, None) };
         let route = self.route(&resolution, checking.verb());
         let reading = NameReading { resolution, route, payees };
         checking.supply_name(reading.clone());
-        (checking, Some(reading))
-    }
-
-    /// As [`Self::read_name`], with the registrations and offer keys of the name, if they could change the answer. Returns
-    /// the reading if lookups took time.
-    async fn looked_up(&self, checking: Checking, name: &EnsName) -> (Checking, Option<NameReading>) {
-        let (checking, reading) = self.read_name(checking, name).await;
-        let Some(mut reading) = reading.filter(|reading| reading.resolution.payment().is_some()) else {
-            return (checking, None);
-        };
-        let (mut checking, checked) = self.finished(checking).await;
-        let open = open_networks(&checking, &checked.answer.entries);
-        let Some(beside) = Beside::of(&reading.resolution).filter(|_| !open.is_empty()) else {
-            return (checking, None);
-        };
-        self.add_registrations(&beside, &open, &mut reading.payees).await;
-        if checking.has_jws_offers() {
-            let key = signer::offer_key(&self.0.offer_keys, &self.0.walker, &beside).await;
-            reading.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
-        }
-        checking.supply_name(reading.clone());
-        (checking, Some(reading))
+        (checking, Some(reading).filter(|reading| reading.resolution.payment().is_some()))
     }
 }
 
-/// The states of verdicts whose payment records may be confirmed at the newest block: they count without a trusted card,
-/// too.
-const DECIDED: &[State] = &[State::Trusted, State::Untrusted];
+/// Whether the name is reread at each head. Anyone can name any name, so it must be pinned, remembered, or trusted and
+/// named by the caller.
+fn may_be_hot(checking: &Checking, resolution: &Resolution) -> bool {
+    match checking.named().map(|named| named.named_by) {
+        Some(NamedBy::Configuration | NamedBy::Memory) => true,
+        Some(NamedBy::Caller) => resolution.verdict().state == State::Trusted,
+        Some(NamedBy::Seller) | None => false,
+    }
+}
 
-/// The networks of the entries whose payee is not proven yet.
-fn open_networks(checking: &Checking, rows: &[EntryRow]) -> BTreeSet<Network> {
-    let Ok(terms) = checking.terms() else { return BTreeSet::new() };
-    let open = rows.iter().filter(|row| row.abort && row.is_but_for_the_payee);
-    open.filter_map(|row| Some(terms.entries.get(row.index)?.price.as_ref().ok()?.network.clone())).collect()
+fn memory_unavailable(cause: &str) -> Box<Reason> {
+    Box::new(Reason::new(Code::MemoryUnavailable).observed(cause))
 }
 
 /// The payees that the terms demand.
 fn payees(checking: &Checking) -> BTreeSet<Address> {
     let entries = checking.terms().map(|terms| terms.entries.as_slice()).unwrap_or_default();
     entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clresolve_payment::check::CheckRequest;
+    use clresolve_payment::request::Demand;
+
+    use super::super::decide::tests::{NAME, OF_A_CONFIRMATION, OF_A_LOOK_UP, Shop};
+    use super::*;
+    use crate::cpu_pool::{MAX_THREADS, Occupied};
+
+    /// As for a decision, an eviction during the lookups stops the payment.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_change_during_a_look_up_stops_the_payment_of_a_check() {
+        let mut shop = Shop::open().await;
+        let (Demand::Reply(reply), Some(url)) = (shop.request.demand.clone(), shop.request.url.clone()) else {
+            panic!("the seller replied")
+        };
+        let about = CheckRequest::about_reply(url, reply);
+        let request = CheckRequest { name: Some(NAME.to_owned()), verb: Some("summarize".to_owned()), ..about };
+        let honest = shop.resolver.check(&request).await;
+        assert_eq!(honest.entries.iter().map(|row| row.abort).collect::<Vec<_>>(), [false, true], "{honest:#?}");
+        shop.resolver.ask_anew(&crate::Question::new(NAME)).await.expect("a verdict");
+
+        let pool = Arc::clone(shop.resolver.pool());
+        let before = shop.world.counts().rpc + OF_A_CONFIRMATION;
+        let first = Occupied::whole(&pool);
+        Occupied::wait_for_jobs(&pool, MAX_THREADS).await;
+        let (resolver, asked) = (shop.resolver.clone(), request.clone());
+        let checking = tokio::spawn(async move { resolver.check(&asked).await });
+        // The terms are parsed between the first two, what the name publishes is judged between the last two, and the
+        // registration after them.
+        Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
+        let second = Occupied::whole(&pool);
+        Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+        first.release().await;
+        Occupied::wait_for_jobs(&pool, MAX_THREADS + 1).await;
+        let third = Occupied::whole(&pool);
+        Occupied::wait_for_jobs(&pool, 2 * MAX_THREADS + 1).await;
+        second.release().await;
+        while shop.world.counts().rpc < before + OF_A_LOOK_UP || pool.jobs() != MAX_THREADS + 1 {
+            assert!(!checking.is_finished(), "a registration was read where the answers are given");
+            tokio::task::yield_now().await;
+        }
+        let name = EnsName::parse(NAME).expect("a name");
+        shop.world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
+        shop.resolver.evict(&name);
+        third.release().await;
+        let answer = checking.await.expect("it ends");
+        assert!(answer.entries.iter().all(|row| row.abort), "{answer:#?}");
+        assert!(answer.has(Code::RecordPending), "{answer:#?}");
+    }
 }

@@ -20,7 +20,7 @@ use super::cached::CachedWalker;
 use super::question::RuleSet;
 use super::readings::{HeadAnswer, LastAsked, Reading, UnderWay};
 use crate::cache::{CacheKey, HeadId, confirms};
-use crate::telemetry::{self, Confirmation, Eviction, Pool};
+use crate::telemetry::{self, Confirmation, Eviction};
 
 /// Maximum number of confirmations or replacements for one question: a change leads to one more resolution.
 const ROUNDS: usize = 2;
@@ -172,13 +172,13 @@ impl CachedWalker {
 
     async fn settle_at(&self, key: &CacheKey, rules: &RuleSet, at: ReadAt, found: &AtHead) {
         let contradicted = self.cache.contradicted_at(key, found, at.id, at.block.number).await;
-        if contradicted == 0 {
+        if contradicted.is_empty() {
             return telemetry::confirmation(Confirmation::Same);
         }
         telemetry::confirmation(Confirmation::Changed);
         telemetry::eviction_delay(self.walker.now().duration_since(at.block.timestamp));
         // First, so that evictions are counted before they become visible.
-        (0..contradicted).for_each(|_| telemetry::cache_evicted(Pool::Trusted, Eviction::Changed));
+        contradicted.into_iter().for_each(|pool| telemetry::cache_evicted(pool, Eviction::Changed));
         self.evict([&key.name]);
         let (this, name, rules) = (self.clone(), key.name.clone(), rules.clone());
         tokio::spawn(async move {

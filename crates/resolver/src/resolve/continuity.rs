@@ -13,7 +13,7 @@ use clresolve_verdict::verdict::Verdict;
 
 use crate::config::Config;
 pub(super) use crate::memory::MemoryError;
-use crate::memory::{HistoryKey, Memory};
+use crate::memory::{HistoryKey, Memory, OriginKey};
 
 /// The memory, and which observations to store in it.
 #[derive(Clone)]
@@ -28,9 +28,9 @@ pub(super) struct History {
 }
 
 impl History {
-    /// What is remembered about sellers, in the same file.
-    pub(super) fn sellers(&self) -> Sellers {
-        Sellers { memory: self.memory.clone(), world: self.world.clone(), chain_id: self.chain_id }
+    /// The part of the same memory that stores sellers.
+    pub(super) fn seller_memory(&self) -> SellerMemory {
+        SellerMemory { memory: self.memory.clone(), world: self.world.clone(), chain_id: self.chain_id }
     }
 
     /// Opens the memory in the file at `path`.
@@ -84,29 +84,34 @@ impl History {
 
 /// What is remembered about sellers, by origin.
 #[derive(Clone)]
-pub(super) struct Sellers {
+pub(super) struct SellerMemory {
     memory: Memory,
     world: String,
     chain_id: u64,
 }
 
-impl Sellers {
-    /// The memory of a sandbox without a file. It begins with what the sandbox's sellers showed before.
+impl SellerMemory {
+    /// The memory of a sandbox without a file, with its initial entries.
     #[cfg(feature = "sandbox")]
     pub(super) fn of_sandbox(config: &Config) -> Result<Self, MemoryError> {
-        let (world, chain_id) = (config.chain.world.clone(), config.chain.id);
         let memory = Memory::in_process(config.memory.names)?;
-        memory.seed(&world, chain_id, crate::sandbox::Sandbox::remembered())?;
-        Ok(Self { memory, world, chain_id })
+        let sellers = Self { memory, world: config.chain.world.clone(), chain_id: config.chain.id };
+        let entries = crate::sandbox::Sandbox::remembered();
+        sellers.memory.seed(entries.into_iter().map(|(origin, entry)| (sellers.key(&origin), entry)))?;
+        Ok(sellers)
     }
 
     /// What is remembered about an origin.
     pub(super) async fn recall(&self, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
-        self.memory.recall_origin(&self.world, self.chain_id, origin).await
+        self.memory.recall_origin(self.key(origin)).await
     }
 
-    /// Stores what a check learned about an origin.
-    pub(super) async fn note(&self, origin: &WebOrigin, next: Remembered) -> Result<(), MemoryError> {
-        self.memory.note_origin(&self.world, self.chain_id, origin, next).await
+    /// Adds what a check found about an origin.
+    pub(super) async fn note(&self, origin: &WebOrigin, noted: Remembered) -> Result<(), MemoryError> {
+        self.memory.note_origin(self.key(origin), noted).await
+    }
+
+    fn key(&self, origin: &WebOrigin) -> OriginKey {
+        OriginKey::new(&self.world, self.chain_id, origin)
     }
 }

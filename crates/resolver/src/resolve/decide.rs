@@ -6,12 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::look_ups::Beside;
+use super::signer;
+use super::{Inner, Resolver};
+use crate::cache::Began;
+use crate::telemetry::{self, DECISIONS};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_payment::check::CheckAnswer;
-use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
+use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide, open_networks};
 use clresolve_payment::decision::EntryRow;
 use clresolve_payment::limits::Limits;
 use clresolve_payment::network::Network;
@@ -24,13 +29,6 @@ use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::trust::Resolution;
 use futures_util::future::join_all;
 use jiff::Timestamp;
-use serde_json::Value;
-
-use super::look_ups::Beside;
-use super::signer;
-use super::{Inner, Resolver};
-use crate::cache::Began;
-use crate::telemetry::{self, DECISIONS};
 
 /// Maximum number of attempts if the verdict expires during the lookups. After that, the decision is made without
 /// lookups.
@@ -80,19 +78,16 @@ impl Facts {
         {
             return BTreeSet::new();
         }
-        let open = decision.entries.iter().filter(|row| row.abort && row.is_but_for_the_payee);
-        let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
-        prices.map(|price| price.network.clone()).collect()
+        open_networks(terms, &decision.entries)
     }
 
     /// Whether some entry has no objection except the payee, and the name's own key may have signed the offer. Only
     /// then is the key worth a request.
     fn may_be_settled_by_a_key(&self, decision: &Decision) -> bool {
-        let is_jws = |offer: &Value| offer.get("format").and_then(Value::as_str) == Some("jws");
         let is_open = |row: &EntryRow| {
             row.is_but_for_the_payee && row.codes.iter().any(|slug| slug == Code::OfferSignerUnproven.slug())
         };
-        decision.entries.iter().any(is_open) && self.terms.as_ref().is_ok_and(|terms| terms.offers.iter().any(is_jws))
+        decision.entries.iter().any(is_open) && self.terms.as_ref().is_ok_and(Terms::has_jws_offers)
     }
 }
 
@@ -160,8 +155,7 @@ impl Resolver {
             let began = self.0.cached.cache.begin();
             let (facts, decision) = self.looked_into(resolution, request).await;
             // Entries are paid separately, so there may be one to pay even if the decision aborts.
-            let is_usable = decision.passing().next().is_none() || self.still_stands(&facts.resolution, began).await;
-            if is_usable || clresolve_core::mutant!("look-ups-outlive-verdicts") {
+            if decision.passing().next().is_none() || self.still_stands(&facts.resolution, began).await {
                 return (decision, facts.resolution);
             }
             resolution = self.resolve_confirmed(&request.name).await;
@@ -215,6 +209,9 @@ impl Resolver {
         let cached = &self.0.cached;
         let is_fresh = self.now() < resolution.verdict().freshness.fresh_until;
         let is_standing = named(resolution).is_some_and(|name| cached.cache.is_standing(&name, began));
+        if clresolve_core::mutant!("look-ups-outlive-verdicts") {
+            return true;
+        }
         is_fresh && is_standing && cached.held(resolution.clone(), &self.0.configured).await.standing().is_ok()
     }
 
@@ -370,36 +367,37 @@ impl DecisionEvent {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
+    use serde_json::Value;
 
     use super::*;
     use crate::cpu_pool::{MAX_THREADS, Occupied};
     use crate::sandbox::World;
     use crate::sandbox::spec::Spec;
 
-    const NAME: &str = "summarizeagent.eth";
+    pub(in crate::resolve) const NAME: &str = "summarizeagent.eth";
 
     /// Number of requests of a lookup: one for the name's record, and four for the registry (one for the block, three
     /// for its contents).
-    const OF_A_LOOK_UP: u64 = 5;
+    pub(in crate::resolve) const OF_A_LOOK_UP: u64 = 5;
 
     /// Number of requests that confirm a cached verdict: one for the head, and one for the name.
-    const OF_A_CONFIRMATION: u64 = 2;
+    pub(in crate::resolve) const OF_A_CONFIRMATION: u64 = 2;
 
     /// A network with an agent whose payee is proven only by its registration, and the seller's terms: one price, and
     /// one above every limit.
-    struct Shop {
-        world: World,
-        resolver: Resolver,
-        request: DecisionRequest,
+    pub(in crate::resolve) struct Shop {
+        pub(in crate::resolve) world: World,
+        pub(in crate::resolve) resolver: Resolver,
+        pub(in crate::resolve) request: DecisionRequest,
     }
 
     impl Shop {
-        async fn open() -> Self {
+        pub(in crate::resolve) async fn open() -> Self {
             let key = "agent-registration[0x00010000027a69148004a169fb4a3325136eb29fa0ceb6d2e539a432][1]";
             let spec = format!(
                 "[[name]]\nname = \"publisher.eth\"\nholder = \"publisher\"\naddr = \"publisher\"\n\n[[agent]]\nname = \

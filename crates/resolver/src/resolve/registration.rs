@@ -13,7 +13,7 @@ use alloy_primitives::{Address, U256};
 use bytes::Bytes;
 use clresolve_chain::TransactionReader;
 use clresolve_chain::transport::HttpPost;
-use clresolve_chain::{AgentRegistry, ChainConfig};
+use clresolve_chain::{AgentReading, AgentRegistry, ChainConfig};
 use clresolve_core::json::JsonError;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof};
@@ -49,12 +49,12 @@ pub(super) struct AgentRegistries {
     by_chain: ByChain,
     /// Keyed by chain.
     look_ups: LookUps<u64, Claim>,
-    /// Places for readings of entries that no name vouches for: anyone's terms may start one.
-    places: Arc<Semaphore>,
+    /// Permits for reading entries that no name vouches for. Any terms can request one.
+    permits: Arc<Semaphore>,
 }
 
 /// Maximum number of concurrent readings of entries that no name vouches for.
-const MAX_READINGS: usize = 16;
+const MAX_UNVOUCHED_READINGS: usize = 16;
 
 /// The registry of one chain.
 pub(super) struct Registry {
@@ -103,7 +103,7 @@ impl AgentRegistries {
     }
 
     fn over(by_chain: ByChain) -> Self {
-        Self { by_chain, look_ups: LookUps::default(), places: Arc::new(Semaphore::new(MAX_READINGS)) }
+        Self { by_chain, look_ups: LookUps::default(), permits: Arc::new(Semaphore::new(MAX_UNVOUCHED_READINGS)) }
     }
 
     /// The same registries without cached results.
@@ -119,8 +119,8 @@ impl AgentRegistries {
     /// The claim about the payee in the registration of a name on a network. Each decision reads the registration anew.
     pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
         let Some(registry) = self.of(network) else { return Claim::None };
-        if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {
-            return undecided("state-proof is required, but registrations are read with a quorum at most");
+        if let Some(cause) = beyond_quorum(walker) {
+            return undecided(cause);
         }
         let (id, name, asking) = (registry.id, beside.name.clone(), Arc::clone(walker));
         let look_up = async move { LookUp::new(&asking, &registry, &name).claim().await };
@@ -141,13 +141,13 @@ impl AgentRegistries {
         else {
             return not_read("no endpoints are configured for this registry under [chains.ID]");
         };
-        if walker.config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_))) {
-            return not_read("state-proof is required, but registrations are read with a quorum at most");
+        if let Some(cause) = beyond_quorum(walker) {
+            return not_read(cause);
         }
         let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
         let look_up = EntryLookUp { walker, registry, entry, payees, began: walker.now(), limit };
         let read = async {
-            let _place = self.places.acquire().await.map_err(|_| because("the resolver stops"))?;
+            let _permit = self.permits.acquire().await.map_err(|_| because("the resolver stops"))?;
             look_up.read().await
         };
         match tokio::time::timeout(limit, read).await {
@@ -156,6 +156,21 @@ impl AgentRegistries {
             Err(_) => not_read("no answer in time"),
         }
     }
+}
+
+/// Why no registration meets the required proof. `None`: a quorum is enough.
+fn beyond_quorum(walker: &Walker) -> Option<&'static str> {
+    let demand = walker.config.chain.demand();
+    let is_proof_required = demand.is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_)));
+    is_proof_required.then_some("state-proof is required, but registrations are read with a quorum at most")
+}
+
+/// The wallet of an entry, if it is the same at the newest block.
+fn settled_wallet(reading: &AgentReading) -> Result<Option<Address>, Box<Reason>> {
+    if reading.wallet != reading.latest_wallet && !clresolve_core::mutant!("pending-wallet-is-settled") {
+        return Err(Box::new(Reason::new(Code::RecordPending).at("getAgentWallet")));
+    }
+    Ok(reading.wallet)
 }
 
 fn not_read(cause: &str) -> RegistrationReading {
@@ -177,24 +192,25 @@ impl EntryLookUp<'_> {
         let reader = &self.registry.reader;
         let reading = reader.agent(self.entry.agent()).await.map_err(|error| because(&error.to_string()))?;
         relied_on(self.walker, &reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
-        if reading.wallet != reading.latest_wallet {
-            return Err(Box::new(Reason::new(Code::RecordPending).at("getAgentWallet")));
-        }
+        let wallet = settled_wallet(&reading)?;
         let Some(uri) = reading.uri else { return Ok(RegistrationReading::NoIdentity) };
-        let is_paid = reading.wallet.is_some_and(|wallet| self.payees.contains(&wallet));
-        let owner = match is_paid {
-            true => None,
-            false => reader.owner(self.entry.agent()).await.map_err(|error| because(&error.to_string()))?,
-        };
+        let is_paid = wallet.is_some_and(|wallet| self.payees.contains(&wallet));
+        let owner = if is_paid { None } else { self.owner().await };
         Ok(RegistrationReading::Read {
             entry: self.entry.clone(),
-            wallet: reading.wallet,
+            wallet,
             owner,
             file: self.file(&uri).await,
             block: reading.block.number,
             grade: reading.proof.grade,
             until: after(self.began, State::Trusted, 0),
         })
+    }
+
+    /// The owner of the entry. It only explains why a payee is not proven, so a failure to read it is not one of the entry.
+    async fn owner(&self) -> Option<Address> {
+        let owner = self.registry.reader.owner(self.entry.agent()).await;
+        owner.inspect_err(|error| tracing::debug!(entry = %self.entry, %error, "owner is not read")).ok().flatten()
     }
 
     /// The registration file. It is parsed off the threads that answer requests.
@@ -256,10 +272,7 @@ impl<'w> LookUp<'w> {
         let Some(entry) = self.vouched_for(&hints).await? else { return Ok(Claim::None) };
         let reading = reader.agent(entry.agent()).await.map_err(|error| because(&error.to_string()))?;
         self.relied_on(&reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
-        if reading.wallet != reading.latest_wallet && !clresolve_core::mutant!("pending-wallet-is-settled") {
-            return Err(Box::new(Reason::new(Code::RecordPending).at("getAgentWallet")));
-        }
-        let (Some(wallet), Some(uri)) = (reading.wallet, &reading.uri) else { return Ok(Claim::None) };
+        let (Some(wallet), Some(uri)) = (settled_wallet(&reading)?, &reading.uri) else { return Ok(Claim::None) };
         self.names_back(uri).await?;
         let until = after(self.began, State::Trusted, 0);
         let read = payee::Registration { agent: entry.agent(), block: reading.block.number, until };

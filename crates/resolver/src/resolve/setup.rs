@@ -22,7 +22,7 @@ use futures_util::stream::FuturesOrdered;
 use url::Url;
 
 use super::content::Content;
-use super::continuity::{History, Sellers};
+use super::continuity::{History, SellerMemory};
 use super::fleet::Fleet;
 use super::network::Network;
 use super::registration::{AgentRegistries, Registry};
@@ -62,14 +62,14 @@ pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
     History::open(path, config).map(Some).map_err(|error| invalid("memory.path", error))
 }
 
-/// What is remembered about sellers: in the file of the memory, or in this process for the sandbox.
-pub(super) fn sellers(config: &Config, history: Option<&History>) -> Result<Option<Sellers>, SetupError> {
+/// The memory of sellers: in the memory's file, if one is configured. The sandbox otherwise keeps it in this process.
+pub(super) fn seller_memory(config: &Config, history: Option<&History>) -> Result<Option<SellerMemory>, SetupError> {
     #[cfg(feature = "sandbox")]
     if history.is_none() && config.chain.world == crate::sandbox::WORLD {
-        return Sellers::of_sandbox(config).map(Some).map_err(|error| invalid("memory", error));
+        return SellerMemory::of_sandbox(config).map(Some).map_err(|error| invalid("memory", error));
     }
     let _ = config;
-    Ok(history.map(History::sellers))
+    Ok(history.map(History::seller_memory))
 }
 
 /// The fleet, if a server for shared evidence is configured.

@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::content::Liars;
-use super::continuity::{History, MemoryError, Sellers};
+use super::continuity::{History, MemoryError, SellerMemory};
 use super::progress::Progress;
 use super::question::RuleSet;
 use super::sources::{ContentSources, Sources, elapsed, timed};
@@ -62,7 +62,7 @@ pub(super) struct Walker {
     /// What earlier resolutions observed, if a memory is configured.
     pub(super) history: Option<History>,
     /// What is remembered about sellers, if a memory is configured.
-    pub(super) sellers: Option<Sellers>,
+    pub(super) seller_memory: Option<SellerMemory>,
     pub(super) config: Config,
     /// Digest of the sources that answers come from.
     pub(super) world: Arc<str>,

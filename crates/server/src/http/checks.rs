@@ -8,9 +8,9 @@ use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::inert_json;
-use clresolve_payment::check::{CheckAnswer, CheckRequest};
+use clresolve_payment::check::CheckRequest;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
-use clresolve_resolver::resolve::DecisionEvent;
+use clresolve_resolver::resolve::EndedCheck;
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
@@ -44,8 +44,8 @@ async fn answered(
     if !Arc::ptr_eq(&latest, state) {
         check = checked(&latest, client, &question, &place).await?;
     }
-    DecisionEvent::of_check(&check).report();
-    let body = inert_json(&serde_json::to_string(&check).unwrap_or_default());
+    let check = latest.resolver.remembered(check).await.reported();
+    let body = inert_json(&serde_json::to_string(&check).expect("a check has a JSON form: its keys are strings"));
     Ok(private(body, JSON, LogEntry::of_check(&check)))
 }
 
@@ -53,13 +53,13 @@ fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
     CheckRequest::from_json(bytes).map_err(|error| error.to_string())
 }
 
-/// Checks a request, and holds the permit of its document until the check ends. Does not report the answer.
+/// Checks a request, and holds the permit of its document until the check ends.
 async fn checked(
     state: &AppState,
     client: Client,
     request: &Arc<CheckRequest>,
     place: &Arc<HeldPlaces>,
-) -> Result<CheckAnswer, Refusal> {
+) -> Result<EndedCheck, Refusal> {
     let (resolver, request) = (state.resolver.clone(), Arc::clone(request));
     let work = async move { resolver.checked(request).await };
     state.admission.admitted(client, keeping(Arc::clone(place), work)).await

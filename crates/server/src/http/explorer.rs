@@ -53,13 +53,13 @@ pub(super) async fn page(
         Ok(query) => query,
         Err(detail) => return refused(Refusal::RequestMalformed, PageQuery::default(), &detail),
     };
-    let takes_urls = state.explorer.probe;
+    let accepts_urls = state.explorer.probe;
     let Some(question) = question else {
-        let query = PageQuery { takes_urls, ..PageQuery::default() };
+        let query = PageQuery { accepts_urls, ..PageQuery::default() };
         return written(StatusCode::OK, page::start(query, &state.default_profile, &state.chain));
     };
-    let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth, takes_urls };
-    if let Some(url) = name.parse().ok().filter(|_| takes_urls) {
+    let query = PageQuery { name: &name, profile: question.profile.as_deref(), depth: question.depth, accepts_urls };
+    if let Some(url) = name.parse().ok().filter(|_| accepts_urls && client != Client::Pages) {
         return seller(&state, client, query, url).await;
     }
     if let Some(no_name) = NoNameShown::recognized(&name) {
@@ -85,12 +85,12 @@ pub(super) async fn page(
     }
 }
 
-/// Queries the seller at `url` without paying, and checks its response.
+/// Queries the seller at `url` without paying, and checks its response. A page view stores nothing in the memory.
 async fn seller(state: &AppState, client: Client, query: PageQuery<'_>, url: SellerUrl) -> Response {
     let resolver = state.resolver.clone();
     let work = async move {
         let request = resolver.ask_seller(&url, None).await;
-        resolver.check(&request).await
+        resolver.checked(Arc::new(request)).await.reported()
     };
     match state.admission.admitted(client, work).await {
         Ok(check) => {

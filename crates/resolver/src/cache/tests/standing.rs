@@ -113,19 +113,19 @@ async fn an_equal_reading_confirms_and_a_different_one_contradicts() {
     let second = cache.heads.newest().map(|seen| seen.id);
     assert_eq!(cache.awaits(&key, START).await, Some(Some(Awaited::Reading)));
 
-    assert_eq!(cache.contradicted_at(&key, &same, second, 8).await, 0);
+    assert_eq!(cache.contradicted_at(&key, &same, second, 8).await, []);
     assert_eq!(cache.awaits(&key, START).await, Some(None));
     let confirmed = served(&cache, 27).await;
     assert_eq!(confirmed.standing(), Ok(()));
     assert_eq!(confirmed.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
     assert_eq!(confirmed.verdict().id, found.verdict().id, "the verdict is the same");
 
-    assert_eq!(cache.contradicted_at(&key, &sold, first, 7).await, 0, "an older reading says nothing");
-    assert_eq!(cache.contradicted_at(&key, &same, first, 7).await, 0);
+    assert_eq!(cache.contradicted_at(&key, &sold, first, 7).await, [], "an older reading says nothing");
+    assert_eq!(cache.contradicted_at(&key, &same, first, 7).await, []);
     assert_eq!(served(&cache, 27).await.verdict().freshness.confirmed, Some(Confirmed::Head(8)));
-    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, 1);
+    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, [Pool::Trusted]);
     cache.evict(&key.name, START + 13.seconds());
-    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, 0, "an evicted verdict is not contradicted again");
+    assert_eq!(cache.contradicted_at(&key, &sold, second, 8).await, [], "an evicted verdict is not contradicted again");
     assert_eq!(cache.awaits(&key, START).await, None);
 }
 
@@ -185,4 +185,34 @@ async fn a_stalled_head_denies_off_chain_names_too() {
         fresh.expect("it is fresh").standing()
     };
     assert_eq!((standing(60).await, standing(61).await), (Ok(()), Err(Refusal::HeadStalled)));
+}
+
+/// A name without a card has payment records, too. Rereading each such name that anyone asks for would cost endpoints too
+/// much.
+#[tokio::test]
+async fn an_untrusted_verdict_is_confirmed_while_its_name_is_hot() {
+    let cache = cache();
+    cache.heads.follow();
+    cache.heads.note(head(7, START));
+    let resolution = of_reading(START, |reading| {
+        reading.newest = Some(7);
+        let Answer::Records(found) = &mut reading.answer else { panic!("it has records") };
+        found.records = std::iter::empty().collect();
+    });
+    let run = |_| async { Finished { reads_chain: true, ..resolution.into() } };
+    let key = key("a.eth");
+    let found = cache.get_or_run(key.clone(), START, LIMITS, run).await;
+    assert_eq!((found.verdict().state, found.standing()), (State::Untrusted, Ok(())));
+
+    cache.heads.note(head(8, START + 12.seconds()));
+    assert_eq!(cache.awaits(&key, START).await, None);
+    cache.hot_names.note("a.eth", START);
+    assert_eq!(cache.awaits(&key, START).await, Some(Some(Awaited::Reading)));
+    let at = cache.heads.newest().map(|seen| seen.id);
+    let same = AtHead::OnChain(found.at_newest().expect("it read the newest block").as_ref().clone());
+    assert_eq!(cache.contradicted_at(&key, &same, at, 8).await, []);
+    assert_eq!(served(&cache, 27).await.standing(), Ok(()));
+    let sold =
+        AtHead::OnChain(Latest { holder: Holder::Nobody, ..found.at_newest().expect("it read it").as_ref().clone() });
+    assert_eq!(cache.contradicted_at(&key, &sold, at, 8).await, [Pool::Untrusted]);
 }

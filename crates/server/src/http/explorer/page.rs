@@ -41,7 +41,7 @@ pub(super) struct PageQuery<'a> {
     pub(super) profile: Option<&'a str>,
     pub(super) depth: Option<Depth>,
     /// Whether the URL of a seller is a question too.
-    pub(super) takes_urls: bool,
+    pub(super) accepts_urls: bool,
 }
 
 impl PageQuery<'_> {
@@ -195,8 +195,8 @@ HTTP</a></footer>
 </html>
 "##,
         name = verbatim(query.name),
-        longest = if query.takes_urls { 2048 } else { 255 },
-        or_url = if query.takes_urls { ", or the URL of an x402 seller" } else { "" },
+        longest = if query.accepts_urls { 2048 } else { 255 },
+        or_url = if query.accepts_urls { ", or the URL of an x402 seller" } else { "" },
         choices = choices(query),
         version = env!("CARGO_PKG_VERSION"),
     )

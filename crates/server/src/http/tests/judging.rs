@@ -113,6 +113,15 @@ fn questions() -> Vec<(&'static str, Sent, usize)> {
     let receipt = json!({"name": NAME, "receipt": {"signer": NAME}, "request": message});
     let terms = json!({"x402Version": 2, "accepts": []});
     let decision = json!({"name": NAME, "verb": "summarize", "paymentRequired": terms});
+    let url = "https://api.sandbox.example/summarize/v1";
+    let price = json!({
+        "scheme": "exact", "network": "eip155:31337", "amount": "10000", "maxTimeoutSeconds": 60,
+        "payTo": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+        "asset": "0x00000000000000000000000000000000d0114400",
+        "extra": {"name": "Sandbox Dollar", "version": "1"},
+    });
+    let priced = json!({"x402Version": 2, "resource": {"url": url}, "accepts": [price]});
+    let check = json!({"name": NAME, "verb": "summarize", "paymentRequired": priced, "url": url});
     let receipt_texts = json!({"name": NAME, "receipt": "{}", "request": text});
     vec![
         ("lint", lint(), 1),
@@ -124,9 +133,11 @@ fn questions() -> Vec<(&'static str, Sent, usize)> {
         ("receipts", Sent::post("/v1/receipts/verify", &receipt), 3),
         // Parsing and judging. The response is short enough to serialize elsewhere.
         ("decisions", Sent::post("/v1/decisions", &decision), 2),
+        // Parsing the request and the terms, and judging.
+        ("checks", Sent::post("/v1/checks", &check), 3),
         // The transport parses the message a second time, and serializes the response.
         ("check_request", Sent::tool("check_request", &json!({"name": NAME, "verb": "summarize", "request": text})), 5),
-        ("check_payment", Sent::tool("check_payment", &decision), 7),
+        ("check_payment", Sent::tool("check_payment", &check), 7),
         ("verify_receipt", Sent::tool("verify_receipt", &receipt_texts), 6),
     ]
 }

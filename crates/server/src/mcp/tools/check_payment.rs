@@ -1,5 +1,5 @@
-//! `check_payment`: may these terms be paid, and does a signed payment match what may be paid? A name is a claim of the
-//! seller: the model may have read it on the seller's page.
+//! `check_payment`: checks who is paid, and whether a signed payment matches the terms. A name in the call counts as the
+//! seller's claim, because the model may have read it on the seller's page.
 
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -104,12 +104,10 @@ fn conclusion(outcome: Outcome, abort: bool) -> OwnText {
     })
 }
 
-/// The question in the arguments. A reply has its own URL.
+/// The question in the arguments. `url` is rejected beside `response`, which contains the URL that answered.
 fn request(mut given: Value) -> Result<CheckRequest, Failure> {
     if ["response", "url"].iter().all(|member| given.get(member).is_some_and(|value| !value.is_null())) {
-        return Err(Failure::malformed(
-            "expected url beside paymentRequired or toolResult alone: a response has its own",
-        ));
+        return Err(Failure::malformed("expected url only with paymentRequired or toolResult: a response has its own"));
     }
     let result = take_result(&mut given)?;
     let refused = take_meta(&mut given)?;
