@@ -103,14 +103,14 @@ fn is_private_name(name: &str) -> bool {
             .any(|suffix| name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
 }
 
-/// Longest host text that is parsed, in bytes. Before percent-decoding and Punycode, a name of 253 octets can be longer
+/// Maximum length of a host text, in bytes. Before percent-decoding and Punycode, a name of 253 octets can be longer
 /// than 253 bytes.
 const MAX_HOST_INPUT: usize = 1024;
 
-/// Longest DNS name in octets, without the root's dot (RFC 1035, section 2.3.4).
+/// Maximum length of a DNS name in octets, without the root's dot (RFC 1035, section 2.3.4).
 const MAX_NAME: usize = 253;
 
-/// Longest DNS label in octets (RFC 1035, section 2.3.4).
+/// Maximum length of a DNS label in octets (RFC 1035, section 2.3.4).
 const MAX_LABEL: usize = 63;
 
 /// Suffixes that never resolve on the public internet: RFC 6761 (`localhost`, `test`, `invalid`), RFC 6762 (`local`,

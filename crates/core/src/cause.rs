@@ -91,13 +91,13 @@ pub enum ResolverFault {
 #[non_exhaustive]
 pub enum CcipFault {
     /// The configuration disables CCIP-Read.
-    #[error("off-chain look-ups (CCIP-Read) are switched off")]
+    #[error("off-chain lookups (CCIP-Read) are switched off")]
     SwitchedOff,
     /// The gateways did not answer within this time.
-    #[error("the look-up took more than {} s", .0.as_secs_f32())]
+    #[error("the lookup took more than {} s", .0.as_secs_f32())]
     Late(Duration),
     /// The lookup names a sender other than the called contract.
-    #[error("the look-up was refused: its sender is not the contract that was called")]
+    #[error("the lookup was rejected: its sender is not the called contract")]
     Sender,
     /// The gateway answered with an error.
     #[error(transparent)]
@@ -190,6 +190,45 @@ pub enum LocalLimit {
     Recorded(String),
 }
 
+/// Why the light client has no header that the chain's validators signed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HeaderFault {
+    /// No beacon endpoint returned data that verifies: the cause for each, by label.
+    #[error("no beacon endpoint returned valid data: {}", join_causes(.0))]
+    Endpoints(Vec<(String, String)>),
+    /// The configured checkpoint is older than the weak-subjectivity bound.
+    #[error("the checkpoint is {} days old, and at most {} are safe", days(*.age), days(*.limit))]
+    CheckpointTooOld {
+        /// Time since the checkpoint's slot.
+        age: Duration,
+        /// The weak-subjectivity bound.
+        limit: Duration,
+    },
+    /// The newest header that two thirds of the committee signed is too old: too few sign, or the endpoints have
+    /// stopped.
+    #[error("the newest header that two thirds of the committee signed is {} minutes old", .0.as_secs() / 60)]
+    Stalled(Duration),
+    /// The light client proves only the finalized and the newest block, not this one.
+    #[error("the light client proves only finalized and newest blocks, not block {0}")]
+    Block(String),
+    /// A rule of the light client was violated: its message.
+    #[error("{0}")]
+    Refused(String),
+    /// The message that an earlier resolution recorded.
+    #[error("{0}")]
+    Recorded(String),
+}
+
+/// The cause of each endpoint, by label.
+pub(crate) fn join_causes(causes: &[(String, String)]) -> String {
+    causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
+}
+
+const fn days(time: Duration) -> u64 {
+    time.as_secs() / (24 * 60 * 60)
+}
+
 /// Serializes the type as one JSON string, its message.
 macro_rules! recorded_in_words {
     ($($cause:ty)*) => {$(
@@ -207,7 +246,7 @@ macro_rules! recorded_in_words {
     )*};
 }
 
-recorded_in_words!(ResolverFault CcipFault LocalLimit);
+recorded_in_words!(ResolverFault CcipFault HeaderFault LocalLimit);
 
 #[cfg(test)]
 mod tests {
@@ -224,5 +263,9 @@ mod tests {
         let json = serde_json::to_value(LocalLimit::Runs(7)).expect("a string");
         let read: LocalLimit = serde_json::from_value(json).expect("a string");
         assert_eq!(read, LocalLimit::Recorded("the call still reads unproven state after 7 runs".to_owned()));
+        let json = serde_json::to_value(HeaderFault::Block("7".to_owned())).expect("a string");
+        let read: HeaderFault = serde_json::from_value(json).expect("a string");
+        let message = "the light client proves only finalized and newest blocks, not block 7";
+        assert_eq!(read, HeaderFault::Recorded(message.to_owned()));
     }
 }

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 
-use crate::cause::{CcipFault, LocalLimit, ResolverFault, Unconnected};
+use crate::cause::{CcipFault, HeaderFault, LocalLimit, ResolverFault, Unconnected, join_causes};
 
 /// Why a name could not be read. None of these errors means that a record or name is absent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
@@ -34,8 +34,11 @@ pub enum ChainError {
     #[error("the RPC endpoints contradict each other: {}", join_causes(.0))]
     Disagree(Vec<(String, String)>),
     /// No endpoint gave a valid proof of the state, and at least one proof was false: the result of each, by label.
-    #[error("no RPC endpoint gave a proof that holds: {}", join_causes(.0))]
+    #[error("no RPC endpoint returned a valid proof: {}", join_causes(.0))]
     Unproven(Vec<(String, String)>),
+    /// The light client has no header that the chain's validators signed.
+    #[error("no block header is proven: {0}")]
+    HeaderUnproven(HeaderFault),
     /// The endpoint serves another chain than the configured one.
     #[error("the endpoint {endpoint} serves chain {observed}, not {expected}")]
     WrongChain {
@@ -84,8 +87,4 @@ fn few(answered: &[String], failed: &[(String, String)]) -> String {
     } else {
         format!("{answered} answered; {}", join_causes(failed))
     }
-}
-
-fn join_causes(causes: &[(String, String)]) -> String {
-    causes.iter().map(|(label, cause)| format!("{label}: {cause}")).collect::<Vec<_>>().join("; ")
 }

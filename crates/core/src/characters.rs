@@ -18,11 +18,11 @@ const KEYCAP: char = '\u{20e3}';
 const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
-/// Longest value that is searched for ENS names, in bytes. Normalisation costs far more per byte than any other rule,
-/// and no honest value that contains a name is nearly this long.
+/// Maximum length of a value that is searched for ENS names, in bytes. Normalisation costs far more per byte than any
+/// other rule, and no honest value that contains a name is nearly this long.
 const MAX_VALUE_BYTES: usize = 2048;
 
-/// Longest subdivision code, such as `gbeng`, in characters.
+/// Maximum length of a subdivision code, such as `gbeng`, in characters.
 const MAX_SUBDIVISION: usize = 6;
 
 /// The first unsafe character of a value. Characters inside an ENS name in normal form are allowed, because ENSIP-15
@@ -102,7 +102,7 @@ fn is_pictograph(c: char) -> bool {
     CodePointSetData::new::<ExtendedPictographic>().contains(c)
 }
 
-/// Most characters that are searched for the letter that a mark is on.
+/// Maximum number of characters that are searched for the letter below a mark.
 const MAX_MARKS: usize = 8;
 
 /// Whether a joiner is between two letters, or their marks, of scripts that are written with joiners.
@@ -179,8 +179,8 @@ fn is_latin_or_digit(c: char) -> bool {
     is_latin || get_general_category(c) == GeneralCategory::DecimalNumber
 }
 
-// Scripts are told by their blocks, because the Unicode property costs more to look up, and a name may have a joiner
-// in every second character.
+// Scripts are identified by their blocks: looking up the Unicode property costs more, and every second character of a
+// name may be a joiner.
 
 /// Whether the script of `c` is cursive, or a descendant of Brahmi with conjuncts (The Unicode Standard, 23.2).
 const fn is_written_with_joiners(c: char) -> bool {
@@ -236,7 +236,7 @@ const fn is_han(c: char) -> bool {
     )
 }
 
-/// Whether `c` is of a block of marks that several scripts share: the combining diacritical and the Vedic ones.
+/// Whether `c` is in a block of marks that several scripts share: combining diacritical and Vedic marks.
 const fn is_shared_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1cd0}'..='\u{1cff}')
 }

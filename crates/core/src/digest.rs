@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_64_hex_digits_of_any_case_with_or_without_its_prefix() {
+    fn digest_is_64_hex_digits_with_an_optional_prefix() {
         let digest = Digest::of(b"");
         let hex = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!((digest.hex(), digest.to_string()), (hex.to_owned(), format!("sha256:{hex}")));

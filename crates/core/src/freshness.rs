@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use crate::state::State;
 
-/// How long a trusted verdict is fresh: at most one hour.
+/// Lifetime of a trusted verdict.
 pub const TRUSTED_FRESH: Duration = Duration::from_secs(300);
-/// How long an untrusted verdict, or proven absence, is fresh: at most five minutes. It is shorter so that a repaired
-/// binding is noticed soon.
+/// Lifetime of an untrusted verdict, or of proven absence: short, so that a repaired binding is noticed soon.
 pub const UNTRUSTED_FRESH: Duration = Duration::from_secs(60);
 /// The first pause after a failure. Each further failure doubles it (RFC 9520: at least one second).
 pub const FIRST_BACKOFF: Duration = Duration::from_secs(1);
@@ -16,7 +15,7 @@ pub const LONGEST_BACKOFF: Duration = Duration::from_secs(300);
 /// How long past its freshness an expired trusted verdict may still be reported, marked as stale, if the resolution to
 /// replace it failed.
 pub const STALE_FOR: Duration = Duration::from_secs(600);
-/// Longest interval between two requests to the card's HTTPS host, however often the chain was read in between.
+/// Maximum interval between two requests to the card's HTTPS host, however often the chain was read in between.
 pub const HTTPS_AGE: Duration = Duration::from_secs(3600);
 
 const _: () = assert!(TRUSTED_FRESH.as_secs() <= 3600 && UNTRUSTED_FRESH.as_secs() <= 300);

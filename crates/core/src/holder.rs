@@ -18,7 +18,7 @@ pub enum Holder {
     /// Unknown, because the name lives in ENSv2. Holder and expiry in the ENSv1 registry are stale.
     Unreadable {
         /// How the ENSv1 registry shows that.
-        unreadable: Migrated,
+        unreadable: MigrationSign,
     },
 }
 
@@ -26,7 +26,7 @@ pub enum Holder {
 /// Universal Resolver finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Migrated {
+pub enum MigrationSign {
     /// The registry has no owner for the name.
     Unlisted,
     /// The registry still has an owner: the previous one, or the contract that migrated the name.
@@ -43,7 +43,7 @@ impl Holder {
     }
 
     /// Why the holder is unknown. `None` if it is known.
-    pub const fn unreadable(self) -> Option<Migrated> {
+    pub const fn unreadable(self) -> Option<MigrationSign> {
         match self {
             Self::Unreadable { unreadable } => Some(unreadable),
             Self::Nobody | Self::Address(_) => None,
@@ -51,7 +51,7 @@ impl Holder {
     }
 }
 
-impl fmt::Display for Migrated {
+impl fmt::Display for MigrationSign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unlisted => {
@@ -74,8 +74,8 @@ mod tests {
         for (holder, form) in [
             (Holder::Nobody, json!(null)),
             (Holder::Address(Address::repeat_byte(7)), json!(format!("0x{}", "07".repeat(20)))),
-            (unreadable(Migrated::Unlisted), json!({"unreadable": "unlisted"})),
-            (unreadable(Migrated::Superseded), json!({"unreadable": "superseded"})),
+            (unreadable(MigrationSign::Unlisted), json!({"unreadable": "unlisted"})),
+            (unreadable(MigrationSign::Superseded), json!({"unreadable": "superseded"})),
         ] {
             assert_eq!(serde_json::to_value(holder).expect("JSON"), form);
             assert_eq!(serde_json::from_value::<Holder>(form).expect("a holder"), holder);

@@ -22,16 +22,16 @@ use crate::text::excerpt;
 /// The limits for one document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of the text.
+    /// Maximum length of the text, in bytes.
     pub bytes: usize,
-    /// Most levels of nested objects and arrays. The outermost object is level 1.
+    /// Maximum depth of nested objects and arrays. The outermost object is level 1.
     pub levels: usize,
-    /// Most values of any kind, including objects and arrays.
+    /// Maximum number of values of any kind, including objects and arrays.
     pub values: usize,
-    /// Most bytes in the name of one member.
+    /// Maximum length of a member's name, in bytes.
     pub name: usize,
-    /// Most bytes in the JSON Pointers of all values together. Many checks report the pointer of each value that they
-    /// reject, so a small text with long names around many values could fill the memory.
+    /// Maximum total length of all values' JSON Pointers, in bytes. Many checks report the pointer of each value that
+    /// they reject, so a small text with long names around many values could fill the memory.
     pub paths: usize,
 }
 
@@ -103,7 +103,7 @@ pub enum JsonError {
         offset: usize,
     },
     /// The text begins with a byte order mark.
-    #[error("a byte order mark stands before the JSON text")]
+    #[error("a byte order mark precedes the JSON text")]
     ByteOrderMark,
     /// A syntax error, or data after the value.
     #[error("line {line}, column {column}: {detail}")]
@@ -144,7 +144,7 @@ pub enum JsonError {
         limit: usize,
     },
     /// An object contains the same key twice, after unescaping.
-    #[error("line {line}, column {column}: the member {pointer} stands there twice")]
+    #[error("line {line}, column {column}: the member {pointer} occurs twice")]
     DuplicateKey {
         /// The duplicate key, unescaped.
         key: String,

@@ -41,6 +41,7 @@ pub mod finding;
 pub mod freshness;
 pub mod holder;
 pub mod json;
+pub mod light_client;
 pub mod name;
 pub mod name_hint;
 pub mod payment;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use alloy_primitives::B256;
 
-/// Longest accepted name in bytes, before and after normalisation.
+/// Maximum length of a name in bytes, before and after normalisation.
 ///
 /// The DNS wire format allows 255 bytes. The limit also bounds the cost of normalisation.
 pub const MAX_NAME_BYTES: usize = 255;

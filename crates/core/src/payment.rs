@@ -97,8 +97,8 @@ impl CoinType {
 /// The bit that marks the coin type of an EVM chain (ENSIP-11).
 const EVM_BIT: u64 = 0x8000_0000;
 
-/// Most coin types in addition to the two that are always requested. Together with the endpoints, one resolver call
-/// then stays within the 64 elements that are accepted in its answer, with room for further records.
+/// Maximum number of coin types in addition to the two that are always requested. Together with the endpoints, one
+/// resolver call then stays within the 64 accepted elements of its answer, with room for further records.
 pub const MAX_FURTHER_COINS: usize = 32;
 
 /// The requested coin types, without duplicates: [`CoinType::ETHER`], [`CoinType::EVM_DEFAULT`], then further ones.
@@ -175,7 +175,7 @@ pub enum AddressRecord {
     Failed(ChainError),
 }
 
-/// Most bytes kept of a malformed address: longer than an address of any chain.
+/// Maximum number of bytes kept of a malformed address: longer than an address of any chain.
 pub const MAX_MALFORMED_BYTES: usize = 64;
 
 impl AddressRecord {

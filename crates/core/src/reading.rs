@@ -9,9 +9,9 @@ use std::str::FromStr;
 use alloy_primitives::{Address, B256};
 use jiff::{SignedDuration, Timestamp};
 
-pub use crate::cause::{CcipFault, GatewayStatus, LocalLimit, ResolverFault};
+pub use crate::cause::{CcipFault, GatewayStatus, HeaderFault, LocalLimit, ResolverFault};
 pub use crate::chain_error::ChainError;
-pub use crate::holder::{Holder, Migrated};
+pub use crate::holder::{Holder, MigrationSign};
 use crate::name::EnsName;
 use crate::payment::PaymentRecords;
 use crate::records::RecordSet;
@@ -139,7 +139,8 @@ pub struct Latest {
     pub holder: Holder,
 }
 
-/// What a CCIP-Read gateway (EIP-3668) holds of what a name publishes. The chain does not show whether that has changed.
+/// What a CCIP-Read gateway (EIP-3668) serves of a name's published data. The chain does not show whether that has
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gateway {
     /// Everything is on chain.
@@ -157,7 +158,7 @@ impl Latest {
         is_held_alike && self.answer.same_records(&reading.answer)
     }
 
-    /// Whether a CCIP-Read gateway (EIP-3668) holds anything that the name publishes.
+    /// What a CCIP-Read gateway (EIP-3668) serves of the name's published data.
     pub const fn gateway(&self) -> Gateway {
         match &self.answer {
             Answer::Records(found) if found.offchain => Gateway::Records,
@@ -175,7 +176,7 @@ impl Latest {
         is_paid_alike && self.is_confirmed_but_for_payments_by(later)
     }
 
-    /// As [`Latest::is_confirmed_by`], without the payments.
+    /// Like [`Latest::is_confirmed_by`], without the payments.
     pub fn is_confirmed_but_for_payments_by(&self, later: &Self) -> bool {
         let is_alike = self.holder == later.holder && self.answer.same_records(&later.answer);
         is_alike || crate::mutant!("changes-are-confirmed")
@@ -237,9 +238,9 @@ pub struct Holding {
 pub struct Proof {
     /// The proof grade.
     pub grade: Grade,
-    /// Number of operators queried.
+    /// Number of RPC operators queried. 0 if the light client alone gave the header.
     pub asked: u32,
-    /// Number of operators that agreed: on the answer or, if it is computed from proven state, on the header.
+    /// Number of RPC operators that agreed: on the answer or, if it is computed from proven state, on the header.
     pub agreed: u32,
     /// Whether the endpoint is the operator's own (`own = true`).
     #[serde(skip)]
@@ -254,6 +255,7 @@ impl Proof {
             Grade::SingleRpc => true,
             Grade::Quorum => false,
             Grade::StateProof => self.agreed < 2,
+            Grade::ConsensusProof => false,
         };
         alone && !self.own
     }
@@ -270,6 +272,8 @@ pub enum Grade {
     Quorum,
     /// Computed in this process over state that is proven against a header that a quorum agreed on.
     StateProof,
+    /// Computed in this process over state that is proven against a header that the chain's validators signed.
+    ConsensusProof,
 }
 
 /// The proof that is required of the chain's answer.
@@ -282,6 +286,26 @@ pub enum GradeDemand {
     /// The answer is computed in this process from proven state, under a header that this many endpoints of different
     /// operators agree on.
     StateProof(usize),
+    /// The answer is computed in this process from proven state, under a header that the light client verified. This
+    /// many endpoints of different operators must agree on the header too; 0: none is asked.
+    ConsensusProof(usize),
+}
+
+impl GradeDemand {
+    /// The weakest grade that meets the demand.
+    pub const fn grade(self) -> Grade {
+        match self {
+            Self::SingleRpc => Grade::SingleRpc,
+            Self::Quorum(_) => Grade::Quorum,
+            Self::StateProof(_) => Grade::StateProof,
+            Self::ConsensusProof(_) => Grade::ConsensusProof,
+        }
+    }
+
+    /// Whether the answer is computed in this process from proven state.
+    pub const fn is_computed(self) -> bool {
+        matches!(self, Self::StateProof(_) | Self::ConsensusProof(_))
+    }
 }
 
 #[cfg(test)]
@@ -307,6 +331,14 @@ mod tests {
 
     fn failure() -> ChainError {
         ChainError::Resolver(ResolverFault::CallReverted)
+    }
+
+    #[test]
+    fn header_by_consensus_is_no_strangers_word() {
+        let proof = |grade, agreed| Proof { grade, asked: agreed, agreed, own: false };
+        assert!(!proof(Grade::ConsensusProof, 0).is_one_strangers_word());
+        assert!(proof(Grade::StateProof, 1).is_one_strangers_word());
+        assert!(Grade::ConsensusProof > Grade::StateProof && Grade::StateProof > Grade::Quorum);
     }
 
     #[test]
@@ -350,7 +382,8 @@ mod tests {
             assert!(!before.is_confirmed_by(&later), "{later:?}");
             assert!(later.is_confirmed_by(&later), "{later:?}");
         }
-        for holder in [Holder::Nobody, Holder::Address(other), Holder::Unreadable { unreadable: Migrated::Superseded }]
+        for holder in
+            [Holder::Nobody, Holder::Address(other), Holder::Unreadable { unreadable: MigrationSign::Superseded }]
         {
             assert!(!before.is_confirmed_by(&Latest { holder, ..before.clone() }), "{holder:?}");
         }

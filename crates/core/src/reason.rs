@@ -1,7 +1,8 @@
 //! The registry of reason codes. No code is defined anywhere else.
 //!
-//! One table contains slug, effect, step, requirement, who can fix it, a title and an explanation. `clresolve explain`,
-//! the schema's enum and the documents are generated from it. A code is never renamed and never reused.
+//! One table contains variant, slug, effect, step, requirement, who can fix it, `retryable`, a title and an
+//! explanation. `clresolve explain` and the documents are generated from it, and a test compares the schema's enum with
+//! it. A code is never renamed and never reused.
 //!
 //! The rows are split into one file per subject. Each file's `rows!` macro appends its rows to those it receives and
 //! passes all of them on; the last one passes them to `registry!`.
@@ -24,7 +25,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::clipped;
 
-/// The prefix of every code's URI.
 const URI_PREFIX: &str = "urn:clresolve:reason:";
 
 /// How a reason affects the state of a verdict. Ordered: fail, unknown, warn.
@@ -350,8 +350,8 @@ impl Reason {
     }
 }
 
-/// Longest expected or observed value in a reason, in bytes. It is long enough for any honest record, URL or digest,
-/// and limits what a hostile value can write to verdicts and logs.
+/// Maximum length of an expected or observed value in a reason, in bytes: enough for any honest record, URL or digest,
+/// and a limit on what a hostile value can write to verdicts and logs.
 pub const MAX_VALUE_BYTES: usize = 512;
 
 /// Sorts reasons into report order: by effect, then step, then code, then place.

@@ -11,10 +11,10 @@ pub const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata0
 /// The `version` of a log.
 pub const VERSION: &str = "2.1.0";
 
-/// Longest message in characters.
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE_CHARACTERS: usize = 1000;
 
-/// The project's repository, if the manifest names one.
+/// The project's repository, if the manifest of this crate names one (`docs/release.md`).
 const INFORMATION: Option<&str> = option_env!("CARGO_PKG_REPOSITORY");
 
 /// The `tool` of a SARIF run. Results refer to its rules by `ruleIndex`.

@@ -19,13 +19,13 @@ fn made<T: JsonSchema>(mut settings: SchemaSettings) -> Value {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    RecursiveTransform(leave_out).transform(&mut schema);
+    RecursiveTransform(remove_names_and_defaults).transform(&mut schema);
     schema.to_value()
 }
 
 /// Removes the names of Rust types, which mean nothing to a client. Removes defaults too, because stating a default
 /// explicitly may exclude another member.
-fn leave_out(schema: &mut Schema) {
+fn remove_names_and_defaults(schema: &mut Schema) {
     schema.remove("title");
     schema.remove("default");
 }

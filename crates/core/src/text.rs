@@ -268,14 +268,14 @@ fn host_of(authority: &str) -> &str {
     if port.bytes().all(|b| b.is_ascii_digit()) || host.ends_with(']') { host } else { "…" }
 }
 
-/// Longest foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
+/// Maximum length of foreign text in a message, in bytes: enough to recognise it, too short to flood a log.
 pub const MAX_EXCERPT_BYTES: usize = 200;
 
 /// The [`likeness`] from which a word counts as a misspelling of another. Below it, long hyphenated words resemble
 /// almost any other.
 const LIKE: f64 = 0.8;
 
-/// Longest word that is compared with known ones, in bytes. No known word is half as long.
+/// Maximum length of a word that is compared with known ones, in bytes. No known word is half as long.
 const MAX_COMPARED_BYTES: usize = 128;
 
 /// The known word most similar to `typed`, if any is similar enough.
@@ -298,7 +298,7 @@ pub fn excerpt(text: &str) -> String {
     clipped(text, MAX_EXCERPT_BYTES)
 }
 
-/// `text`, truncated at a character boundary to at most `most` bytes. If it was truncated, the last character is `…`.
+/// `text`, truncated at a character boundary to at most `most` bytes, with `…` as the last character if truncated.
 pub fn clipped(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn one_slip_of_the_finger_is_nearer_than_a_long_word_that_is_alike() {
+    fn typing_error_is_nearer_than_a_similar_long_word() {
         let known = || ["receipts", "rpc", "gate"].into_iter();
         for (typed, meant) in
             [("rcp", Some("rpc")), ("rpcs", Some("rpc")), ("reciepts", Some("receipts")), ("xyz", None)]

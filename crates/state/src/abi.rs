@@ -1,4 +1,4 @@
-//! Bounds on foreign ABI data, checked before anything decodes it.
+//! Bounds on foreign ABI data, checked before decoding.
 //!
 //! An ABI offset may point anywhere, so a few kilobytes can decode to gigabytes. [`check`] validates an encoding
 //! against a known [`Shape`] without allocating, and refuses what no honest encoder writes. After that, decoding is
@@ -6,19 +6,17 @@
 
 use alloy_primitives::U256;
 
-/// Size of an ABI word in bytes.
 const WORD: usize = 32;
 
-/// Most elements of an array that a contract chooses.
+/// Maximum number of elements of an array that a contract chooses.
 pub(crate) const MAX_ELEMENTS: usize = 64;
 
 /// The expected ABI type of a value.
 pub(crate) enum Shape {
     /// A value of one word: an integer, `address`, `bool`, `bytesN`.
     Word,
-    /// `bytes` or `string`.
     Bytes,
-    /// `T[]`, with its most elements.
+    /// `T[]`, with its maximum number of elements.
     Array(&'static Shape, usize),
     /// A tuple or a parameter list.
     Tuple(&'static [Shape]),
@@ -40,7 +38,7 @@ pub enum AbiError {
     #[error("parts of the ABI data overlap")]
     Aliased,
     /// The offsets are valid, but the decoder refuses the value.
-    #[error("the ABI data holds a value that its type does not allow")]
+    #[error("the ABI data contains a value that its type does not allow")]
     BadValue,
 }
 
@@ -165,7 +163,7 @@ fn target(region: &[u8], at: usize, head: usize) -> Result<&[u8], AbiError> {
     region.get(offset..).ok_or(AbiError::Overrun)
 }
 
-/// The word at `at`, as a number of bytes or elements.
+/// Decodes the word at `at` as a number of bytes or elements.
 fn length(region: &[u8], at: usize) -> Result<usize, AbiError> {
     let word = region.get(at..).and_then(|rest| rest.first_chunk::<WORD>()).ok_or(AbiError::Overrun)?;
     U256::from_be_bytes(*word).try_into().map_err(|_| AbiError::Overrun)

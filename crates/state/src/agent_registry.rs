@@ -8,7 +8,8 @@ use crate::abi::{self, AbiError, Shape};
 /// The registry deployed by the authors of ERC-8004, at the same address on every chain where it exists.
 pub const IDENTITY_REGISTRY: Address = address!("8004A169FB4a3325136EB29fA0ceB6D2e539a432");
 
-/// Longest accepted `agentURI` in bytes: a registration file of 48 KiB as a `data:` URI. Other URIs are far shorter.
+/// Maximum length of an `agentURI`, in bytes: a registration file of 48 KiB as a `data:` URI. Other URIs are far
+/// shorter.
 pub const MAX_URI_BYTES: usize = 64 * 1024;
 
 sol! {

@@ -1,4 +1,4 @@
-//! Converts the contracts' results to an answer, both for readings from endpoints and for replays of proofs. No I/O.
+//! Converts the contracts' results to an answer, for readings from endpoints and for replays of proofs. No I/O.
 
 use alloy_primitives::Bytes;
 
@@ -40,7 +40,7 @@ impl Returned {
         matches!(self, Self::OffChain(_))
     }
 
-    /// The error for a bad answer. After a lookup, a revert means that the callback rejects the gateway's response.
+    /// The error for a bad answer. After a lookup, a revert means that the callback rejected the gateway's response.
     fn explain(&self, bad: BadAnswer) -> ChainError {
         match bad {
             BadAnswer::Gateway(cause) => ChainError::Ccip(cause),

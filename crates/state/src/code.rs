@@ -5,7 +5,7 @@ use revm::state::Bytecode;
 
 use crate::error::ProofError;
 
-/// Longest code in bytes. The current limit is 24 KiB (EIP-170); proposals go up to 256 KiB (EIP-7907).
+/// Maximum length of code, in bytes. The current limit is 24 KiB (EIP-170); proposals go up to 256 KiB (EIP-7907).
 const MAX_CODE_BYTES: usize = 256 << 10;
 
 /// The code of `address`, which must have the proven code hash `hash`.
@@ -13,13 +13,13 @@ const MAX_CODE_BYTES: usize = 256 << 10;
 /// # Errors
 /// [`ProofError::Code`] or [`ProofError::CodeTooLong`].
 pub fn checked_code(address: Address, hash: B256, code: Bytes) -> Result<Bytecode, ProofError> {
-    // The hash is checked first: bytes with another hash are the endpoint's fault, not a property of the contract.
+    // Check the hash first: bytes with another hash are the endpoint's fault, not a property of the contract.
     if keccak256(&code) != hash && !clresolve_core::mutant!("code-unhashed") {
         return Err(ProofError::Code { address });
     }
     if code.len() > MAX_CODE_BYTES {
         return Err(ProofError::CodeTooLong { address, bytes: code.len() });
     }
-    // Code that begins like an EIP-7702 delegation without being one was deployed before that prefix was reserved.
+    // Code that begins like an EIP-7702 delegation but is not one was deployed before that prefix was reserved.
     Ok(Bytecode::new_raw_checked(code.clone()).unwrap_or_else(|_| Bytecode::new_legacy(code)))
 }

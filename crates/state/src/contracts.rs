@@ -10,11 +10,10 @@ use super::abi::{self, AbiError, MAX_ELEMENTS, Shape};
 use clresolve_core::cause::{CcipFault, GatewayStatus, ResolverFault};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
-use clresolve_core::reading::{ChainError, Holder, Migrated};
+use clresolve_core::reading::{ChainError, Holder, MigrationSign};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
 
-/// The ENS registry on mainnet.
 const REGISTRY: Address = alloy_ens::ENS_ADDRESS;
 /// The Universal Resolver's proxy on mainnet. ENSv2 keeps this address.
 pub const UNIVERSAL_RESOLVER: Address = alloy_ens::UNIVERSAL_RESOLVER_ADDRESS;
@@ -25,9 +24,9 @@ const NAME_WRAPPER: Address = address!("D4416b13d2b3a9aBae7AcD5D6C2BbDBE25686401
 /// The registrar of second-level `.eth` names on mainnet.
 const BASE_REGISTRAR: Address = address!("57f1887a8BF19b14fC0dF6Fd9B2acc9Af147eA85");
 
-/// Gas limit of one call. It is below 2^24, the most that a transaction may use (EIP-7825), so that no node refuses it.
-/// The records of a name take a few hundred thousand gas. The limit bounds the work that a hostile resolver can cause
-/// on a node.
+/// Gas limit of one call. It is below 2^24, the maximum gas of a transaction (EIP-7825), so that no node refuses it.
+/// The records of a name use a few hundred thousand gas. The limit bounds the work that a hostile resolver can cause on
+/// a node.
 pub const CALL_GAS: u64 = 16_000_000;
 
 /// The addresses of the contracts.
@@ -96,7 +95,7 @@ sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
 }
 
-/// Most calls of one aggregate: one per label of a name, which has at most 128, and [`FACTS`] and two more.
+/// Maximum number of calls of one aggregate: one per label of a name (at most 128), [`FACTS`], and two more.
 const MAX_CALLS: usize = 128 + FACTS + 2;
 
 pub(crate) const AGGREGATE: &[Shape] =
@@ -123,7 +122,7 @@ impl Subject {
         Self { name: name.clone(), contracts: *contracts, coins: None }
     }
 
-    /// The same calls, and one about payments: the addresses for these coin types, and the endpoints.
+    /// Adds a call about payments: the addresses for these coin types, and the endpoints.
     #[must_use]
     pub fn with_payment(self, coins: Option<Coins>) -> Self {
         Self { coins, ..self }
@@ -134,10 +133,10 @@ impl Subject {
         self.coins.as_ref()
     }
 
-    /// Call data for Multicall3: the block's time, holder, expiry, resolver, the registry's resolvers of the name and its
-    /// ancestors, `resolve` and, last, the call about payments. The safe calls come first, because a hostile resolver may
-    /// use up all remaining gas. Payments have a separate call, so that a resolver's reaction to it cannot affect the
-    /// records.
+    /// Call data for Multicall3: the block's time, holder, expiry, resolver, the registry's resolvers of the name and
+    /// its ancestors, `resolve` and, last, the call about payments. The trusted contracts come first, because a hostile
+    /// resolver may use up all remaining gas. Payments have a separate call, so that a resolver's reaction to it cannot
+    /// affect the records.
     pub fn aggregate(&self, resolve: Bytes) -> Bytes {
         let node = self.name.node();
         let id = U256::from_be_bytes(node.0);
@@ -264,12 +263,12 @@ impl Subject {
 
 /// How the ENSv1 registry shows that the name lives in ENSv2. `None` if the registry leads to the resolver that the
 /// Universal Resolver found. `owner` and `listed` are the registry's owner and resolver.
-fn migrated(owner: Address, listed: Option<(Address, U256)>, found: &findResolverReturn) -> Option<Migrated> {
+fn migrated(owner: Address, listed: Option<(Address, U256)>, found: &findResolverReturn) -> Option<MigrationSign> {
     let found = (!found.resolver.is_zero()).then_some((found.resolver, found.offset));
     if found == listed || clresolve_core::mutant!("stale-registries-are-believed") {
         return None;
     }
-    Some(if owner.is_zero() { Migrated::Unlisted } else { Migrated::Superseded })
+    Some(if owner.is_zero() { MigrationSign::Unlisted } else { MigrationSign::Superseded })
 }
 
 /// The results of the contracts about a name at one block.
@@ -318,7 +317,7 @@ impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.resolved {
             Resolved::Returned(data) => write!(f, "records {}", short_digest(data))?,
-            Resolved::Offchain(lookup) => write!(f, "off-chain look-up {}", short_digest(lookup))?,
+            Resolved::Offchain(lookup) => write!(f, "off-chain lookup {}", short_digest(lookup))?,
             Resolved::NoResolver if self.registered => f.write_str("no resolver")?,
             Resolved::NoResolver => f.write_str("not registered")?,
             Resolved::NotContract(_) => f.write_str("no code at the resolver")?,
@@ -433,7 +432,7 @@ pub enum Garbled {
     #[error("there is no Universal Resolver at the configured address")]
     NoUniversalResolver,
     /// The number of Multicall3's results differs from the number of calls.
-    #[error("Multicall3 answered another number of calls")]
+    #[error("Multicall3 returned the wrong number of results")]
     Count,
     /// The result is not ABI data of the expected type.
     #[error("Multicall3's answer is garbage: {0}")]
@@ -510,7 +509,7 @@ pub(crate) fn decode_payment(
     Ok((resolver, records))
 }
 
-/// The address of the resolver, and its answers to a multicall of `count` questions.
+/// The address of the resolver, and its answers to a multicall of `count` requests.
 fn decode_elements(data: &[u8], count: usize) -> Result<(Address, Vec<Bytes>), BadAnswer> {
     let (result, resolver) = decode_resolved(data)?;
     abi::check(&result, ELEMENTS)?;
@@ -572,9 +571,7 @@ fn element_error(element: &[u8]) -> BadAnswer {
     }
 }
 
-/// Size of an ABI word in bytes.
 const WORD: usize = 32;
-/// Size of a selector in bytes.
 const SELECTOR_BYTES: usize = 4;
 
 fn selector(data: &[u8]) -> Option<[u8; SELECTOR_BYTES]> {
@@ -676,7 +673,7 @@ mod tests {
         let (holder, expiry, payment) = (Holder::Nobody, None, None);
         let one = Findings { block: 1, time: None, registered, holder, expiry, source, resolved, payment };
         assert!(one.same_records(&Findings { block: 2, ..one.clone() }));
-        for holder in [Holder::Address(RESOLVER), Holder::Unreadable { unreadable: Migrated::Superseded }] {
+        for holder in [Holder::Address(RESOLVER), Holder::Unreadable { unreadable: MigrationSign::Superseded }] {
             assert!(!one.same_records(&Findings { holder, ..one.clone() }));
         }
     }
@@ -761,7 +758,7 @@ mod tests {
     fn registry_counts_while_it_leads_to_the_resolver_that_answers() {
         let (nobody, none, other) = (Address::ZERO, Address::ZERO, Address::repeat_byte(9));
         let unreadable = |unreadable| Holder::Unreadable { unreadable };
-        let (unlisted, superseded) = (unreadable(Migrated::Unlisted), unreadable(Migrated::Superseded));
+        let (unlisted, superseded) = (unreadable(MigrationSign::Unlisted), unreadable(MigrationSign::Superseded));
         // "a.eth" is 8 bytes in DNS encoding, `eth` begins at its third, and the root at its last.
         for (owner, listed, found, expected) in [
             (OWNER, [RESOLVER, none], (RESOLVER, 0), Holder::Address(OWNER)),
@@ -788,12 +785,11 @@ mod tests {
         }
     }
 
-    /// The answer derived from [`findings`].
     fn answered(findings: &Findings) -> Result<Answer, ChainError> {
         match records_response(findings)? {
             Response::Returned(returned) => records(findings, &Key::ALL, &returned),
             Response::Complete(answer) => Ok(answer),
-            Response::OffChain => panic!("no look-up is demanded"),
+            Response::OffChain => panic!("no lookup is required"),
         }
     }
 

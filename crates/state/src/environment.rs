@@ -13,7 +13,6 @@ use super::header::HashedHeader;
 const OSAKA: [(u64, u64); 3] = [(1, 1_764_798_551), (11_155_111, 1_760_427_360), (560_048, 1_761_677_592)];
 
 impl HashedHeader {
-    /// The block's gas limit.
     pub(crate) const fn gas_limit(&self) -> u64 {
         self.header.gas_limit
     }

@@ -3,34 +3,35 @@
 use alloy_primitives::{Address, B256, U256};
 use clresolve_core::cause::LocalLimit;
 
-/// Most runs of one call. Each run reads at least one item further; a name whose resolver is a proxy takes ten runs
-/// without hints.
+/// Maximum number of runs of one call. Each run reads at least one more item; a name whose resolver is a proxy needs
+/// ten runs without hints.
 pub const MAX_ROUNDS: u32 = 24;
 
-/// Most gas of all runs of one call together: many times what honest resolvers need in [`MAX_ROUNDS`] runs. It bounds
-/// the CPU time that a hostile resolver can use.
+/// Maximum gas of all runs of one call together: many times what honest resolvers need in [`MAX_ROUNDS`] runs. It
+/// bounds the CPU time that a hostile resolver can use.
 pub const MAX_GAS: u64 = 80_000_000;
 
-/// Most accounts that one call may read. A name takes about ten.
+/// Maximum number of accounts that one call may read. A name needs about ten.
 pub const MAX_ACCOUNTS: usize = 64;
 
-/// Most slots that one call may read: sixteen records of two thousand bytes each. A name takes about fifty.
+/// Maximum number of slots that one call may read: sixteen records of two thousand bytes each. A name needs about
+/// fifty.
 pub const MAX_SLOTS: usize = 1024;
 
-/// Most accounts that are proven because an endpoint hinted at them, whether or not a call reads them. They do not
-/// count against [`MAX_ACCOUNTS`].
+/// Maximum number of accounts that are proven because an endpoint hinted at them, whether or not a call reads them.
+/// They do not count against [`MAX_ACCOUNTS`].
 pub const MAX_HINTED_ACCOUNTS: usize = MAX_ACCOUNTS / 2;
-/// Most slots that are proven because an endpoint hinted at them. They do not count against [`MAX_SLOTS`].
+/// Maximum number of slots that are proven because an endpoint hinted at them. They do not count against [`MAX_SLOTS`].
 pub const MAX_HINTED_SLOTS: usize = MAX_SLOTS / 2;
 
-/// Most nodes of one proof: a branch for each of the 64 nibbles of a key, and the leaf.
+/// Maximum number of nodes of one proof: a branch for each of the 64 nibbles of a key, and the leaf.
 pub(crate) const MAX_NODES: usize = 65;
 
-/// Longest node in bytes: a branch with sixteen hashes has 532. A node embedded in its parent has fewer than 32 bytes
-/// and is shorter than its parent, so the depth of decoding is bounded too.
+/// Maximum length of a node, in bytes: a branch with sixteen hashes has 532. A node embedded in its parent has fewer
+/// than 32 bytes and is shorter than its parent, so the depth of decoding is bounded too.
 pub(crate) const MAX_NODE_BYTES: usize = 532;
 
-/// Longest node of a receipts trie in bytes. A node contains a whole receipt, which was received as hex digits in a
+/// Maximum length of a node of a receipts trie, in bytes. It contains a whole receipt, which arrived as hex digits in a
 /// reply of at most 1 MiB.
 #[cfg(feature = "state-proof")]
 pub(crate) const MAX_RECEIPT_BYTES: usize = 512 * 1024;
@@ -103,7 +104,7 @@ pub enum ProofError {
     #[error("a node of the proofs is refused: {0}")]
     Node(Flaw),
     /// The recorded proofs contain nodes or code that no account or slot needs.
-    #[error("the proofs hold nodes or code that no account or slot needs")]
+    #[error("the proofs contain nodes or code that no account or slot needs")]
     LeftOver,
     /// A call over recorded proofs reads state that they do not prove.
     #[error("the call reads state that the proofs do not prove")]
@@ -148,7 +149,7 @@ pub enum Flaw {
     /// It has more nodes than a path can have.
     #[error("it has more than {MAX_NODES} nodes")]
     TooManyNodes,
-    /// A node is longer than any can be.
+    /// A node is longer than any valid node.
     #[error("a node has more than {MAX_NODE_BYTES} bytes")]
     NodeTooLong,
     /// A node does not have the hash that the root or its parent states.

@@ -1,7 +1,7 @@
 //! Ethereum state verified by proofs, and the Universal Resolver's calls run over it in this process. No I/O, no clock.
 //!
 //! Every account, slot and contract code that a call reads is proven by `eth_getProof` (EIP-1186) under a header's
-//! state root. This crate trusts the header; the caller has to verify where it comes from.
+//! state root. This crate trusts the header; the caller must verify where it comes from.
 //!
 //! Without the feature `state-proof`, no call runs here. The crate then contains only what readings from endpoints
 //! need, and the format of a recorded proof, which such a build refuses with `StateProofError::NotBuilt`.

@@ -7,10 +7,10 @@ use alloy_sol_types::{Revert, SolCall, SolError, SolValue, sol};
 use crate::abi::{self, AbiError, MAX_ELEMENTS, Shape};
 use crate::contracts::{HttpError, OffchainLookup};
 
-/// Longest gateway response and longest revert data, in bytes. The records of a name take about 20 KB.
+/// Maximum length of a gateway response and of revert data, in bytes. The records of a name have about 20 KB.
 pub const MAX_LOOK_UP_BYTES: usize = 256 << 10;
 
-/// Most lookups in a row. An honest resolver needs one; a resolver behind another one needs two.
+/// Maximum number of consecutive lookups. An honest resolver needs one; a resolver behind another one needs two.
 pub const MAX_LOOK_UPS: usize = 4;
 
 /// A lookup that a contract requires.
@@ -37,13 +37,13 @@ pub struct CcipReadRequest {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookUpError {
     /// Its data is longer than [`MAX_LOOK_UP_BYTES`].
-    #[error("the look-up has more than {MAX_LOOK_UP_BYTES} bytes")]
+    #[error("the lookup has more than {MAX_LOOK_UP_BYTES} bytes")]
     TooLong,
     /// It is not ABI data of the expected type.
-    #[error("the look-up is malformed: {0}")]
+    #[error("the lookup is malformed: {0}")]
     Malformed(#[from] AbiError),
     /// Its sender is not the called contract.
-    #[error("the sender of the look-up is not the contract that was called")]
+    #[error("the sender of the lookup is not the contract that was called")]
     Sender,
 }
 
@@ -120,7 +120,6 @@ pub fn batch_failure(status: Option<u16>, message: &str) -> Bytes {
 /// The URL with which a contract requests a batch (ENSIP-21).
 const BATCH_GATEWAY: &str = "x-batch-gateway:true";
 
-/// Length of a function selector in bytes.
 const SELECTOR_BYTES: usize = 4;
 
 const LOOK_UP: &[Shape] =

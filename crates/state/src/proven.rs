@@ -1,5 +1,5 @@
 //! The state proven so far, as the EVM reads it. Unproven state is recorded and read as zero, so that one run discovers
-//! most of what the next one needs. The outcome of a run that read unproven state is never used as an answer.
+//! most of what the next one needs. The outcome of a run that read unproven state is never used.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -47,7 +47,6 @@ impl Proven {
         self.codes.contains_key(&hash)
     }
 
-    /// The code with this hash, as deployed.
     pub(crate) fn code(&self, hash: B256) -> Option<Bytes> {
         self.codes.get(&hash).map(Bytecode::original_bytes)
     }

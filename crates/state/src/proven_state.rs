@@ -65,7 +65,6 @@ impl ProvenState {
         }
     }
 
-    /// The block's number.
     pub(crate) const fn number(&self) -> u64 {
         self.header.number()
     }
@@ -79,7 +78,7 @@ impl ProofNodes {
         self.nodes.extend(answer.account_proof.iter().chain(storage).filter(|node| is_node(node)).cloned());
     }
 
-    /// Adds the code of its accounts, as far as `proven` contains it.
+    /// Adds the code of the accounts, if `proven` contains it.
     #[must_use]
     pub fn with_codes_of(mut self, proven: &Proven) -> Self {
         let hashes = self.accounts.keys().filter_map(|address| proven.code_hash(*address));

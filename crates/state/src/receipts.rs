@@ -122,7 +122,7 @@ pub enum ReceiptProofError {
     #[error("the nodes do not lead to a receipt")]
     Nodes,
     /// The proof is for a different receipt.
-    #[error("the proven receipt says something else")]
+    #[error("the proven receipt is a different one")]
     OtherReceipt,
     /// This build has no trie support.
     #[error("this build proves no receipts")]
@@ -158,7 +158,6 @@ impl ReceiptProof {
     }
 }
 
-/// Decodes status and logs from a leaf.
 fn read_leaf(leaf: &[u8]) -> Option<(bool, Vec<Log>)> {
     use alloy_rlp::Decodable as _;
     let mut list = match leaf.first()? {

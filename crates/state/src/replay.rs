@@ -49,8 +49,8 @@ impl ReplayContext<'_> {
         Ok(ProvenReading { answer, holder: findings.holder, expiry: findings.expiry })
     }
 
-    /// Adds the payment records to the answer, if they were requested. A failed lookup leaves nothing to replay, so a
-    /// lookup without responses is treated as failed.
+    /// Adds the payment records to the answer, if they were requested. A failed lookup cannot be replayed, so a lookup
+    /// without responses counts as failed.
     fn with_payment(&self, answer: Answer, subject: &Subject, findings: &Findings) -> Result<Answer, StateProofError> {
         let look_ups = &self.proof.payment_look_ups;
         let (Some(coins), Some(resolve)) = (subject.coins(), subject.resolve_payment()) else {
@@ -126,7 +126,7 @@ impl ReplayContext<'_> {
                 return Err(StateProofError::LookUps("the calls need fewer"));
             };
             let look_up = LookUp::decode(&revert, resolver);
-            data = look_up.map_err(|_| StateProofError::LookUps("no look-up needs them"))?.callback(response.clone());
+            data = look_up.map_err(|_| StateProofError::LookUps("no lookup needs them"))?.callback(response.clone());
         }
         match self.call(resolver, data)? {
             CallOutcome::Returned(data) => Ok(data),

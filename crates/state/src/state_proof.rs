@@ -1,4 +1,4 @@
-//! The recorded proof of a reading with the grade `state-proof`. Anyone who has the header can replay it. No I/O.
+//! The recorded proof of a reading with the grade `state-proof` or `consensus-proof`. Anyone who has the header can replay it. No I/O.
 //!
 //! [`StateProof`] contains the proofs and the responses of CCIP-Read gateways. [`StateProof::open`] verifies the proofs
 //! against a header. [`ReplayContext`](crate::ReplayContext) repeats the calls of the reading, so that the results can
@@ -7,6 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::Bytes;
+use clresolve_core::light_client::LightClientProof;
 use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Answer, ChainError, Holder};
 use jiff::Timestamp;
@@ -16,7 +17,8 @@ use super::contracts::Contracts;
 use super::error::ProofError;
 use super::proof_nodes::ProofNodes;
 
-/// Everything from which a reading was computed, except the header. The field names are part of the bundle format.
+/// Everything from which a reading was computed, and what proves the header to others. The header itself is not
+/// included. The field names are part of the bundle format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateProof {
     /// The called contracts.
@@ -33,6 +35,9 @@ pub struct StateProof {
     pub payment_look_ups: Vec<Bytes>,
     /// The gateways' responses to the lookups for the address of the name in `cl.owner`, in order.
     pub owner_look_ups: Vec<Bytes>,
+    /// What proves the header, if a light client verified it. It is verified separately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub light_client: Option<LightClientProof>,
 }
 
 /// The replayed reading of a name.
@@ -54,12 +59,12 @@ pub enum StateProofError {
     #[error("the calls fail: {0}")]
     Call(ChainError),
     /// The replay gives a different result for this part.
-    #[error("the proofs give other {0}")]
+    #[error("the proofs yield different {0}")]
     Contradicted(&'static str),
     /// The header is malformed.
     #[error("the header cannot be read")]
     Header,
-    /// The gateways' responses do not match the calls: how.
+    /// The gateways' responses do not match the calls, for this reason.
     #[error("the responses of gateways are refused: {0}")]
     LookUps(&'static str),
     /// The recording contains no proofs.
@@ -68,7 +73,7 @@ pub enum StateProofError {
     /// This build lacks the feature `state-proof`.
     #[error("this build computes no state proofs: it lacks the feature state-proof")]
     NotBuilt,
-    /// The proofs do not prove the state: why.
+    /// The proofs do not prove the state.
     #[error(transparent)]
     State(#[from] ProofError),
 }

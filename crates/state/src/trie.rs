@@ -1,7 +1,7 @@
 //! Merkle-Patricia proofs (EIP-1186), verified against a root. No I/O, and no panic on foreign bytes.
 //!
 //! `alloy_trie` decodes the nodes, but this module walks the trie itself. `alloy_trie::proof::verify_proof` asserts
-//! that no path is longer than a key, and the author of a forged header can forge such a path to cause a panic (see the
+//! that no path is longer than a key, so whoever forges a header can also forge such a path and cause a panic (see the
 //! tests).
 
 use std::collections::{HashMap, HashSet};
@@ -143,7 +143,6 @@ impl<'a> Pool<'a> {
         Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, used: HashSet::new() })
     }
 
-    /// Whether every node was used.
     pub(crate) fn is_used_up(&self) -> bool {
         self.used.len() == self.nodes.len()
     }
@@ -184,7 +183,7 @@ impl<'a> Pool<'a> {
 }
 
 /// Whether an element of a proof is a node. Some endpoints prove absence from an empty trie with one empty string,
-/// which is not.
+/// which is not a node.
 pub(crate) fn is_node(node: &Bytes) -> bool {
     node.as_ref() != [EMPTY_STRING_CODE]
 }
@@ -330,7 +329,6 @@ mod tests {
         assert_eq!(verify_proof(root, AGENT, &[], &richer), refused(Flaw::OtherValues));
     }
 
-    /// A receipt may be longer than any node of the state trie.
     #[test]
     fn a_receipt_is_what_lies_on_its_path_however_long() {
         let [path, other] = [keccak256("receipt"), keccak256("other")];
@@ -427,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_nodes_proves_what_separate_proofs_do_and_knows_which_it_used() {
+    fn node_pool_proves_like_separate_proofs_and_tracks_use() {
         let slot = U256::from(5);
         let (root, response) = with_storage(&[(slot, 17), (U256::from(6), 18)], slot, 17);
         let nodes = [response.account_proof.clone(), response.storage_proof[0].proof.clone()].concat();

@@ -214,7 +214,7 @@ fn read(wire: Wire, gateway: Gateway) -> (Result<Reading, ChainError>, usize) {
         endpoints: vec![Endpoint { label: "fuzz".to_owned(), url, own: true, operator: "fuzz".to_owned() }],
         timeout: Duration::from_secs(10),
         hedge_after: Duration::from_secs(10),
-        ccip: true,
+        lookup_timeout: Some(Duration::from_secs(40)),
         coins: Coins::default(),
         max_head_age: None,
     };

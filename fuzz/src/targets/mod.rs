@@ -2,6 +2,7 @@
 //!
 //! The same functions run over the committed corpora in `tests/scenarios/fuzz.rs`, without libFuzzer.
 
+mod beacon;
 mod cards;
 mod chain;
 mod content;
@@ -15,6 +16,7 @@ mod text;
 
 #[allow(unused_imports, reason = "what the seeds are made with")]
 pub(crate) use self::{
+    beacon::{BEACON, Beacon},
     chain::{HEADER, RESOLVER, aggregate},
     content::BLANK,
     evidence::NOW,
@@ -33,7 +35,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Every target.
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self { name: "name", run: text::name },
         Self { name: "records", run: text::records },
         Self { name: "cid", run: text::cid },
@@ -45,6 +47,7 @@ impl Target {
         Self { name: "proof", run: proof::proof },
         Self { name: "header", run: proof::header },
         Self { name: "block-receipts", run: proof::block_receipts },
+        Self { name: "beacon", run: beacon::beacon },
         Self { name: "bundle", run: evidence::bundle },
         Self { name: "jws", run: evidence::jws },
         Self { name: "resources", run: cards::resources },

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
-use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::offer::{Offers, Resources, SignerKeys};
 use clresolve_payment::signed::{MAX_CLOCK_SKEW, PaymentHeader};
 use clresolve_payment::terms::{MAX_ENTRIES, Price, Reply, StatedDomain, Terms, Transfer, Version};
@@ -165,7 +165,7 @@ pub(crate) fn payment_header(input: &[u8]) {
     for transfer in [Transfer::Eip3009, Transfer::Permit2] {
         let price = price(transfer);
         let id = AssetId { network: price.network.clone(), address: price.asset };
-        let asset = Asset::known(&id).expect("it is in the table");
+        let asset = AssetProperties::known(&id).expect("it is in the table");
         for (version, also_v1) in [(Version::V1, false), (Version::V2, false), (Version::V2, true)] {
             let terms = terms_of_seeds(version, also_v1);
             let read = PaymentHeader::read(&header, &terms);

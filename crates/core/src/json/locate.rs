@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::pointer;
 
-/// Most levels that [`Places`] descends. A card has at most 16.
+/// Maximum depth that [`Places`] searches. A card has at most 16 levels.
 const MAX_LEVELS: usize = 64;
 
 /// A position in a text, as byte ranges.
@@ -40,7 +40,7 @@ impl<'p> Places<'p> {
     pub fn of(text: &str, pointers: impl IntoIterator<Item = &'p str>) -> Self {
         let mut wanted = HashMap::new();
         for pointer in pointers {
-            // Where one is known, so are those around it.
+            // If a pointer is known, so are those of its containing values.
             let _ = around(pointer).find(|pointer| wanted.insert(*pointer, None).is_some());
         }
         let mut search = Search { places: Self(wanted), path: String::new() };

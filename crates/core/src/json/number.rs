@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// Most bytes of a numeral. A double written without an exponent has up to 343.
+/// Maximum length of a numeral, in bytes. A double written without an exponent has up to 343.
 pub const MAX_NUMERAL_BYTES: usize = 400;
 
 /// The number of significant digits that distinguishes any two doubles. For a longer numeral, finding the nearest
 /// double is expensive if the numeral is close to the midpoint of two doubles.
 pub const DOUBLE_DIGITS: usize = 17;
 
-/// Most numerals with more than [`DOUBLE_DIGITS`] significant digits in one document.
+/// Maximum number of numerals with more than [`DOUBLE_DIGITS`] significant digits in one document.
 pub const MAX_LONG_NUMERALS: usize = 1000;
 
 /// A numeral that is too long, or one long numeral more than allowed.
@@ -135,7 +135,6 @@ impl<'a> Decimal<'a> {
         Some(Self { is_negative, digits: [whole, fraction], power })
     }
 
-    /// The number of significant digits.
     fn digits(&self) -> usize {
         self.digits.iter().map(|digits| digits.len()).sum()
     }

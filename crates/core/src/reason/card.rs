@@ -58,10 +58,10 @@ macro_rules! rows {
             "The card implements no verb."
             "implements must list at least one string; the first is the primary verb.";
         CardDuplicateEntry "card-duplicate-entry" Warn Card "CL-73" Publisher false
-            "A list of the card holds an entry twice."
+            "A list of the card contains an entry twice."
             "implements and networks are sets whose first entry has a special meaning. Remove the repetition.";
         CardUnsafeCharacters "card-unsafe-characters" Fail Card "CL-73" Publisher false
-            "A text by which the agent is known can be mistaken for another one."
+            "A text that identifies the agent can be mistaken for another one."
             "slug, id, owner, entry or display_name contains a control, bidirectional or invisible character, or the slug is a dot segment (. or ..). ENS names in normal form are allowed, and in display_name valid emoji and the joiners of a script; a text-direction control there is only a warning. Publish the card again with plain text.";
         CardIdMismatch "card-id-mismatch" Warn Card "CL-72" Publisher false
             "The card's $id or $schema is not the published one."
@@ -85,16 +85,16 @@ macro_rules! rows {
             "The card was updated before it was created."
             "updated_at must not be before created_at.";
         SecretInCard "secret-in-card" Fail Card "CL-31" Publisher false
-            "The card holds a credential."
+            "The card contains a credential."
             "A member looks like a token, a key or a password. Cards are public: revoke the credential, then remove it.";
         PrivateAddressInCard "private-address-in-card" Fail Card "CL-32" Publisher false
             "The card names a private address."
             "A URL or host in the card is loopback, private, link-local or otherwise not public. Others cannot reach it.";
         PiiInCard "pii-in-card" Warn Card "CL-33" Publisher false
-            "The card seems to hold personal data."
+            "The card seems to contain personal data."
             "Outside the publisher's contact members, the card has an e-mail or postal address, a telephone, payment card, IBAN, passport or national number, a date of birth, an IP address or a location. Cards are public: remove it.";
         ScriptInCard "script-in-card" Fail Card "CL-34" Publisher false
-            "The card holds a script."
+            "The card contains a script."
             "A string contains executable code: a script element or URL, a shebang line, a function body, a command substitution, or an encoded PowerShell program. Remove it.";
 
         // binding
@@ -145,10 +145,10 @@ macro_rules! rows {
             "A schema location differs from the manifest."
             "The location names another CID or version than the manifest, or the mirror names another verb.";
         SchemaMirrorPlaceholder "schema-mirror-placeholder" Fail Verbs "CL-18" Publisher false
-            "A schema mirror holds a placeholder in place of a CID."
+            "A schema mirror contains a placeholder instead of a CID."
             "The mirror was published before its CID was known. The profile agent-cards/1.0.0+released reports this only as a warning.";
         SchemaMirrorUnproven "schema-mirror-unproven" Warn Verbs "CL-74" Publisher false
-            "Nothing here shows what a schema mirror holds."
+            "The content of a schema mirror is unproven."
             "The manifest has no CID for its schemas, so use --depth schemas to fetch and compare the mirror's bytes. Or the mirror is not an https URL: name an IPFS gateway.";
 
         SchemaMirrorElsewhere "schema-mirror-elsewhere" Warn Verbs "CL-82" Publisher false
@@ -201,7 +201,7 @@ macro_rules! rows {
             "The card has changed, and its updated_at has not advanced."
             "The card differs from an earlier one (the memory's, or that of --previous, where this is a defect), but updated_at is not later, so readers cannot tell which is newer. Set updated_at to the time of the change. `clresolve memory forget NAME` forgets the earlier card.";
         VersionNotRaised "version-not-raised" Warn Continuity "CL-69" Publisher false
-            "What callers rely on has changed without a higher version."
+            "A part that callers rely on has changed without a higher version."
             "The owner, the entry, the schemas or a verb changed since an earlier card (the memory's, or that of --previous, where this is a defect) under the same version, so callers that pinned it reach another agent. Raise the version. `clresolve memory forget NAME` forgets the earlier card.";
         RecordRecent "record-recent" Warn Continuity "X-9" Asker true
             "A record changed a short time ago."

@@ -17,6 +17,9 @@ macro_rules! rows {
         ProofRefused "proof-refused" Unknown Records "X-7" Operator true
             "No RPC endpoint proved the state of the chain."
             "With --proof state-proof, an endpoint must prove accounts, storage and code against the block's header. At least one sent an invalid proof, and the others none. Remove the endpoint that the evidence names, and add some that serve eth_getProof for finalized blocks.";
+        HeaderUnproven "header-unproven" Unknown Records "X-7" Operator true
+            "The light client has no proven block header."
+            "With --proof consensus-proof, two thirds of the sync committee must have signed the block header. The evidence names the cause: beacon endpoints are down or sent invalid data, the checkpoint is too old, or the chain does not finalize. Run clresolve doctor. Add beacon endpoints, or set a newer checkpoint.";
         RpcWrongChain "rpc-wrong-chain" Unknown Records "" Operator false
             "An RPC endpoint serves another chain."
             "The endpoint's chain id or block 0 differs from the configured chain. Point --rpc at a node of that chain, or set chain-id and genesis.";
@@ -27,7 +30,7 @@ macro_rules! rows {
             "The endpoint's finalized block is too old."
             "The finalized block is more than 25 minutes old on mainnet, or 45 on another chain, so the records may have changed since. Use another endpoint, or wait. The gate and payments reject a block that was chosen by number: ask without --block.";
         RecordPending "record-pending" Unknown Records "X-6" Nobody true
-            "What the chain says of the name has changed since the finalized block."
+            "The name's records or holder have changed since the finalized block."
             "The records or the holder at the newest block differ from the finalized ones. Neither can be relied on until the newer block is final. Ask again in about 15 minutes.";
         SingleRpc "single-rpc" Warn Records "X-7" Operator false
             "One RPC operator alone vouches for the records."
@@ -39,7 +42,7 @@ macro_rules! rows {
             "The name's resolver contract failed."
             "The resolver reverts, runs out of gas, or returns bytes that are not an ABI-encoded text record. That does not show that a record is missing. The publisher should set a working resolver.";
         LocalLimit "local-limit" Unknown Records "" Operator true
-            "The reading met a bound of this resolver."
+            "Reading the name exceeded a limit of this resolver."
             "Reading the name exceeds a limit of this resolver: bytes of a reply or, with --proof state-proof, calls, gas, accounts or storage slots. The evidence names the limit. Use another endpoint if one floods, or --proof quorum.";
         ResolverMissing "resolver-missing" Fail Records "" Publisher false
             "The name has no resolver."
@@ -75,7 +78,7 @@ macro_rules! rows {
             "A text record has almost the key of a missing one."
             "The key of a set record differs from the missing one only in separators, case or order, such as cl.agent.card. Set the value under the right key, and clear the other.";
         TxtUnsafeCharacters "txt-unsafe-characters" Fail Records "X-2" Publisher false
-            "A text record holds characters that must not be there."
+            "A text record contains forbidden characters."
             "The value is not valid UTF-8, or has control, bidirectional or invisible characters, so it can look like another value. Set the record again as plain text.";
         TxtValueInexact "txt-value-inexact" Fail Records "CL-52" Publisher false
             "A text record equals its value only after clean-up."

@@ -13,13 +13,13 @@ macro_rules! rows {
             "A source sends more bytes than a card may have."
             "The body is longer than 256 KiB before or after decompression.";
         SourceUnavailable "source-unavailable" Warn FetchHttps "CL-43" Publisher true
-            "One of the card's sources gave no card."
+            "One of the card's sources returned no card."
             "The host is down, slow, returns an error, or redirects in a loop. The other source may still prove the card.";
         GatewayLied "gateway-lied" Warn FetchIpfs "" Operator true
             "An IPFS gateway sent a wrong block."
             "The block that the gateway sent does not have the requested hash. It was discarded, and the gateway is not asked for a while. The publisher is not to blame.";
         CardUnreachable "card-unreachable" Unknown FetchHttps "CL-43" Publisher true
-            "No source gave the card's bytes."
+            "No source returned the card's bytes."
             "Neither the card's URL nor any IPFS gateway returned the card. Ask again, or contact the publisher.";
 
         // integrity
@@ -30,7 +30,7 @@ macro_rules! rows {
             "The CID uses a hash that proves nothing."
             "A CID on the way to the card uses sha1, a shortened digest, an identity hash over 128 bytes or an unknown function. Use sha2-256 (the default of every tool), sha2-512, blake2b-256 or blake3.";
         CidUnproven "cid-unproven" Unknown Integrity "CL-45" Publisher true
-            "No gateway gave the blocks that prove the card."
+            "No gateway returned the blocks that prove the card."
             "The card was fetched, but no gateway has the blocks that link it to cl.cid.agentcard. The publisher should pin the content where public gateways find it; you can name a gateway that has it (--gateway).";
         CidMismatch "cid-mismatch" Fail Integrity "CL-45" Publisher false
             "The card's bytes are not the content of cl.cid.agentcard."
@@ -45,7 +45,7 @@ macro_rules! rows {
             "The content under the CID is not a well-formed UnixFS file."
             "The blocks have the right hashes, but their content is malformed, ambiguous, of an unsupported kind, or too deep or large. Add the card again with a common IPFS tool.";
         MirrorMalformed "mirror-malformed" Fail Integrity "CL-46" Publisher false
-            "cl.agentcard.mirror.ipfs holds no CID and path."
+            "cl.agentcard.mirror.ipfs does not contain a CID and path."
             "The record must be an ipfs:// URI or a gateway URL with /ipfs/CID/path. Empty, . and .. segments, %2f and %00 are rejected.";
         MirrorCidMismatch "mirror-cid-mismatch" Fail Integrity "CL-47" Publisher false
             "The mirror record names another CID."

@@ -4,7 +4,7 @@ macro_rules! rows {
     ([$next:ident $($further:ident)*] $($before:tt)*) => { $next! { [$($further)*] $($before)*
         // the audited registry
         RegistryUnreachable "registry-unreachable" Unknown Discovery "" Asker true
-            "The registry could not be asked."
+            "The registry could not be read."
             "No host or gateway returned the registry's manifest or its descriptor. Audit again later, or give another location with --registry.";
         RegistryMalformed "registry-malformed" Fail Discovery "" Asker false
             "The registry is malformed."
@@ -50,7 +50,7 @@ macro_rules! rows {
             "A signature uses an algorithm that is not accepted."
             "alg must be EdDSA (Ed25519), ES256 or RS256; none and HS256 are never accepted. Sign again with one of the three.";
         SignatureHeaderRefused "signature-header-refused" Fail Signature "" Publisher false
-            "A signature's header demands or says what is not accepted."
+            "A signature's header has a member or value that is not accepted."
             "crit and b64 are not supported, and typ, if present, must be JOSE or agent-card+jws. Sign again without them.";
         SignatureKeyUnknown "signature-key-unknown" Fail Signature "" Publisher false
             "No named root has the key of a signature."
@@ -62,16 +62,16 @@ macro_rules! rows {
             "The key of a signature is too weak."
             "The key is not a point of its curve, has small order, or is an RSA key outside of 2048 to 4096 bits or with an exponent other than 65537. The publisher must make a new key.";
         SignatureInvalid "signature-invalid" Fail Signature "" Publisher false
-            "A signature does not hold."
+            "A signature is invalid."
             "The card was changed after signing, the signature belongs to another card, or the signer used another canonical form. Signed is the card without signatures in RFC 8785 form; in A2A 1.0, members at their default value are omitted unless required or explicitly optional.";
         SignaturePayloadRefused "signature-payload-refused" Fail Signature "" Publisher false
             "The card has no canonical form."
             "RFC 8785 cannot represent an integer beyond 2^53 - 1 exactly. Write such a number as a string.";
         SignatureRootUnavailable "signature-root-unavailable" Unknown Signature "" Operator true
-            "A trust root could not be asked."
+            "A trust root could not be read."
             "The JWKS URL, the DID document or the chain gave no reliable answer. A key on ENS also needs several operators' endpoints, or your own node. Ask again.";
         SignatureRootUnusable "signature-root-unusable" Fail Signature "" Operator false
-            "A trust root holds no keys that can be used."
+            "A trust root contains no usable keys."
             "The root is not a JSON Web Key Set, not that DID's document, or not a cl.sig.pub record of the form ed25519:BASE64; or it holds a private key; or the record is not set. Name another root, or contact its operator.";
     } };
 }

@@ -33,10 +33,10 @@ macro_rules! rows {
             "The terms pay another address than the one that the name publishes."
             "payTo differs from what the name's records, its ERC-8004 registration or the configuration state, or is zero or the asset itself. The 402 may come from someone else: do not pay.";
         PayeeUnproven "payee-unproven" Unknown Payment "" Publisher false
-            "Nothing that the name publishes says that payTo is its own."
+            "Nothing that the name publishes proves that payTo is its own."
             "A payee is proven by the name's address record for the network, the wallet of its ERC-8004 registration (read if [chains.ID] has endpoints), an offer signed by a key of the name, or the configuration. The publisher can set addr for the network's coin type (ENSIP-11); `clresolve plan` names the record.";
         OfferInvalid "offer-invalid" Fail Payment "" Publisher false
-            "The signed offer does not hold, or is for other terms."
+            "The signed offer is invalid, or is for other terms."
             "An offer must have a valid signature, be unexpired, and state exactly the entry's scheme, network, asset, payTo and amount, for this resource.";
         OfferSignerUnproven "offer-signer-unproven" Unknown Payment "" Publisher false
             "The offer is signed by a key that the name does not publish."
@@ -44,7 +44,7 @@ macro_rules! rows {
 
         // the identity of the seller
         IdentityClaimed "identity-claimed" Unknown Payment "" Operator false
-            "Only the seller says who it is."
+            "Only the seller vouches for its identity."
             "A seller can set up both directions of any link: a name of its own that points to its host, or a registration that lists it. So an identity that only the 402, the host or a model names does not allow a payment. Verify the identity, then pin it under [check.origins], pass it to the guard's constructor, or accept it with `clresolve memory accept ORIGIN`.";
         IdentityChanged "identity-changed" Fail Payment "" Operator false
             "The origin showed another identity before."
@@ -58,10 +58,10 @@ macro_rules! rows {
 
         // the route
         InvokeNoRoute "invoke-no-route" Unknown Payment "CL-61" Publisher false
-            "It is not known which URL the agent's entry stands for."
+            "The URL of the agent's entry is unknown."
             "An x402:// entry does not define a URL. Set it in the configuration ([routes]), in the name's records (cl.endpoint.runtime, agent-endpoint[web], agent-endpoint[mcp], agent-endpoint[a2a]) or as an https entry; and state which URL answered.";
         InvokeRefusedUntrusted "invoke-refused-untrusted" Fail Payment "CL-67" Asker false
-            "The agent is not trusted, so its route was not asked."
+            "The agent is not trusted, so its route was not called."
             "clresolve does not call untrusted agents unless told to (`clresolve probe --untrusted`). The decision aborts in any case.";
         EndpointMismatch "endpoint-mismatch" Fail Payment "CL-61" Publisher false
             "The URL that answered is not the agent's."
@@ -75,7 +75,7 @@ macro_rules! rows {
 
         // the signed payment
         PaymentSignatureMismatch "payment-signature-mismatch" Fail Payment "" Asker false
-            "What was signed is not what was decided."
+            "The signed payment differs from the decision."
             "What the signature permits (to, value, asset, chain, validBefore, or Permit2's spender and witness) differs from the decision: something changed the terms in between. Do not send the header.";
     } };
 }

@@ -7,16 +7,16 @@ macro_rules! rows {
             "The receipt is not what its schema demands."
             "A receipt is one JSON object; line 1.0.0 needs verb and version in x402, a trace with trace_id, a status of success, error or delegated, and the matching result or error (PC-7). Nothing can be verified if a signed member is missing, or a signed number has more digits than a double beyond 2^53 or is 1e400.";
         ReceiptDuplicateKey "receipt-duplicate-key" Fail Receipt "" Publisher false
-            "The receipt holds a member twice."
+            "The receipt contains a member twice."
             "Some readers take the first value and some the last, so a receipt altered in this way can pass as verified elsewhere. The signature was not checked.";
         ReceiptFamilyUnknown "receipt-family-unknown" Unknown Receipt "" Publisher false
             "It is not known how this receipt was signed."
             "The receipt matches none of the eleven published forms, its algorithm or canonical form cannot be checked (trust-verification and genesis receipts publish none, and one form depends on the signer's locale), or it exceeds 256 KiB, 16 levels, 8192 values or 1000 numbers of more than 17 digits. Nothing is proven or refuted.";
         ReceiptHashMismatch "receipt-hash-mismatch" Fail Receipt "CL-64" Publisher false
-            "The digest that the receipt states is not that of what it says."
+            "The receipt's digest does not match its content."
             "The digest over the canonical form of the signed members differs from the stated one: the receipt was altered after signing, or its signer uses another form. The signature is checked over the recomputed digest.";
         ReceiptSignatureInvalid "receipt-signature-invalid" Fail Receipt "CL-64" Publisher false
-            "The signature does not hold under the key that the signer publishes."
+            "The signature is invalid under the signer's published key."
             "Another key signed, or a signed member was changed. Ed25519 is verified strictly: small-order keys, malleable signatures and the algorithm none are rejected.";
         ReceiptKeyMismatch "receipt-key-mismatch" Fail Receipt "CL-64" Publisher false
             "The receipt names another key than the one that its signer publishes."
@@ -24,7 +24,7 @@ macro_rules! rows {
 
         // whose receipt it is
         ReceiptKeyUnpublished "receipt-key-unpublished" Unknown Receipt "" Publisher true
-            "The key that should have signed the receipt could not be learned."
+            "The key that should have signed the receipt could not be read."
             "The agent's record cl.receipt.signer names the signer (by default the agent itself), whose cl.sig.pub holds the key (ed25519: and base64) and cl.sig.kid its id. A record is unset or invalid, or was not final at the verdict's block. A key in the receipt itself proves nothing.";
         ReceiptSignerMismatch "receipt-signer-mismatch" Fail Receipt "" Publisher false
             "The receipt names another signer, or another agent, than the one that was asked."

@@ -115,41 +115,46 @@ impl Refusal {
                 ("request-malformed", "The request does not have the form that the route expects.")
             }
             Self::RequestAmbiguous => {
-                ("request-ambiguous", "The next hop could read another agent in the path of the request.")
+                ("request-ambiguous", "The next hop could interpret the request's path as that of another agent.")
             }
             Self::RequestTimeout => ("request-timeout", "The request did not arrive in time."),
             Self::BodyTooLarge => ("body-too-large", "The body is too long."),
-            Self::MediaTypeUnsupported => ("media-type-unsupported", "The route reads application/json only."),
-            Self::NotAcceptable => ("not-acceptable", "There is no answer in a media type that the request accepts."),
+            Self::MediaTypeUnsupported => ("media-type-unsupported", "The route accepts only application/json."),
+            Self::NotAcceptable => {
+                ("not-acceptable", "The response is not available in a media type that the request accepts.")
+            }
             Self::HostUnexpected => (
                 "host-unexpected",
-                "The header Host, Origin or Sec-Fetch-Site names nobody for whom the route does this.",
+                "The header Host, Origin or Sec-Fetch-Site does not name an allowed origin for this route.",
             ),
             Self::RouteUnknown => ("route-unknown", "No route has this path."),
-            Self::MethodUnsupported => ("method-unsupported", "The route does not answer this method."),
+            Self::MethodUnsupported => ("method-unsupported", "The route does not support this method."),
             Self::ProfileUnknown => ("profile-unknown", "No profile has this identifier."),
-            Self::ClientOverQuota => {
-                ("client-over-quota", "The client asks for too much at once, or has asked for too many new names.")
-            }
-            Self::Overloaded => ("overloaded", "Too much is asked of the daemon at once."),
-            Self::Draining => ("draining", "The daemon is about to end."),
+            Self::ClientOverQuota => (
+                "client-over-quota",
+                "The client has too many concurrent requests, or has requested too many new names.",
+            ),
+            Self::Overloaded => ("overloaded", "The daemon has too many concurrent requests."),
+            Self::Draining => ("draining", "The daemon is shutting down."),
             Self::NotReady => ("not-ready", "The daemon has not read a block of its chain yet."),
-            Self::DeadlinePassed => ("deadline-passed", "The gate's deadline passed; the run goes on, so ask again."),
+            Self::DeadlinePassed => {
+                ("deadline-passed", "The gate's deadline passed; the resolution continues, so ask again.")
+            }
             Self::Unconfirmed => ("unconfirmed", "The newest block has not confirmed the verdict yet; ask again."),
             Self::HeadStalled => ("head-stalled", "The chain's newest block is too old, so it confirms no verdict."),
-            Self::RunOverdue => ("run-overdue", "The run did not end in time."),
+            Self::RunOverdue => ("run-overdue", "The resolution did not finish in time."),
             Self::ProofTooWeak => ("proof-too-weak", "The gate demands a stronger proof of the records."),
             Self::VerbNotImplemented => ("verb-not-implemented", "The agent does not implement the verb."),
             Self::VerbWithoutEntry => {
                 ("verb-without-entry", "The agent's entry serves its primary verb, which is another one.")
             }
             Self::NetworkNotListed => ("network-not-listed", "The card does not list the network."),
-            Self::CardAbsent => ("card-absent", "There is no card under this path."),
+            Self::CardAbsent => ("card-absent", "No card has this path."),
             Self::ResourcesUnreadable => {
                 ("resources-unreadable", "The resources that cards are generated from cannot be read.")
             }
             Self::ConfigurationRefused => {
-                ("configuration-refused", "The configuration is refused, and nothing has changed.")
+                ("configuration-refused", "The configuration was rejected; nothing has changed.")
             }
             Self::InternalError => ("internal-error", "A bug in the daemon."),
         }

@@ -136,7 +136,7 @@ macro_rules! rows {
             "A member of pricing is of the wrong type, or negative."
             "base_cost_joules, estimated_latency_ms and cost_per_request are non-negative numbers, currency is a string; each may be null.";
         AePacrSelfDeclared "ae-pacr-self-declared" Warn Document "AE-17" Publisher false
-            "The card's operator states what only the ledger can say."
+            "The card's operator states figures that only the ledger can prove."
             "Members of metadata that begin with pacr: are computed from the causal ledger; in a served card they are unverified and decide nothing. `clresolve cards aevum metadata` computes them, and `clresolve lint --ledger` compares them.";
         AeReputationRange "ae-reputation-range" Fail Document "AE-18" Publisher false
             "pacr:reputation_score is not between 0 and 1."
@@ -198,7 +198,7 @@ macro_rules! rows {
             "An output mode is unknown."
             "capabilities.output_modes may contain text, json, speech, image, video and file.";
         AnCapabilityType "an-capability-type" Fail Document "AN-14" Publisher false
-            "A capability that is yes or no is not a boolean."
+            "A capability that must be a boolean is not one."
             "capabilities.streaming, async and state_management are booleans, false by default.";
         AnUrlMalformed "an-url-malformed" Fail Document "AN-15" Publisher false
             "homepage or repository is not an HTTP(S) URL."
@@ -219,7 +219,7 @@ macro_rules! rows {
             "invocation.method is not a method of HTTP."
             "The method is GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE or PATCH in any case, POST by default. Anything but a string makes the card invalid. Correct it, or leave it out.";
         AnSkillDuplicate "an-skill-duplicate" Fail Document "AN-23" Publisher false
-            "Two skills have one name."
+            "Two skills have the same name."
             "Skills are called by name, so each name must be unique. Rename one of the skills, or remove it.";
         AnCardUnreachable "an-card-unreachable" Unknown Discovery "AN-20" Publisher true
             "The host has no MA²D card where one was looked for."

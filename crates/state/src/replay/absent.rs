@@ -48,6 +48,7 @@ mod tests {
             name_look_ups: Vec::new(),
             payment_look_ups: Vec::new(),
             owner_look_ups: Vec::new(),
+            light_client: None,
         };
         let error = proof.open(&[], 1).err();
         assert_eq!(error, Some(StateProofError::NotBuilt));

@@ -1,0 +1,115 @@
+//! The store as bytes, for a file: so that a restart needs no new checkpoint.
+//!
+//! A digest at the end detects damage, not forgery: whoever can write the file decides what the light client trusts.
+
+use alloy_primitives::B256;
+use sha2::{Digest as _, Sha256};
+
+use super::LightClientStore;
+use crate::committee::ProvenCommittee;
+use crate::containers::{LightClientHeader, SyncCommittee};
+use crate::error::{Container, HeaderRole, LightClientError};
+use crate::fork::Fork;
+use crate::header::check_header;
+use crate::spec::ChainSpec;
+use crate::ssz::{Reader, Writer};
+
+/// Magic number and version of the format.
+const FORMAT: &[u8; 8] = b"clbeacn\x01";
+
+/// The layout in which headers are written; those of other forks fit into it.
+const LAYOUT: Fork = Fork::Fulu;
+
+const DIGEST_LENGTH: usize = 32;
+
+impl LightClientStore {
+    /// Encodes the verified state. Whoever can change these bytes decides what is trusted.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let fork_version = self.spec.fork_version_at_slot(self.finalized.beacon.slot).unwrap_or_default();
+        let mut writer = Writer::default();
+        writer.bytes(FORMAT).bytes(self.spec.genesis_validators_root).bytes(fork_version).bytes(self.checkpoint);
+        writer.variable(self.finalized.to_ssz(LAYOUT)).variable(self.optimistic.to_ssz(LAYOUT));
+        writer.bytes([u8::from(self.next_committee.is_some())]);
+        self.current_committee.committee().write(&mut writer);
+        if let Some(next) = &self.next_committee {
+            next.committee().write(&mut writer);
+        }
+        let mut bytes = writer.finish();
+        bytes.extend(Sha256::digest(&bytes));
+        bytes
+    }
+
+    /// Reads a state that [`Self::to_bytes`] wrote for the same network, forks and checkpoint. For live sync, call
+    /// [`Self::check_age`] next.
+    ///
+    /// # Errors
+    /// [`LightClientError::SavedVersion`], [`LightClientError::SavedDamaged`], [`LightClientError::SavedNetwork`],
+    /// [`LightClientError::SavedFork`], [`LightClientError::SavedCheckpoint`], [`LightClientError::SavedCommittee`],
+    /// [`LightClientError::SavedOrder`] and others.
+    pub fn from_bytes(bytes: &[u8], spec: ChainSpec, checkpoint: B256) -> Result<Self, LightClientError> {
+        let mut reader = Reader::new(Container::SavedState, undamaged(bytes)?);
+        reader.bytes(FORMAT.len())?;
+        let (genesis_validators_root, fork_version): (B256, [u8; 4]) = (reader.fixed()?, reader.fixed()?.0);
+        check_network(genesis_validators_root, &spec)?;
+        check_checkpoint(reader.fixed()?, checkpoint)?;
+        reader.offset()?;
+        reader.offset()?;
+        let [has_next] = reader.fixed()?.0;
+        let current_committee = read_committee(&mut reader, &spec)?;
+        let next_committee = if has_next == 1 { Some(read_committee(&mut reader, &spec)?) } else { None };
+        let [finalized, optimistic] = reader.variable()?;
+        let finalized = read_header(finalized, HeaderRole::Finalized, &spec)?;
+        let optimistic = read_header(optimistic, HeaderRole::Attested, &spec)?;
+        if Some(fork_version) != spec.fork_version_at_slot(finalized.beacon.slot)
+            && !clresolve_core::mutant!("beacon-saved-fork")
+        {
+            return Err(LightClientError::SavedFork);
+        }
+        if optimistic.beacon.slot < finalized.beacon.slot && !clresolve_core::mutant!("beacon-saved-order") {
+            return Err(LightClientError::SavedOrder);
+        }
+        Ok(Self { spec, checkpoint, finalized, optimistic, current_committee, next_committee })
+    }
+}
+
+/// The bytes before the digest.
+fn undamaged(bytes: &[u8]) -> Result<&[u8], LightClientError> {
+    if !bytes.starts_with(FORMAT) {
+        return Err(LightClientError::SavedVersion);
+    }
+    let length = bytes.len().saturating_sub(DIGEST_LENGTH).max(FORMAT.len());
+    let (content, digest) = bytes.split_at(length);
+    if digest != Sha256::digest(content).as_slice() && !clresolve_core::mutant!("beacon-saved-digest") {
+        return Err(LightClientError::SavedDamaged);
+    }
+    Ok(content)
+}
+
+fn check_network(observed: B256, spec: &ChainSpec) -> Result<(), LightClientError> {
+    let expected = spec.genesis_validators_root;
+    if observed != expected && !clresolve_core::mutant!("beacon-saved-network") {
+        return Err(LightClientError::SavedNetwork { expected, observed });
+    }
+    Ok(())
+}
+
+fn check_checkpoint(observed: B256, expected: B256) -> Result<(), LightClientError> {
+    if observed != expected && !clresolve_core::mutant!("beacon-saved-checkpoint") {
+        return Err(LightClientError::SavedCheckpoint { expected, observed });
+    }
+    Ok(())
+}
+
+fn read_committee(reader: &mut Reader<'_>, spec: &ChainSpec) -> Result<ProvenCommittee, LightClientError> {
+    let committee = ProvenCommittee::new(SyncCommittee::read(reader, spec.preset)?, spec.preset)?;
+    if !committee.is_consistent()? && !clresolve_core::mutant!("beacon-saved-committee") {
+        return Err(LightClientError::SavedCommittee);
+    }
+    Ok(committee)
+}
+
+fn read_header(bytes: &[u8], role: HeaderRole, spec: &ChainSpec) -> Result<LightClientHeader, LightClientError> {
+    let header = LightClientHeader::from_ssz(bytes, LAYOUT)?;
+    check_header(&header, role, spec)?;
+    Ok(header)
+}

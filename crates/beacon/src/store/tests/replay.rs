@@ -1,0 +1,154 @@
+//! Replays of what a light client received: from the reader's checkpoint alone, without gaps, and every byte counts.
+
+use std::sync::LazyLock;
+
+use alloy_primitives::{B256, Bytes};
+
+use super::chain::{CHECKPOINT, Chain, MEMBERS, NOW, committee};
+use super::mainnet::{CURRENT_SLOT, Mainnet};
+use crate::codec::{LightClientData, MAX_UPDATES};
+use crate::error::LightClientError;
+use crate::fork::Fork;
+use crate::header::VerifiedHeader;
+use crate::proof::{LightClientProof, LightClientProofError, MAX_SSZ_BYTES, verify_proof};
+
+/// Slot of the header that [`proof`] finalizes: in period 3, two after that of the checkpoint.
+const FINALIZED: u64 = 200;
+
+/// A proof over two updates, from the synthetic chain's checkpoint.
+static PROOF: LazyLock<LightClientProof> = LazyLock::new(|| {
+    let chain = Chain::electra();
+    let checkpoint = chain.block(CHECKPOINT, None);
+    let attested = chain.block(230, Some(FINALIZED));
+    let slot = attested.header.beacon.slot + 1;
+    let aggregate = committee(3).sign(&attested.header.beacon, slot, MEMBERS, &chain.spec).expect("a supported fork");
+    let update = |attested, finalized| chain.update(attested, finalized).to_ssz(Fork::Electra).into();
+    LightClientProof {
+        checkpoint: checkpoint.root(),
+        bootstrap: checkpoint.bootstrap().to_ssz(Fork::Electra).into(),
+        updates: vec![update(100, 80), update(160, 150)],
+        finality_update: attested.finality_update(aggregate, slot).to_ssz(Fork::Electra).into(),
+    }
+});
+
+fn proof() -> LightClientProof {
+    PROOF.clone()
+}
+
+fn verified(proof: &LightClientProof) -> Result<VerifiedHeader, LightClientProofError> {
+    verify_proof(proof, PROOF.checkpoint, Chain::electra().spec, NOW)
+}
+
+#[test]
+fn proof_leads_from_the_checkpoint_to_its_header() {
+    let header = verified(&proof()).expect("it is genuine");
+    assert_eq!((header.slot(), header.block_number()), (FINALIZED, FINALIZED));
+    assert_eq!(header.block_hash(), B256::right_padding_from(&FINALIZED.to_be_bytes()));
+}
+
+#[test]
+fn proof_from_another_checkpoint_is_unrelated() {
+    let (proof, other) = (proof(), B256::repeat_byte(1));
+    let error = verify_proof(&proof, other, Chain::electra().spec, NOW).unwrap_err();
+    assert_eq!(error, LightClientProofError::OtherCheckpoint { expected: other, observed: proof.checkpoint });
+    assert!(error.is_unrelated());
+    // Whoever writes the proof can state any checkpoint, but has no bootstrap for it.
+    let claimed = LightClientProof { checkpoint: other, ..proof };
+    let error = verify_proof(&claimed, other, Chain::electra().spec, NOW).unwrap_err();
+    assert!(matches!(error, LightClientProofError::Bootstrap(LightClientError::OtherCheckpoint { .. })), "{error}");
+}
+
+#[test]
+fn missing_update_is_a_gap() {
+    for missing in [vec![0], vec![1], vec![0, 1]] {
+        let mut proof = proof();
+        missing.iter().rev().for_each(|position| drop(proof.updates.remove(*position)));
+        let error = verified(&proof).unwrap_err();
+        assert!(matches!(error, LightClientProofError::Gap(_)), "{missing:?}: {error}");
+        assert!(error.is_unrelated());
+    }
+}
+
+#[test]
+fn unneeded_update_is_refused() {
+    for position in [0, 1] {
+        let mut proof = proof();
+        proof.updates.insert(position + 1, proof.updates[position].clone());
+        let error = verified(&proof).unwrap_err();
+        assert_eq!(error, LightClientProofError::Unneeded { position: position + 1 });
+    }
+}
+
+#[test]
+fn number_and_length_of_the_parts_are_bounded() {
+    let mut many = proof();
+    many.updates = vec![many.updates[0].clone(); MAX_UPDATES + 1];
+    assert_eq!(verified(&many), Err(LightClientProofError::TooManyUpdates { observed: MAX_UPDATES + 1 }));
+    let long = LightClientProof { finality_update: vec![0; MAX_SSZ_BYTES + 1].into(), ..proof() };
+    let error = LightClientError::TooLong { most: MAX_SSZ_BYTES, observed: MAX_SSZ_BYTES + 1 };
+    assert_eq!(verified(&long), Err(LightClientProofError::FinalityUpdate(error.clone())));
+    let mut long = proof();
+    long.updates[1] = vec![0; MAX_SSZ_BYTES + 1].into();
+    assert_eq!(verified(&long), Err(LightClientProofError::Update { position: 1, error }));
+}
+
+#[test]
+fn signature_after_the_evidence_is_refused() {
+    let at = |slot| verify_proof(&proof(), proof().checkpoint, Chain::electra().spec, slot);
+    assert!(at(231).is_ok());
+    let future = LightClientError::SignatureInFuture { signature_slot: 231, current_slot: 230 };
+    assert_eq!(at(230), Err(LightClientProofError::FinalityUpdate(future)));
+}
+
+/// Changes one bit of each fifth byte of the parts, and of each byte of the checkpoint.
+#[test]
+fn each_byte_of_a_proof_counts() {
+    let (genuine, header) = (proof(), verified(&proof()).expect("it is genuine"));
+    fn parts(proof: &mut LightClientProof) -> Vec<&mut Bytes> {
+        let LightClientProof { bootstrap, updates, finality_update, .. } = proof;
+        [bootstrap].into_iter().chain(updates).chain([finality_update]).collect()
+    }
+    let mut without_meaning = Vec::new();
+    for part in 0..4 {
+        let length = parts(&mut genuine.clone())[part].len();
+        for position in (0..length).step_by(5) {
+            let mut changed = genuine.clone();
+            let bytes = &mut parts(&mut changed)[part];
+            let mut other = bytes.to_vec();
+            other[position] ^= 1 << (position % 8);
+            **bytes = other.into();
+            if let Ok(observed) = verified(&changed) {
+                assert_eq!(observed, header, "part {part}, byte {position}");
+                without_meaning.push((part, position));
+            }
+        }
+        for length in [0, 1, 4, length - 1] {
+            let mut cut = genuine.clone();
+            let bytes = &mut parts(&mut cut)[part];
+            **bytes = bytes.slice(..length);
+            assert!(verified(&cut).is_err(), "part {part}, the first {length} bytes");
+        }
+    }
+    println!("without meaning: {without_meaning:?}");
+    assert!(without_meaning.len() <= 4, "{without_meaning:?}");
+    for position in 0..32 {
+        let mut changed = genuine.clone();
+        changed.checkpoint.0[position] ^= 1;
+        assert!(verified(&changed).is_err_and(|error| error.is_unrelated()), "byte {position}");
+    }
+}
+
+#[test]
+fn mainnet_responses_are_a_proof() {
+    let Some(mainnet) = Mainnet::read() else { return };
+    let proof = LightClientProof {
+        checkpoint: mainnet.checkpoint,
+        bootstrap: mainnet.bootstrap.to_ssz(Fork::Capella).into(),
+        updates: mainnet.updates.iter().map(|update| update.to_ssz(Fork::Capella).into()).collect(),
+        finality_update: mainnet.finality.to_ssz(Fork::Capella).into(),
+    };
+    let header = verify_proof(&proof, mainnet.checkpoint, mainnet.spec, CURRENT_SLOT).expect("it is genuine");
+    assert_eq!((header.slot(), header.block_number()), (7_109_344, 17_923_026));
+    let longest = [&proof.bootstrap, &proof.finality_update].into_iter().chain(&proof.updates).map(|ssz| ssz.len());
+    assert!(longest.max() <= Some(MAX_SSZ_BYTES * 9 / 10), "there is room for later forks");
+}
