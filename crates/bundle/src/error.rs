@@ -1,11 +1,39 @@
 //! Errors of bundles.
 
+use alloy_primitives::B256;
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
 use clresolve_state::StateProofError;
 use clresolve_state::receipts::ReceiptProofError;
 
 use crate::signed::VerifyError;
+
+/// Why the reader's checkpoint does not decide whether the header is that of a finalized block.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnrelatedCheckpoint {
+    /// The reader names no checkpoint.
+    #[error(
+        "name a checkpoint that you trust, with --checkpoint or `beacon.checkpoint`; the bundle starts from {observed}"
+    )]
+    Unnamed {
+        /// The block root from which the bundle starts.
+        observed: B256,
+    },
+    /// No light client is known for this chain.
+    #[error("chain eip155:{0} has no beacon chain that this version knows")]
+    UnknownChain(u64),
+    /// The proof has no path from the reader's checkpoint to the header.
+    #[error("{0}")]
+    NoPath(String),
+    /// The path leads to another block.
+    #[error("the checkpoint leads to block {observed}, not to block {expected}")]
+    OtherBlock {
+        /// The bundle's block.
+        expected: u64,
+        /// The block that the proof finalizes.
+        observed: u64,
+    },
+}
 
 /// Why a bundle is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +49,7 @@ pub enum BundleError {
     #[error("not a bundle: {0}")]
     Shape(String),
     /// The digest does not match the content.
-    #[error("the bundle has the digest {observed}, and says that it is {expected}")]
+    #[error("the bundle has the digest {observed}, but states {expected}")]
     Digest {
         /// The digest in the bundle.
         expected: Digest,
@@ -40,7 +68,13 @@ pub enum BundleError {
     /// The state proofs do not show what the evidence claims.
     #[error("the proofs are refused: {0}")]
     Proof(#[from] StateProofError),
-    /// The blocks do not form the IPFS walk that the records lead to.
+    /// The proof of a light client violates a rule.
+    #[error("the light client's proof is refused: {0}")]
+    LightClient(String),
+    /// The grade is `consensus-proof`, and nothing proves the header to this reader.
+    #[error("the block is unproven: {0}")]
+    CheckpointUnrelated(#[from] UnrelatedCheckpoint),
+    /// The blocks do not form the IPFS walk to which the records lead.
     #[error("the blocks of {walk} are refused: {detail}")]
     Blocks {
         /// The label of the walk.
@@ -58,13 +92,13 @@ pub enum BundleError {
     #[error("the signature is refused: it is that of another verdict")]
     OtherSigned,
     /// Parts of the evidence contradict each other.
-    #[error("the evidence does not fit together: {0}")]
+    #[error("the evidence is inconsistent: {0}")]
     Inconsistent(&'static str),
-    /// The payment decision does not belong to the request that was kept with it.
-    #[error("the decision does not follow from what was asked: {0}")]
+    /// The payment decision does not belong to the request in the bundle.
+    #[error("the decision does not match its request: {0}")]
     Decision(&'static str),
     /// The verdict does not follow from the evidence.
-    #[error("the verdict is not the one that the evidence gives: they differ at {at}")]
+    #[error("the verdict does not follow from the evidence: they differ at {at}")]
     Verdict {
         /// JSON Pointer of the first difference.
         at: String,
@@ -72,6 +106,11 @@ pub enum BundleError {
 }
 
 impl BundleError {
+    /// Whether the bundle may be valid for another reader: it is neither verified nor refused.
+    pub const fn is_undecided(&self) -> bool {
+        matches!(self, Self::CheckpointUnrelated(_))
+    }
+
     /// The stable error class.
     pub const fn class(&self) -> &'static str {
         match self {
@@ -80,7 +119,8 @@ impl BundleError {
             Self::Digest { .. } => "bundle-digest-mismatch",
             Self::Rules(_) => "bundle-rules-unknown",
             Self::Header(_) => "bundle-header-mismatch",
-            Self::Proof(_) | Self::Receipt(_) => "bundle-proof-refused",
+            Self::Proof(_) | Self::Receipt(_) | Self::LightClient(_) => "bundle-proof-refused",
+            Self::CheckpointUnrelated(_) => "checkpoint-unrelated",
             Self::Unsigned => "bundle-unsigned",
             Self::Signature(_) | Self::OtherSigned => "bundle-signature-refused",
             Self::Blocks { .. } => "bundle-blocks-invalid",

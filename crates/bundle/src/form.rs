@@ -10,8 +10,11 @@ use alloy_primitives::Address;
 
 use super::error::BundleError;
 use clresolve_core::fetch::{Cause, Forbidden};
+use clresolve_core::light_client::LightClientProof;
 use clresolve_core::name::EnsName;
-use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Holder, Latest, Migrated, Proof, Reading};
+use clresolve_core::reading::{
+    Answer, Block, BlockSelector, ChainError, Holder, Latest, MigrationSign, Proof, Reading,
+};
 use clresolve_core::recordable::Recordable;
 use clresolve_ipfs::build::car as write_car;
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk, WalkedBlocks};
@@ -37,7 +40,6 @@ pub struct OfChain {
     pub state_proof: Option<StateProof>,
 }
 
-/// A bundle without its digest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Document {
     pub(super) schema: String,
@@ -69,7 +71,6 @@ pub(super) struct Question {
     pub(super) manifests: Vec<Pinned>,
 }
 
-/// Time and network of the resolution.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct RunOf {
     pub(super) at: Timestamp,
@@ -77,7 +78,6 @@ pub(super) struct RunOf {
     pub(super) chain_id: u64,
 }
 
-/// The JSON form of a `Result`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ResultForm<T, E> {
@@ -113,7 +113,6 @@ pub(super) enum Backing {
     Proven(Box<StateProof>),
 }
 
-/// The JSON form of a [`Reading`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ReadingForm {
     pub(super) backing: Backing,
@@ -138,7 +137,7 @@ pub(super) struct ReadingForm {
 enum HolderForm {
     Nobody,
     Address(Address),
-    Unreadable(Migrated),
+    Unreadable(MigrationSign),
 }
 
 impl From<Holder> for HolderForm {
@@ -203,7 +202,6 @@ impl From<ReadingForm> for Reading {
     }
 }
 
-/// The JSON form of a [`Source`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SourceForm {
@@ -259,7 +257,6 @@ pub(super) struct SchemasForm {
     pub(super) receipt: BoundForm,
 }
 
-/// The JSON form of a [`BoundSchema`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BoundForm {
     canonical: ResultForm<Base64, Recordable<SchemaFault>>,
@@ -331,6 +328,11 @@ impl Document {
             ResultForm::Given(ReadingForm { backing: Backing::Proven(state_proof), .. }) => Some(state_proof),
             _ => None,
         }
+    }
+
+    /// The proof of the header, if a light client supplied it.
+    pub(super) fn light_client(&self) -> Option<&LightClientProof> {
+        self.state_proof()?.light_client.as_ref()
     }
 }
 

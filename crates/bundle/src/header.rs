@@ -31,10 +31,10 @@ pub(super) fn check(rlp: &[u8], block: &Block) -> Result<(), BundleError> {
     Ok(())
 }
 
-/// The number at index `place` of the list.
-fn member(mut rlp: &[u8], place: usize) -> Option<u64> {
+/// The number at index `index` of the list.
+fn member(mut rlp: &[u8], index: usize) -> Option<u64> {
     let mut list = Header::decode_bytes(&mut rlp, true).ok()?;
-    for _ in 0..place {
+    for _ in 0..index {
         Header::decode_bytes(&mut list, false).ok()?;
     }
     u64::decode(&mut list).ok()
@@ -62,13 +62,13 @@ mod tests {
     #[test]
     fn no_other_bytes_do() {
         let (rlp, block) = block();
-        for place in 0..rlp.len() {
+        for index in 0..rlp.len() {
             let mut other = rlp.clone();
-            other[place] ^= 1;
-            assert_eq!(check(&other, &block), Err(BundleError::Header("it has another hash")), "{place}");
+            other[index] ^= 1;
+            assert_eq!(check(&other, &block), Err(BundleError::Header("it has another hash")), "{index}");
             // With a matching hash, a malformed header is detected by its form.
             let _ = check(&other, &Block { hash: keccak256(&other), ..block });
-            assert!(check(&rlp[..place], &Block { hash: keccak256(&rlp[..place]), ..block }).is_err(), "{place}");
+            assert!(check(&rlp[..index], &Block { hash: keccak256(&rlp[..index]), ..block }).is_err(), "{index}");
         }
         let long = vec![0; MAX_BYTES + 1];
         assert!(check(&long, &Block { hash: keccak256(&long), ..block }).is_err());

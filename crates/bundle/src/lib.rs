@@ -1,8 +1,8 @@
 //! Evidence bundles: a verdict and everything that it rests on, in one document that can be verified offline.
 //!
-//! [`Bundle::read`] parses untrusted bytes. [`Bundle::verify`] replays them: it repeats every proof that the bytes
-//! alone allow, judges the evidence again, and requires that the result equals the verdict in the bundle. Every
-//! function is pure: no I/O, no clock, and no panic on any input.
+//! [`Bundle::read`] parses untrusted bytes. [`Bundle::verify`] replays them: it repeats every proof that needs only the
+//! bytes, judges the evidence again, and requires that the result equals the verdict in the bundle. Every function is
+//! pure: no I/O, no clock, and no panic on any input.
 //!
 //! A bundle that verifies shows that its verdict follows from its evidence. The evidence itself has two grades. The
 //! facts in [`VerifiedBundle::proven`] were proven during verification. The facts in [`VerifiedBundle::attested`] rest
@@ -12,16 +12,22 @@
 mod error;
 mod form;
 mod header;
+#[cfg(feature = "state-proof")]
+mod light_client;
+#[cfg(not(feature = "state-proof"))]
+#[path = "light_client/absent.rs"]
+mod light_client;
 pub mod purchase;
 mod replay;
 pub mod signed;
 
+use alloy_primitives::B256;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub use self::error::BundleError;
+pub use self::error::{BundleError, UnrelatedCheckpoint};
 use self::form::Document;
 pub use self::form::{OfChain, SCHEMA};
 pub use self::replay::VerifiedBundle;
@@ -41,7 +47,8 @@ use clresolve_verdict::trust::{Replay, Resolution};
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 
 /// Maximum size of a bundle in bytes: two IPFS walks that each use the whole
-/// [`Budget::card`](clresolve_ipfs::Budget::card), in base64, and room for everything else.
+/// [`Budget::card`](clresolve_ipfs::Budget::card), in base64, a light client's proof of up to 7 MB, in hexadecimal, and
+/// room for everything else.
 pub const MAX_BYTES: usize = 32 << 20;
 
 /// JSON limits of a bundle. A step's evidence nests a few levels below the verdict. The values are those of a verdict
@@ -61,6 +68,21 @@ pub struct Bundle {
 pub struct Packed {
     bundle: Bundle,
     resolution: Resolution,
+}
+
+/// What the reader of a bundle trusts.
+#[derive(Clone, Copy, Debug)]
+pub struct TrustAnchors<'a> {
+    /// The rules, of which the bundle names those it was judged by.
+    pub profiles: &'a Profiles,
+    /// A block root of the beacon chain. Without it, no bundle of grade `consensus-proof` verifies.
+    pub checkpoint: Option<B256>,
+}
+
+impl<'a> From<&'a Profiles> for TrustAnchors<'a> {
+    fn from(profiles: &'a Profiles) -> Self {
+        Self { profiles, checkpoint: None }
+    }
 }
 
 /// The signature of a bundle's verdict.
@@ -106,16 +128,25 @@ impl Bundle {
         let document = Document::of(reporter, &run.evidence, chain, blocks, &verdict)?;
         let digest = digest_of(&shape(&document)?)?;
         let bundle = Self { document, digest };
-        bundle.verify(reporter.profiles)?;
+        // The exporter's light client started from this checkpoint. Each reader names its own.
+        let checkpoint = bundle.checkpoint();
+        bundle.verify(TrustAnchors { profiles: reporter.profiles, checkpoint })?;
         Ok(Packed { bundle, resolution })
     }
 
-    /// Replays the bundle under the rules that it names, which must be among `profiles`.
+    /// Replays the bundle under the rules that it names, which must be among those of `anchors`. A bundle of grade
+    /// `consensus-proof` needs a checkpoint.
     ///
     /// # Errors
-    /// [`BundleError`]: the first defect.
-    pub fn verify(&self, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
-        replay::replay(&self.document, self.digest, profiles)
+    /// [`BundleError`]: the first defect. [`BundleError::CheckpointUnrelated`] if the checkpoint decides nothing.
+    pub fn verify<'a>(&self, anchors: impl Into<TrustAnchors<'a>>) -> Result<VerifiedBundle, BundleError> {
+        replay::replay(&self.document, self.digest, anchors.into())
+    }
+
+    /// The block root from which the bundle's light client started, if it has grade `consensus-proof`. It proves
+    /// nothing to a reader who does not trust it for another reason.
+    pub fn checkpoint(&self) -> Option<B256> {
+        self.document.light_client().map(|proof| proof.checkpoint)
     }
 
     /// Whether the bundle contains a signature. [`Bundle::verify`] does not check it.
@@ -128,19 +159,26 @@ impl Bundle {
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`].
-    pub fn judge(&self, profiles: &Profiles) -> Result<Replay, BundleError> {
-        Ok(replay::judge(&self.document, profiles)?.1)
+    pub fn judge<'a>(&self, anchors: impl Into<TrustAnchors<'a>>) -> Result<Replay, BundleError> {
+        Ok(replay::judge(&self.document, anchors.into())?.1)
     }
 
-    /// The resolution whose evidence the bundle holds, if `reporter` could have made it for `name` at `block`: same
-    /// rules, depth, network and chain. What the bytes prove is proven again. The rest is the exporter's word, so the
-    /// caller must trust the exporter. The name's history and the links to the card are not included.
+    /// The resolution in the bundle, if `reporter` could have made it for `name` at `block`: same rules, depth, network
+    /// and chain. What the bytes prove is proven again. The rest is the exporter's word, so the caller must trust the
+    /// exporter. A header that a light client supplied must be provable from `checkpoint`. The name's history and the
+    /// links to the card are not included.
     ///
     /// # Errors
     /// As [`verify`](Self::verify), but never [`BundleError::Verdict`]; [`BundleError::Inconsistent`] if the bundle
     /// answers another request.
-    pub fn run(&self, reporter: &Reporter<'_>, name: &EnsName, block: BlockSelector) -> Result<Run, BundleError> {
-        replay::run(&self.document, reporter, name, block)
+    pub fn run(
+        &self,
+        reporter: &Reporter<'_>,
+        checkpoint: Option<B256>,
+        name: &EnsName,
+        block: BlockSelector,
+    ) -> Result<Run, BundleError> {
+        replay::run(&self.document, reporter, checkpoint, name, block)
     }
 
     /// Checks that one of `keys` signed this bundle's verdict, and that the verdict matches `expected`.

@@ -47,7 +47,7 @@ pub const MAX_BYTES: usize = super::MAX_BYTES + (8 << 20);
 const LIMITS: Limits =
     Limits { bytes: MAX_BYTES, levels: super::LIMITS.levels + 1, values: 2 * super::LIMITS.values, ..super::LIMITS };
 
-/// The documents kept from a purchase, exactly as they were sent or received.
+/// The documents of a purchase, exactly as they were sent or received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Papers {
     /// The receipt.
@@ -68,8 +68,8 @@ impl Papers {
     /// The receipt question that these documents pose about the agent `name`.
     ///
     /// # Errors
-    /// A message that identifies which of request, decision and payment header is unreadable, and why. The receipt and
-    /// the settlement come from the agent and never cause an error, however broken they are.
+    /// A message with the unreadable document (request, decision or payment header) and the cause. The receipt and the
+    /// settlement come from the agent and never cause an error, however broken they are.
     pub fn question(&self, name: &str) -> Result<ReceiptQuestion, String> {
         let request = self.request.as_deref().map(Request::from_bytes).transpose();
         Ok(ReceiptQuestion {
@@ -80,13 +80,13 @@ impl Papers {
         })
     }
 
-    /// Checks the decision against the decision request, if that was kept.
+    /// Checks the decision against the decision request, if there is one.
     fn held_decision(&self, purchase: &Purchase) -> Result<(), BundleError> {
         let Some(asked) = &self.asked else { return Ok(()) };
         let asked =
             DecisionRequest::from_json(asked).map_err(|error| BundleError::Shape(format!("/asked: {error}")))?;
         let decided = purchase.decision.as_ref();
-        let decided = decided.ok_or(BundleError::Inconsistent("what was asked without what was decided"))?;
+        let decided = decided.ok_or(BundleError::Inconsistent("a decision request without a decision"))?;
         decided.follows_from(&asked).map_err(BundleError::Decision)
     }
 }
@@ -148,7 +148,6 @@ pub struct VerifiedPurchase {
     pub attested: Vec<String>,
 }
 
-/// A purchase bundle without its digest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Document {
     schema: String,
@@ -244,7 +243,7 @@ impl Document {
             request,
             bought: bought.as_ref(),
             earliest: question.purchase.earliest(settlement.as_ref()),
-            // The bundle does not contain the bound schema with its references.
+            // The bundle lacks the bound schema and its references.
             schema: None,
             now: self.at,
         };
@@ -259,7 +258,9 @@ impl Document {
         };
         let judgement = judge(&question.receipt, &known);
         if judgement.is_by_address != signer.is_none() {
-            return Err(BundleError::Inconsistent("a signer where an address has signed, or none where a key has"));
+            return Err(BundleError::Inconsistent(
+                "a signer although an address signed, or no signer although a key signed",
+            ));
         }
         Ok(Verification::of(judgement, &setting))
     }
@@ -269,7 +270,7 @@ impl Document {
     fn settled(&self, purchase: &Purchase, name: &str) -> Result<Option<Settlement>, BundleError> {
         if !purchase.asks_for_settlement() {
             return match self.transaction {
-                Some(_) => Err(BundleError::Inconsistent("a transaction that nothing asks for")),
+                Some(_) => Err(BundleError::Inconsistent("a transaction that the purchase does not require")),
                 None => Ok(None),
             };
         }
@@ -282,7 +283,9 @@ impl Document {
             }
             (Err(objection), None) => (None, Err(objection)),
             (Ok(_), None) => return Err(BundleError::Inconsistent("the transaction is missing")),
-            (Err(_), Some(_)) => return Err(BundleError::Inconsistent("a transaction that nothing asks for")),
+            (Err(_), Some(_)) => {
+                return Err(BundleError::Inconsistent("a transaction that the purchase does not require"));
+            }
         };
         Ok(Some(Settlement::of(purchase, due, seen)))
     }
@@ -308,7 +311,7 @@ fn shown_agent(agent: &Replay) -> Option<ReceiptAgent> {
     let mut routes = AgentRoutes::of_verbs(verdict, published, route);
     routes.open.get_or_insert_with(|| {
         let others = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptRequestMismatch) };
-        Box::new(others.at("route").observed("a place that the name does not publish: a configuration may name it"))
+        Box::new(others.at("route").observed("a URL that the name does not publish: a configuration may list it"))
     });
     ReceiptAgent::of(verdict, addresses, routes)
 }
@@ -330,7 +333,7 @@ fn consistent(reading: &TransactionReading) -> Result<(), BundleError> {
     if is_of_grade && proof.agreed <= proof.asked || mutant!("any-number-of-endpoints-agrees") {
         return Ok(());
     }
-    Err(BundleError::Inconsistent("as many endpoints as no run asks"))
+    Err(BundleError::Inconsistent("an impossible number of endpoints"))
 }
 
 fn is_proven(reading: &TransactionReading) -> Result<bool, BundleError> {
@@ -342,7 +345,7 @@ fn is_proven(reading: &TransactionReading) -> Result<bool, BundleError> {
             }
             Ok(true)
         }
-        (Some(_), None) => Err(BundleError::Inconsistent("a proof of no transaction")),
+        (Some(_), None) => Err(BundleError::Inconsistent("a proof without a transaction")),
     }
 }
 
@@ -507,7 +510,7 @@ fn attested(
         (None, _) => {}
     }
     let grade = agent.replay.verdict().anchor.as_ref().map(|anchor| anchor.proof.grade);
-    if (is_payee_shown || signer.is_none()) && grade != Some(Grade::StateProof) {
+    if (is_payee_shown || signer.is_none()) && grade < Some(Grade::StateProof) {
         clauses.push("that the name publishes these addresses and endpoints".to_owned());
     }
     if document.decision.is_some() || verification.settlement.is_some() {
@@ -520,7 +523,7 @@ fn attested(
         let settlement = verification.settlement.as_ref();
         let what = match settlement.and_then(|settlement| settlement.shown_by) {
             Some(ShownBy::Proven) => "that its block is in the chain, and which transaction it was",
-            Some(ShownBy::Reported) | None => "what the transaction holds, and that its block is in the chain",
+            Some(ShownBy::Reported) | None => "what the transaction contains, and that its block is in the chain",
         };
         let (agreed, asked) = (proof.agreed, proof.asked);
         clauses.push(format!("{what}: reported by {agreed} of {asked} endpoints at block {}", head.number));

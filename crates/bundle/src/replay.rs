@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use alloy_primitives::B256;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::error::BundleError;
 use super::form::{Backing, Document, Question, ResultForm, WalkForm};
-use super::header;
+use super::{TrustAnchors, header, light_client};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;
@@ -47,8 +48,12 @@ pub struct VerifiedBundle {
 }
 
 /// Replays `document` and compares the result with the verdict in it.
-pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -> Result<VerifiedBundle, BundleError> {
-    let (evidence, replay) = judge(document, profiles)?;
+pub(super) fn replay(
+    document: &Document,
+    digest: Digest,
+    anchors: TrustAnchors<'_>,
+) -> Result<VerifiedBundle, BundleError> {
+    let (evidence, replay) = judge(document, anchors)?;
     if let Some(at) = difference(&document.verdict, replay.verdict())
         .filter(|_| !clresolve_core::mutant!("bundled-verdict-is-believed"))
     {
@@ -64,9 +69,10 @@ pub(super) fn replay(document: &Document, digest: Digest, profiles: &Profiles) -
 }
 
 /// Repeats the proofs of `document` and judges its evidence, regardless of the verdict in it.
-pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidence, Replay), BundleError> {
+pub(super) fn judge(document: &Document, anchors: TrustAnchors<'_>) -> Result<(Evidence, Replay), BundleError> {
+    let TrustAnchors { profiles, checkpoint } = anchors;
     let (profile, policy) = rules(&document.question, profiles)?;
-    let run = gathered(document, &policy)?;
+    let run = gathered(document, &policy, checkpoint)?;
     let reporter = Reporter {
         world: &document.run.world,
         chain_id: document.run.chain_id,
@@ -82,19 +88,20 @@ pub(super) fn judge(document: &Document, profiles: &Profiles) -> Result<(Evidenc
 pub(super) fn run(
     document: &Document,
     reporter: &Reporter<'_>,
+    checkpoint: Option<B256>,
     name: &EnsName,
     block: BlockSelector,
 ) -> Result<Run, BundleError> {
     let asked = Question::of(name, block, reporter.profile, reporter.policy);
     let of_world = (document.run.world.as_str(), document.run.chain_id);
     if document.question != asked || of_world != (reporter.world, reporter.chain_id) {
-        return Err(BundleError::Inconsistent("another question"));
+        return Err(BundleError::Inconsistent("the bundle answers another request"));
     }
-    gathered(document, reporter.policy)
+    gathered(document, reporter.policy, checkpoint)
 }
 
 /// The resolution, with its proofs repeated.
-fn gathered(document: &Document, policy: &Policy) -> Result<Run, BundleError> {
+fn gathered(document: &Document, policy: &Policy, checkpoint: Option<B256>) -> Result<Run, BundleError> {
     let evidence = evidence(document)?;
     if let (Some(rlp), Ok(reading)) = (&document.header, &evidence.reading) {
         header::check(&rlp.0, &reading.block)?;
@@ -103,28 +110,29 @@ fn gathered(document: &Document, policy: &Policy) -> Result<Run, BundleError> {
     }
     consistent(&evidence, policy)?;
     prove(document, &evidence)?;
+    prove_header(document, &evidence, checkpoint)?;
     let world = (document.run.world.as_str(), document.run.chain_id);
     if RESERVED_WORLDS.iter().any(|(name, id)| *name == world.0 && *id != world.1) {
-        return Err(BundleError::Inconsistent("the world has another chain"));
+        return Err(BundleError::Inconsistent("the network has another chain"));
     }
     if document.signed.is_some() && world.0 == SANDBOX {
         return Err(BundleError::Inconsistent("a signature in the sandbox, which signs nothing"));
     }
-    // Durations prove nothing. They are copied so that whole verdicts can be compared.
+    // Durations prove nothing, and are copied only so that whole verdicts can be compared.
     let milliseconds: BTreeMap<_, _> = document.verdict.steps.iter().map(|step| (step.step, step.ms)).collect();
     Ok(Run { evidence, milliseconds, content_fetched_at: None })
 }
 
-/// Computes the reading from its proofs. A reading of grade `state-proof` must come with proofs, and no other reading
-/// may.
+/// Computes the reading from its proofs. A reading of grade `state-proof` or `consensus-proof` must come with
+/// proofs, and no other reading may.
 fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
     let (ResultForm::Given(form), Ok(reading)) = (&document.reading, &evidence.reading) else { return Ok(()) };
     let state_proof = match (&form.backing, reading.proof.grade) {
-        (Backing::Attested, Grade::StateProof) => return Err(StateProofError::Missing.into()),
+        (Backing::Attested, Grade::StateProof | Grade::ConsensusProof) => return Err(StateProofError::Missing.into()),
         (Backing::Attested, _) => return Ok(()),
         (Backing::Proven(_), _) if clresolve_core::mutant!("bundled-state-is-believed") => return Ok(()),
-        (Backing::Proven(state_proof), Grade::StateProof) => state_proof,
-        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("proofs under a grade that has none")),
+        (Backing::Proven(state_proof), Grade::StateProof | Grade::ConsensusProof) => state_proof,
+        (Backing::Proven(_), _) => return Err(BundleError::Inconsistent("state proofs with a grade that uses none")),
     };
     let header = document.header.as_ref().ok_or(BundleError::Header("it is missing"))?;
     let replay = state_proof.open(&header.0, document.run.chain_id)?;
@@ -139,17 +147,30 @@ fn prove(document: &Document, evidence: &Evidence) -> Result<(), BundleError> {
         return contradicted("addresses or endpoints");
     }
     if (computed.holder, computed.expiry) != (reading.holder, reading.expiry) {
-        return contradicted("words on holder and expiry");
+        return contradicted("holder or expiry");
     }
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
     match (owner.and_then(|owner| EnsName::parse(owner).ok()), &evidence.owner) {
-        (Some(owner), OwnerEvidence::Read(holding)) if replay.holding(&owner)? != *holding => {
-            contradicted("words on the owner")
-        }
+        (Some(owner), OwnerEvidence::Read(holding)) if replay.holding(&owner)? != *holding => contradicted("owner"),
         (_, OwnerEvidence::Read(_)) => Ok(()),
         _ if state_proof.owner_look_ups.is_empty() => Ok(()),
         _ => Err(StateProofError::LookUps("nothing asks for them").into()),
     }
+}
+
+/// Verifies the header of a reading of grade `consensus-proof` from the reader's checkpoint. No other reading may have
+/// a light client's proof.
+fn prove_header(document: &Document, evidence: &Evidence, checkpoint: Option<B256>) -> Result<(), BundleError> {
+    let Ok(reading) = &evidence.reading else { return Ok(()) };
+    let proof = match (reading.proof.grade, document.light_client()) {
+        (Grade::ConsensusProof, _) if clresolve_core::mutant!("bundled-headers-are-believed") => return Ok(()),
+        (Grade::ConsensusProof, Some(proof)) => proof,
+        (Grade::ConsensusProof, None) => return Err(BundleError::LightClient("it is missing".to_owned())),
+        (_, Some(_)) => return Err(BundleError::Inconsistent("a light client's proof with a grade that uses none")),
+        (_, None) => return Ok(()),
+    };
+    let network = (document.run.world.as_str(), document.run.chain_id);
+    light_client::check(proof, &reading.block, checkpoint, network, document.run.at)
 }
 
 /// The payment records of an answer. The cause of an unreadable record is free text, so the caller compares values
@@ -196,7 +217,7 @@ fn rules(question: &Question, profiles: &Profiles) -> Result<(Arc<Profile>, Poli
 fn selector(question: &Question) -> Result<BlockSelector, BundleError> {
     let selector: Option<BlockSelector> = question.block.parse().ok();
     let selector = selector.filter(|selector| selector.to_string() == question.block);
-    selector.ok_or(BundleError::Inconsistent("the block is not a selector in its one form"))
+    selector.ok_or(BundleError::Inconsistent("the block is not a selector in canonical form"))
 }
 
 /// The evidence, with the results of IPFS walks derived again from their blocks.
@@ -254,7 +275,7 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
         used.push((section.cid, section.block));
     }
     if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
-        return Err(refused("they are not written in the one form".to_owned()));
+        return Err(refused("they are not in canonical form".to_owned()));
     }
     match Walked::of(walking.finish(), by, Vec::new()) {
         Walked::Unproven(_) => Err(refused("a block of the walk is missing".to_owned())),
@@ -273,7 +294,7 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     if evidence.reading.as_ref().is_ok_and(|reading| reading.latest.is_some() != asks_latest)
         && !clresolve_core::mutant!("newest-block-left-out")
     {
-        return inconsistent("the reading of the newest block is missing, or is there without being asked for");
+        return inconsistent("the reading of the newest block is missing, or was not requested");
     }
     let owner = evidence.found().and_then(|found| Usable::of(&found.records, Key::Owner).text());
     let fits = matches!(
@@ -291,7 +312,7 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     }
     let earlier = |walked: &Walked| matches!(walked, Walked::Proven { by: ProvenBy::EarlierRun, .. });
     if earlier(&evidence.ipfs) || earlier(&evidence.mirror) {
-        return inconsistent("blocks that an earlier run proved");
+        return inconsistent("content that an earlier resolution proved");
     }
     Ok(())
 }
@@ -350,6 +371,12 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
     if document.header.is_some() {
         proven.push("header: it hashes to the block's hash, and has its number and time".to_owned());
     }
+    if let Some(light_client) = document.light_client() {
+        proven.push(format!(
+            "block: the validators of chain eip155:{} finalized it, if your checkpoint {} is one of theirs",
+            document.run.chain_id, light_client.checkpoint
+        ));
+    }
     if let Some(state_proof) = document.state_proof() {
         let owner = if matches!(evidence.owner, OwnerEvidence::Read(_)) { ", owner" } else { "" };
         proven.push(format!(
@@ -359,11 +386,11 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
             proven.push("addresses, endpoints: computed from the same state".to_owned());
         }
         if asks_ens(state_proof, document) {
-            proven.push("contracts: the ones asked are those of ENS, as known here".to_owned());
+            proven.push("contracts: the called ones are those of ENS, as known here".to_owned());
         }
     }
     if let Walked::Proven { bytes, blocks, .. } = &evidence.ipfs {
-        proven.push(format!("card: {} bytes lie under the CID in the records, {blocks} blocks hashed", bytes.len()));
+        proven.push(format!("card: {} bytes under the CID in the records, {blocks} blocks hashed", bytes.len()));
     }
     if verdict.state == State::Trusted {
         proven.push("checksum: the card has the SHA-256 in the records".to_owned());
@@ -373,12 +400,12 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
 }
 
 fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
-    let mut attested = vec![format!("time: that the run was made at {}", document.run.at)];
+    let mut attested = vec![format!("time: that the resolution was made at {}", document.run.at)];
     match (&evidence.reading, document.state_proof()) {
         (Ok(reading), Some(state_proof)) => attested.extend(beside_proofs(state_proof, document, evidence, reading)),
         (Ok(reading), None) => {
             let behind = match reading.proof.grade {
-                Grade::SingleRpc => "that one endpoint said so".to_owned(),
+                Grade::SingleRpc => "that one endpoint reported it".to_owned(),
                 grade => format!(
                     "the grade {} ({} of {} agreed), which this bundle does not prove",
                     serde_json::to_value(grade).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
@@ -403,23 +430,25 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
     attested
 }
 
-/// Facts that the proofs leave to the exporter's word.
+/// Facts that remain the exporter's word despite the proofs.
 fn beside_proofs(state_proof: &StateProof, document: &Document, evidence: &Evidence, reading: &Reading) -> Vec<String> {
     let (chain, proof) = (document.run.chain_id, reading.proof);
-    let mut beside = vec![format!(
-        "header: that it is the canonical one of chain eip155:{chain}, and that {} of {} endpoints said so",
-        proof.agreed, proof.asked
-    )];
+    let reported = format!("{} of {} endpoints reported it", proof.agreed, proof.asked);
+    let mut beside = match (&state_proof.light_client, proof.asked) {
+        (None, _) => vec![format!("header: that it is the canonical one of chain eip155:{chain}, and that {reported}")],
+        (Some(_), 0) => Vec::new(),
+        (Some(_), _) => vec![format!("header: that {reported}")],
+    };
     if !asks_ens(state_proof, document) {
         beside.push(format!(
-            "contracts: that {} and those beside it are of ENS",
+            "contracts: that {} and the others are those of ENS",
             state_proof.contracts.universal_resolver
         ));
     }
     if matches!(&reading.answer, Answer::Records(Found { offchain: true, .. }))
         || !(state_proof.payment_look_ups.is_empty() && state_proof.owner_look_ups.is_empty())
     {
-        beside.push("off-chain records: what gateways answered, where the resolver does not check it".to_owned());
+        beside.push("off-chain records: what gateways answered, if the resolver does not verify it".to_owned());
     }
     if reading.latest.is_some() {
         beside.push("newest block: what the records were in it, and who held the name".to_owned());

@@ -138,7 +138,6 @@ pub enum SignError {
     Sandbox,
 }
 
-/// The payload to sign.
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,
@@ -147,7 +146,6 @@ struct Claims<'a> {
     verdict: &'a Verdict,
 }
 
-/// The payload of an untrusted JWS.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ForeignClaims {
@@ -380,7 +378,7 @@ pub enum VerifyError {
     #[error("iat and exp do not fit the verdict")]
     Lifetime,
     /// The verdict's `id` or `conclusion` does not match its content.
-    #[error("the verdict's id and conclusion are not the digests of what it says")]
+    #[error("the verdict's id or conclusion does not match its content")]
     WrongDigests,
     /// The verdict is about something else than expected.
     #[error("the {what} is `{observed}`, not `{expected}`")]
@@ -393,13 +391,13 @@ pub enum VerifyError {
         observed: String,
     },
     /// The verdict rests on a single endpoint that is not the operator's own.
-    #[error("it rests on one stranger's word (single-rpc); to accept that, ask for proof single-rpc")]
+    #[error("it rests on a single third-party endpoint; to accept that, require the proof single-rpc")]
     OneStrangersWord,
     /// The payload is not strict JSON.
     #[error("the payload is not strict JSON: {0}")]
     Payload(JsonError),
     /// The grade of proof is below the required minimum.
-    #[error("its grade of proof is lower than was asked for")]
+    #[error("its grade of proof is lower than required")]
     ProofTooWeak,
     /// The verdict comes from the sandbox.
     #[error("it comes from the sandbox, whose verdicts prove nothing")]

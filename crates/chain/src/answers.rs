@@ -28,7 +28,6 @@ use crate::poll::{Newest, NewestVote};
 use crate::pool::{ChainConfig, EndpointPool};
 use crate::query::Query;
 
-/// Derives answers from findings.
 pub(crate) struct Answers {
     universal_resolver: Address,
     /// `None` if CCIP-Read is disabled.
@@ -37,14 +36,13 @@ pub(crate) struct Answers {
     payment_lookups: Option<Lookups>,
 }
 
-/// The answer at the newest block, before it is compared with the pinned reading.
+/// The answer at the newest block, before comparison with the pinned reading.
 pub(crate) struct NewestAnswer {
     latest: Result<Latest, ChainError>,
-    /// The objection, if the vote on the records is one.
+    /// Set if the vote on the records is an objection.
     objection: Option<ChainError>,
-    /// Every vote that equals the pinned reading apart from off-chain lookups, with the endpoint that cast it.
+    /// Votes that equal the pinned reading except for off-chain lookups, each with its endpoint.
     look_ups: Vec<(Arc<RpcEndpoint>, Findings)>,
-    /// Number of operators that must agree.
     agree: usize,
 }
 
@@ -52,7 +50,7 @@ impl NewestAnswer {
     /// Compares the counted votes with `answer` and `holder` of the pinned reading.
     ///
     /// # Errors
-    /// The objection, if it resolves to the same content: otherwise an endpoint with an invented objection could hide
+    /// The objection, if it resolves to the same content. Otherwise an endpoint with an invented objection could hide
     /// the objections of others.
     fn beside(&self, answer: &Answer, holder: Holder) -> Result<Latest, ChainError> {
         let latest = self.latest.clone()?;
@@ -69,18 +67,18 @@ impl NewestAnswer {
     }
 }
 
-/// Divisor of the request timeout that gives the time limit of a payment lookup: half, so that a stalling gateway does
-/// not delay records that were read in time.
+/// Divisor of the request timeout for a payment lookup, so that a stalling gateway does not delay records that were
+/// read in time.
 const PAYMENT_PATIENCE: u32 = 2;
 
-/// Time limit for the lookups that each endpoint follows on its own, sized for gateways that respond well. The
-/// objection that these lookups may settle must be reported before the time for the name runs out.
+/// Time limit for lookups that each endpoint follows separately. The objection that they may settle must be reported
+/// before the time for the name runs out.
 const MAX_OWN_LOOK_UP_TIME: Duration = Duration::from_secs(1);
 
 impl Answers {
-    /// Follows lookups through `gateway` if `config` enables CCIP-Read.
+    /// Follows lookups through `gateway` if `config` has a time limit for them.
     pub(crate) fn new(config: &ChainConfig, gateway: Arc<dyn CcipReadGateway>) -> Self {
-        let lookups = config.ccip.then(|| Lookups::new(gateway, config.timeout));
+        let lookups = config.lookup_timeout.map(|timeout| Lookups::new(gateway, timeout));
         Self {
             universal_resolver: config.contracts.universal_resolver,
             payment_lookups: lookups.as_ref().map(|lookups| lookups.with_patience(config.timeout / PAYMENT_PATIENCE)),
@@ -88,10 +86,7 @@ impl Answers {
         }
     }
 
-    /// The answer about a name's records at `block`. Lookups send their calls to `rpc`.
-    ///
-    /// # Errors
-    /// [`ChainError`].
+    /// Resolves a name's records at `block`. Lookups send their calls to `rpc`.
     pub(crate) async fn records(
         &self,
         rpc: &RpcClient,
@@ -144,19 +139,19 @@ impl Answers {
         let is_looked_up = matches!(&records.vote, Ok(Findings { resolved: Resolved::Offchain(_), .. }));
         let is_undecided = matches!(latest, Err(ChainError::Disagree(_) | ChainError::Unreachable(_)));
         if is_undecided && is_looked_up && objection.is_none() {
-            // An endpoint lies in its lookup, or too few have voted.
+            // An endpoint's lookup is false, or too few have voted.
             let recent = pool.recent(unheard, floor).await;
             if !recent.is_empty() {
                 current.extend(recent);
                 latest = ask(&current).await;
             }
         }
-        // An endpoint may have invented an objection that cannot be read, so the publisher is not blamed.
+        // The objection may be invented, so if it cannot be read, the publisher is not blamed.
         let latest = latest.map_err(|error| objection.clone().unwrap_or(error));
         NewestAnswer { latest, objection, look_ups, agree: pool.agree() }
     }
 
-    /// The answer that these votes on the newest block give.
+    /// The answer that follows from these votes on the newest block.
     async fn voted(
         &self,
         rpc: &RpcClient,
@@ -172,8 +167,8 @@ impl Answers {
         Ok(Latest { answer, holder: records.holder })
     }
 
-    /// The newest answer that counts, compared with `answer` and `holder` of the pinned reading. If it was settled by
-    /// each endpoint's own lookup, returns the height up to which it holds as well.
+    /// The newest answer that counts, compared with `answer` and `holder` of the pinned reading. If each endpoint's own
+    /// lookup settled it, also returns the height up to which it is valid.
     pub(crate) async fn beside(
         &self,
         query: &Query,
@@ -195,10 +190,10 @@ impl Answers {
     /// If enough operators resolve to `answer` at their newest block, returns it with the height that all of them have
     /// reached. If they differ about payments, the payment records are pending with `error`.
     ///
-    /// Endpoints one block apart cannot share a lookup that names its block. So each endpoint follows its own lookup,
-    /// and the results are compared. Only endpoints whose votes otherwise equal the pinned reading take part, so a
-    /// single liar can hide neither a changed resolver nor changed records. The time limit keeps a stalling endpoint
-    /// from delaying the others: their result must be known before the time for the name ends.
+    /// Endpoints one block apart cannot share a lookup that names its block, so each endpoint follows its own lookup
+    /// and the results are compared. Only endpoints whose votes otherwise equal the pinned reading take part. A single
+    /// liar can therefore hide neither a changed resolver nor changed records. The time limit keeps a stalling endpoint
+    /// from delaying the others.
     async fn read_by_each(
         &self,
         query: &Query,
@@ -207,7 +202,6 @@ impl Answers {
         error: &ChainError,
     ) -> Option<(Answer, u64)> {
         let mut readings = FuturesUnordered::new();
-        // At most as many as there were votes, all from configured endpoints.
         for (endpoint, vote) in &newest.look_ups {
             readings.push(self.read_by(endpoint, query, vote));
         }
@@ -242,9 +236,6 @@ impl Answers {
 
     /// The answer at `block`, with the records from `records` and the payment records from `payment`. Lookups for both
     /// run concurrently.
-    ///
-    /// # Errors
-    /// [`ChainError`].
     pub(crate) async fn both(
         &self,
         rpc: &RpcClient,
@@ -264,9 +255,6 @@ impl Answers {
     }
 
     /// The `count` further records that `query` requests at `block`. Lookups send their calls to `rpc`.
-    ///
-    /// # Errors
-    /// [`ChainError`].
     pub(crate) async fn further_records(
         &self,
         rpc: &RpcClient,
@@ -282,9 +270,6 @@ impl Answers {
     }
 
     /// The address and holder of an owner's name at `block`.
-    ///
-    /// # Errors
-    /// [`ChainError`].
     pub(crate) async fn holding(
         &self,
         rpc: &RpcClient,
@@ -335,12 +320,12 @@ impl<'e> ReadAlike<'e> {
         }
     }
 
-    /// Whether `further` more operators cannot change the outcome, except for the height.
+    /// Whether `further` more operators cannot change the outcome (the height may still change).
     fn are_decided(&self, further: usize) -> bool {
         further == 0 || self.all.len() >= self.agree || self.records.len() + further < self.agree
     }
 
-    /// The height that as many of these operators as must agree have reached.
+    /// The height that enough of these operators have reached.
     fn reached(&self, operators: &BTreeMap<&str, u64>) -> Option<u64> {
         let mut heights: Vec<_> = operators.values().copied().collect();
         heights.sort_unstable_by_key(|height| Reverse(*height));
@@ -349,8 +334,8 @@ impl<'e> ReadAlike<'e> {
     }
 }
 
-/// The data that the Universal Resolver returned, after the remaining lookup if there is one. Breaks with an answer
-/// that is already complete.
+/// The data returned by the Universal Resolver, after the remaining lookup if there is one. Breaks with an answer that
+/// is already complete.
 ///
 /// # Errors
 /// The error of the lookup.
@@ -377,10 +362,10 @@ mod tests {
     use crate::testing::{self, NoDoor};
     use crate::transport::HttpPost;
 
-    /// If more than enough operators answer, one that claims to be far behind does not lower the height, and a stalling
-    /// one is not awaited.
+    /// An operator that claims to be far behind must not lower the height, and a stalling one must not delay the
+    /// answer.
     #[test]
-    fn operators_that_read_alike_count_once_and_by_the_height_that_enough_have_reached() {
+    fn operators_count_once_at_the_height_enough_have_reached() {
         let read = Answer::NoResolver(None);
         let mut alike = ReadAlike { agree: 2, records: BTreeMap::new(), all: BTreeMap::new() };
         alike.add("a", 7, &read, &read);
@@ -420,7 +405,6 @@ mod tests {
         }
     }
 
-    /// An endpoint that makes up an unreadable objection must not put the blame on the publisher.
     #[tokio::test]
     async fn an_objection_that_cannot_be_read_is_told_as_an_objection() {
         let door: Arc<dyn HttpPost> = Arc::new(NoDoor);

@@ -40,19 +40,18 @@ const WAIT: Duration = Duration::from_millis(20);
 /// Divisor of the request timeout that gives the time limit of a combined call. The rest is left for individual calls.
 const PATIENCE: u32 = 4;
 
-/// An endpoint's observation of a name.
 type Observed = Result<Observation<Findings>, Failure>;
 
 /// Queries by the labels of their endpoints and the call for their records.
 type Apart = HashSet<(Vec<String>, Bytes)>;
 
-/// The findings of a name's call.
 type Answered = Result<Findings, Failure>;
 
-/// Maximum number of queries that are asked apart because of what they did. Beyond it all are tried together again.
+/// Maximum number of queries that are sent separately because they made a combined call fail. Beyond it, the list is
+/// cleared.
 const MAX_APART: usize = 1024;
 
-/// Queries that wait for others, and the settings for asking them.
+/// Queries that wait for others, and the settings of their combined calls.
 pub(crate) struct Batches {
     multicall3: Address,
     patience: Duration,
@@ -80,8 +79,8 @@ impl Batches {
         Self { apart: Some(Arc::default()), ..Self::new(config) }
     }
 
-    /// Like [`RpcEndpoint::observe`], combined with queries about other names.
-    async fn observe(
+    /// Like [`RpcEndpoint::ask_at_own_block`], combined with queries about other names.
+    async fn ask_at_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         query: &Arc<Query>,
@@ -104,11 +103,8 @@ impl Batches {
         self.readings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
     }
 
-    /// Like [`Query::ask`], combined with queries about other names. `endpoints` are the labels of the endpoints behind
-    /// `client`.
-    ///
-    /// # Errors
-    /// [`Failure`].
+    /// Like [`Query::ask`], combined with queries about other names. `endpoints` are the labels of `client`'s
+    /// endpoints.
     pub(crate) async fn ask(
         &self,
         client: &RpcClient,
@@ -125,7 +121,7 @@ impl Batches {
         let key = (labels.clone(), block.hash);
         let (client, block) = (client.clone(), *block);
         let ask = async move |queries: Vec<Arc<Query>>| {
-            let (distinct, places) = distinct(queries);
+            let (distinct, indices) = distinct(queries);
             let (isolated, is_combined) = (Mutex::new(Vec::new()), AtomicBool::new(false));
             let answers = halving(&distinct, &|part| {
                 let (isolated, is_combined) = (&isolated, &is_combined);
@@ -140,12 +136,12 @@ impl Batches {
                 }
             })
             .await;
-            // Where no combined call succeeds, the endpoint is to blame.
+            // If every combined call failed, the endpoint is to blame.
             if let Some(apart) = apart.filter(|_| is_combined.into_inner()) {
                 let isolated = isolated.into_inner().unwrap_or_else(PoisonError::into_inner);
                 blame(&apart, isolated.into_iter().map(|resolve| (labels.clone(), resolve)));
             }
-            places.into_iter().map(|place| answers[place].clone()).collect()
+            indices.into_iter().map(|index| answers[index].clone()).collect()
         };
         self.findings.join(key, Arc::clone(query), ask).await.unwrap_or_else(broken_off)
     }
@@ -172,7 +168,7 @@ async fn ask_all(
     Ok(queries.iter().zip(&together.results).map(|(query, data)| query.decode_at(block, data)).collect())
 }
 
-/// Remembers queries that spoiled a combined call.
+/// Remembers queries that made a combined call fail.
 fn blame<K: Eq + Hash>(apart: &Mutex<HashSet<K>>, isolated: impl Iterator<Item = K>) {
     let mut apart = lock(apart);
     for query in isolated {
@@ -191,18 +187,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// owner.
 fn distinct(queries: Vec<Arc<Query>>) -> (Vec<Arc<Query>>, Vec<usize>) {
     let mut distinct: Vec<Arc<Query>> = Vec::new();
-    let mut places = Vec::with_capacity(queries.len());
+    let mut indices = Vec::with_capacity(queries.len());
     for query in queries {
-        let place = distinct.iter().position(|other| other.call == query.call).unwrap_or(distinct.len());
-        if place == distinct.len() {
+        let index = distinct.iter().position(|other| other.call == query.call).unwrap_or(distinct.len());
+        if index == distinct.len() {
             distinct.push(query);
         }
-        places.push(place);
+        indices.push(index);
     }
-    (distinct, places)
+    (distinct, indices)
 }
 
-/// Limits a combined request to the time that the names share.
+/// Limits a combined request to the time that its names share.
 async fn in_time<T>(request: impl Future<Output = Result<T, Failure>>, patience: Duration) -> Result<T, Failure> {
     let late = |_| Err(Failure::Unusable(format!("no answer within {} ms", patience.as_millis())));
     timeout(patience, request).await.unwrap_or_else(late)
@@ -214,7 +210,7 @@ fn note(names: usize, failure: &Failure) {
 
 /// The task that sends the request ended without a result: it panicked, or the runtime is shutting down.
 fn broken_off<T>() -> Result<T, Failure> {
-    Err(Failure::Unusable("the request was broken off".to_owned()))
+    Err(Failure::Unusable("the request ended without a result".to_owned()))
 }
 
 /// A query that is combined with queries about other names.
@@ -227,13 +223,13 @@ pub(crate) struct Accompanied {
 impl Votable for Accompanied {
     type Vote = Findings;
 
-    async fn observe(
+    async fn ask_at_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Observation<Findings>, Failure> {
-        self.batches.observe(endpoint, &self.query, selector, identity).await
+        self.batches.ask_at_own_block(endpoint, &self.query, selector, identity).await
     }
 
     async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
@@ -245,7 +241,7 @@ impl Votable for Accompanied {
 mod tests {
     use super::*;
 
-    /// As many calls, numbered from `first`.
+    /// `count` calls, numbered from `first`.
     fn calls(first: usize, count: usize) -> Vec<Bytes> {
         (first..first + count).map(|number| number.to_be_bytes().to_vec().into()).collect()
     }

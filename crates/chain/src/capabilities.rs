@@ -17,7 +17,6 @@ use crate::pool::ChainConfig;
 use crate::query::Query;
 use crate::transport::HttpPost;
 
-/// A name for the exchange. Any name will do.
 const PROBE: &str = "ens.eth";
 
 /// Init code that returns the gas that is left (EVM assembly: GAS, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN).
@@ -26,23 +25,23 @@ const GAS_LEFT: [u8; 9] = [0x5a, 0x60, 0x00, 0x52, 0x60, 0x20, 0x60, 0x00, 0xf3]
 /// Gas that a call may cost before its first instruction.
 const INTRINSIC_GAS: u64 = 100_000;
 
-/// What an endpoint can do.
+/// The capabilities of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Why the exchange that a resolution begins with failed. `None` if it succeeded.
+    /// Why the exchange that starts every resolution failed. `None` if it succeeded.
     pub fault: Option<String>,
     /// Whether it answers several requests in one body. If not, they are sent one by one.
     pub takes_batches: bool,
-    /// Whether it has block 0, and so probably old blocks.
+    /// Whether the endpoint has block 0, and therefore probably old blocks.
     pub has_first_block: bool,
     /// Whether it answers `eth_getProof`, which [`Grade::StateProof`](clresolve_core::reading::Grade) needs.
     pub has_proofs: bool,
-    /// Whether it gives a call the gas that a reading may use, as far as that can be seen.
+    /// Whether a call gets the gas that a reading may use, as far as the endpoint shows it.
     pub has_gas: bool,
 }
 
 impl Capabilities {
-    /// Asks `endpoint` for the chain of `config`. The endpoints of `config` are not asked.
+    /// Probes `endpoint` on the chain of `config`. The endpoints of `config` are not asked.
     pub async fn of(endpoint: Endpoint, config: &ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
         let endpoint = RpcEndpoint::new(endpoint, Arc::clone(http), config.timeout);
         let (reading, has_proofs, gas) =
@@ -57,12 +56,12 @@ impl Capabilities {
     }
 }
 
-/// Reads a name as a resolution does. Returns whether the endpoint has block 0.
+/// Reads a name as a resolution would. Returns whether the endpoint has block 0.
 async fn reading(endpoint: &RpcEndpoint, config: &ChainConfig) -> Result<bool, Failure> {
     let name = EnsName::parse(PROBE).expect("the probe is a name");
     let query = Query::walk(&name, &config.contracts, &config.coins);
     let identity = ChainIdentity { id: config.chain_id, genesis: config.genesis };
-    let observation = endpoint.observe(&query, BlockSelector::Finalized, identity).await?;
+    let observation = endpoint.ask_at_own_block(&query, BlockSelector::Finalized, identity).await?;
     observation.latest.transpose()?;
     Ok(observation.genesis.is_some())
 }

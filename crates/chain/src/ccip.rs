@@ -32,25 +32,22 @@ use crate::failure::Failure;
 use crate::request::eth_call;
 use crate::revert::revert_data;
 
-/// Most gateway URLs per request. Contracts list one to three.
+/// Maximum number of gateway URLs per request. Contracts list one to three.
 pub(crate) const MAX_GATEWAYS: usize = 8;
 
-/// Most gateway URLs and batches per lookup, counted over all redirects: a few per text key.
+/// Maximum number of gateway URLs and batches per lookup, over all redirects: a few per text key.
 const MAX_REQUESTS: usize = 100;
 
-/// Most bytes of all batches and responses of one lookup, counted over all redirects. A batch and its responses can
-/// each reach the limit of a single message, so one batch always fits. Honest lookups take about 40 KB.
+/// Maximum bytes of all batches and responses of one lookup, over all redirects. A batch and its responses can each
+/// reach the limit of a single message, so one batch always fits. Honest lookups use about 40 KB.
 const MAX_TOTAL_BYTES: usize = 2 * MAX_LOOK_UP_BYTES;
 
-/// Most levels of nested batches. ENSIP-21 needs one; a resolver that batches by itself needs two. Each level holds a
-/// decoded copy of its contents.
+/// Maximum number of nested batches. ENSIP-21 needs one level; a resolver that batches by itself needs two. Each level
+/// keeps a decoded copy of its contents.
 const MAX_BATCH_LEVELS: usize = 3;
 
-/// Most concurrent requests per lookup, so that a name cannot flood a gateway.
+/// Maximum number of concurrent requests per lookup, so that a name cannot flood a gateway.
 const MAX_IN_FLIGHT: usize = 4;
-
-/// Time limit of a lookup as a multiple of the request timeout: one per redirect.
-const PATIENCE: u32 = MAX_LOOK_UPS as u32;
 
 /// A CCIP-Read gateway client.
 #[async_trait]
@@ -65,7 +62,7 @@ pub trait CcipReadGateway: Send + Sync {
 pub struct CcipReadGatewayError {
     /// The HTTP status, if the gateway answered with an error status.
     pub status: Option<u16>,
-    /// The cause. It is passed to the contract.
+    /// The cause, which is passed to the contract.
     pub message: String,
 }
 
@@ -87,7 +84,6 @@ impl From<LookUpError> for CcipReadGatewayError {
     }
 }
 
-/// Follows off-chain lookups.
 #[derive(Clone)]
 pub(super) struct Lookups {
     gateway: Arc<dyn CcipReadGateway>,
@@ -95,8 +91,9 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, request_timeout: Duration) -> Self {
-        Self { gateway, patience: request_timeout.saturating_mul(PATIENCE) }
+    /// Follows lookups through `gateway`, each for at most `patience`.
+    pub(super) fn new(gateway: Arc<dyn CcipReadGateway>, patience: Duration) -> Self {
+        Self { gateway, patience }
     }
 
     /// The same with another time limit per lookup.
@@ -139,13 +136,13 @@ impl Lookups {
                 break;
             }
             let look_up = LookUp::decode(&revert, resolver).map_err(refused)?;
-            // Free the revert data now: a gateway may stall for long.
+            // A gateway may stall for long, so free the revert data now.
             drop(revert);
             let response = requests.answer(&look_up.request, 0).await;
             let response = response.map_err(|error| client(&format!("the request to the gateway failed: {error}")))?;
             data = look_up.callback(response);
         }
-        Err(client(&format!("more than {MAX_LOOK_UPS} look-ups follow each other")))
+        Err(client(&format!("more than {MAX_LOOK_UPS} lookups in a row")))
     }
 }
 
@@ -207,7 +204,7 @@ impl<'g> Requests<'g> {
     /// Its bytes are not counted again, since the individual responses already are.
     async fn batch(&self, batch: &CcipReadRequest, level: usize) -> Result<Bytes, CcipReadGatewayError> {
         if level == MAX_BATCH_LEVELS && !clresolve_core::mutant!("endless-batches") {
-            return Err(CcipReadGatewayError::new(format!("more than {MAX_BATCH_LEVELS} levels of batches")));
+            return Err(CcipReadGatewayError::new(format!("more than {MAX_BATCH_LEVELS} nested batches")));
         }
         self.take(1)?;
         self.spend(batch.data.len())?;
@@ -218,13 +215,11 @@ impl<'g> Requests<'g> {
         Ok(batch_response(answers.into_iter().map(|answer| answer.map_err(failure)).collect()))
     }
 
-    /// Counts `count` requests against the limit.
     fn take(&self, count: usize) -> Result<(), CcipReadGatewayError> {
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(count));
         taken.map(drop).map_err(|_| CcipReadGatewayError::new(format!("more than {MAX_REQUESTS} gateway requests")))
     }
 
-    /// Counts `bytes` of a batch or of a response against the limit.
     fn spend(&self, bytes: usize) -> Result<(), CcipReadGatewayError> {
         if clresolve_core::mutant!("look-up-bytes-uncounted") {
             return Ok(());
@@ -235,10 +230,10 @@ impl<'g> Requests<'g> {
 }
 
 fn too_many_bytes() -> CcipReadGatewayError {
-    CcipReadGatewayError::new(format!("batches and responses have more than {MAX_TOTAL_BYTES} bytes together"))
+    CcipReadGatewayError::new(format!("batches and responses exceed {MAX_TOTAL_BYTES} bytes in total"))
 }
 
-/// The revert data of an error that demands a lookup.
+/// The revert data, if the error requests a lookup.
 fn demanded(error: &TransportError) -> Option<Bytes> {
     revert_data(error.as_error_resp()?).filter(|data| LookUp::is_demanded(data))
 }

@@ -35,7 +35,7 @@ pub const ANSWERS_REFUSED: &str = "clresolve_rpc_answers_refused_total";
 pub struct Endpoint {
     /// The name of the endpoint in verdicts and logs.
     pub label: String,
-    /// The endpoint's URL. It may contain an API key and is never shown.
+    /// The endpoint's URL. It may contain an API key and is never printed.
     pub url: Url,
     /// Whether the operator of clresolve runs this endpoint.
     pub own: bool,
@@ -44,7 +44,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Removes parts of the URL, which may be API keys, from the endpoint's text, and shortens the text.
+    /// Removes parts of the URL, which may be API keys, from text sent by the endpoint, and shortens the text.
     pub fn redact(&self, text: &str) -> String {
         excerpt(&without_keys(&self.url, text))
     }
@@ -66,7 +66,6 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// An endpoint with its connection and health.
 pub(crate) struct RpcEndpoint {
     pub(crate) label: String,
     pub(crate) own: bool,
@@ -75,9 +74,9 @@ pub(crate) struct RpcEndpoint {
     pub(crate) rpc: RpcClient,
     pub(crate) is_public: bool,
     url: Url,
-    /// Set once the endpoint has proved to serve the right chain.
+    /// Set once the endpoint has been shown to serve the right chain.
     is_identified: AtomicBool,
-    /// Set if its block 0 was asked for and did not come.
+    /// Set if block 0 was requested and not returned.
     owes_genesis: AtomicBool,
     /// Time of the last failure, in milliseconds since 1970; [`i64::MIN`] if there was none.
     failed_at: AtomicI64,
@@ -104,7 +103,7 @@ impl RpcEndpoint {
         self.is_identified.load(Ordering::Relaxed)
     }
 
-    /// Checks, once, that the endpoint serves the chain with this id.
+    /// Checks the chain id of the endpoint, once.
     pub(crate) async fn show_chain(&self, chain_id: u64) -> Result<(), Failure> {
         if self.is_identified() {
             return Ok(());
@@ -129,17 +128,15 @@ impl RpcEndpoint {
         self.is_identified.store(!self.owes_genesis.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Registers whether the request for block 0 got no answer. It is sent again with the next exchange then.
+    /// Registers whether block 0 is still owed. If so, it is requested again in the next exchange.
     pub(crate) fn owe_genesis(&self, owes: bool) {
         self.owes_genesis.store(owes, Ordering::Relaxed);
     }
 
-    /// Records that the endpoint failed.
     pub(crate) fn failed(&self, now: Timestamp) {
         self.failed_at.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    /// Records the outcome of a request.
     pub(crate) fn note<T>(&self, response: &Result<T, Failure>, now: Timestamp) {
         if let Some(why) = response.as_ref().err().and_then(Failure::refusal) {
             counter!(ANSWERS_REFUSED, "endpoint" => self.label.clone(), "why" => why).increment(1);
@@ -151,31 +148,28 @@ impl RpcEndpoint {
         }
     }
 
-    /// If `failure` means that the newest block is not recent, counts it and marks the endpoint as failed.
+    /// If `failure` refuses the newest block because of its age, counts it and marks the endpoint as failed.
     pub(crate) fn note_head(&self, failure: &Failure, now: Timestamp) {
         if head_age::count_refused(&self.label, failure) {
             self.failed(now);
         }
     }
 
-    /// Whether the endpoint failed recently.
     pub(crate) fn rests(&self, now: Timestamp) -> bool {
         let failed_at = self.failed_at.load(Ordering::Relaxed);
         let since = now.as_millisecond().saturating_sub(failed_at);
         (0..REST_MS).contains(&since) && !clresolve_core::mutant!("failed-endpoints-never-rest")
     }
 
-    /// Classifies an error of this endpoint.
     pub(crate) fn failure(&self, error: &TransportError) -> Failure {
         Failure::of(error, |text| self.redact(text))
     }
 
-    /// Classifies an error of a request for a header.
     pub(crate) fn header_failure(&self, error: &TransportError) -> Failure {
         Failure::of_tag(error, |text| self.redact(text))
     }
 
-    /// Removes keys from the endpoint's text, and shortens it.
+    /// Removes keys from text sent by the endpoint, and shortens it.
     pub(crate) fn redact(&self, text: &str) -> String {
         excerpt(&without_keys(&self.url, text))
     }

@@ -31,20 +31,17 @@ use crate::query::{Query, not_before};
 use crate::quorum::Vote;
 use crate::request::{by_hash, tag};
 
-/// Hash of block 0 of Ethereum mainnet.
 const MAINNET_GENESIS: B256 =
     alloy_primitives::b256!("d4e56740f876aef8c010b86a40d5f56745a118d0906a34e69aec8c0db1cb8fa3");
 
-/// Chain id of Ethereum mainnet.
 const MAINNET: u64 = 1;
 
-/// How much longer than all else of an exchange the hash of block 0 may take.
+/// How much longer the hash of block 0 may take than the rest of the exchange.
 const GENESIS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The properties that all endpoints of a chain share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChainIdentity {
-    /// EIP-155 chain id.
     pub(crate) id: u64,
     /// Hash of block 0, if known.
     pub(crate) genesis: Option<B256>,
@@ -76,11 +73,11 @@ impl<V: Vote> Observation<V> {
     }
 }
 
-/// An endpoint's statement about a block that others have finalized.
+/// An endpoint's statement about a block that other endpoints have finalized.
 pub(crate) enum Attestation<V> {
-    /// It has the same block, and this is its vote.
+    /// The endpoint has the same block; this is its vote.
     Same(V),
-    /// It has this other block at that height.
+    /// The endpoint has another block at that height.
     Other(Block),
 }
 
@@ -89,7 +86,6 @@ pub(crate) struct Exchanged {
     pub(crate) block: Block,
     /// Hash of the endpoint's block 0, if it was requested and returned.
     pub(crate) genesis: Option<B256>,
-    /// One entry per call.
     pub(crate) results: Vec<AtBoth<Result<Bytes, TransportError>>>,
 }
 
@@ -105,8 +101,8 @@ impl RpcEndpoint {
     /// requests the data that identifies the chain.
     ///
     /// # Errors
-    /// [`Failure`]. If only the call at `latest` fails, the failure is part of the observation.
-    pub(crate) async fn observe(
+    /// [`Failure`]. A failure of only the call at `latest` is part of the observation.
+    pub(crate) async fn ask_at_own_block(
         &self,
         query: &Query,
         selector: BlockSelector,
@@ -135,8 +131,7 @@ impl RpcEndpoint {
     }
 
     /// Requests the header, and each of `calls` at that block and at `latest`, in one exchange. The first exchange also
-    /// requests the data that identifies the chain. A call by tag may have run in a block other than that of the
-    /// header.
+    /// requests the data that identifies the chain. A call by tag may run in a different block than the header's.
     ///
     /// # Errors
     /// [`Failure`]. The failure of a single call is part of its result.
@@ -169,10 +164,7 @@ impl RpcEndpoint {
         Ok(Exchanged { block, genesis: genesis.flatten(), results })
     }
 
-    /// Requests the block at the height of `block`, and the call in exactly `block`, in one exchange.
-    ///
-    /// # Errors
-    /// [`Failure`].
+    /// Requests the block at the height of `block`, and the call in exactly `block`.
     pub(crate) async fn attest(&self, query: &Query, block: &Block) -> Result<Attestation<Findings>, Failure> {
         let mut batch = self.rpc.new_batch();
         let number = BlockNumberOrTag::Number(block.number);
@@ -191,16 +183,13 @@ impl RpcEndpoint {
     }
 
     /// Requests the header with this hash. Any endpoint may supply it, since the hash verifies it.
-    ///
-    /// # Errors
-    /// [`Failure`].
     pub(crate) async fn header_of(&self, hash: B256) -> Result<HashedHeader, Failure> {
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByHash", (hash, false)).await;
         let header = header.map_err(|e| self.failure(&e))?.ok_or(HeaderError::Missing)?;
         HashedHeader::checked(header.inner, hash).map_err(|error| Failure::Unusable(error.to_string()))
     }
 
-    /// Adds the call at the newest block to a batch, if `selector` requires that comparison.
+    /// Adds the call at the newest block to a batch, if `selector` requires it.
     fn request_latest(
         &self,
         batch: &mut BatchRequest<'_>,
@@ -306,7 +295,6 @@ async fn needed_beside<E, T>(
     }
 }
 
-/// The fields of block 0 that are used.
 #[derive(Debug, Deserialize)]
 struct Genesis {
     hash: B256,

@@ -14,7 +14,7 @@ use crate::header::HeaderError;
 use crate::revert::{EXECUTION_REVERTED, MISSING_BLOCK, revert_data};
 use crate::transport::{PostError, TransportFault};
 
-/// Words with which endpoints refuse the logs of a long block range. Some use the error code for rate limiting.
+/// Words with which endpoints refuse the logs of a long block range. Some use the error code of rate limiting.
 const LONG_RANGE: [&str; 2] = ["range", "results"];
 
 /// The JSON-RPC error code for an unsupported method.
@@ -31,7 +31,7 @@ pub(crate) enum Failure {
     WrongChain(u64),
     /// The endpoint's chain starts with this block.
     WrongGenesis(B256),
-    /// The endpoint answered for another block than the one that was requested.
+    /// The endpoint answered for a block other than the requested one.
     OtherBlock(String),
     /// The endpoint does not have the block.
     NoBlock(String),
@@ -39,7 +39,7 @@ pub(crate) enum Failure {
     HeadOld {
         /// Age of the block by the local clock.
         seconds: i64,
-        /// The maximum age, in seconds.
+        /// Maximum age in seconds.
         most: u64,
     },
     /// The endpoint's block is in the future.
@@ -48,15 +48,10 @@ pub(crate) enum Failure {
         seconds: i64,
     },
     /// The endpoint's newest block is below a block that enough operators have finalized.
-    HeadBelowFinalized {
-        /// Height of the endpoint's newest block.
-        head: u64,
-        /// Height of the finalized block.
-        finalized: u64,
-    },
+    HeadBelowFinalized { head: u64, finalized: u64 },
     /// The call ran and failed, for example by running out of gas or time. Usually the resolver contract is at fault.
     CallFailed(ResolverFault),
-    /// A local limit of this program was reached.
+    /// A limit of this program was reached.
     LocalLimit(LocalLimit),
     /// Several endpoints got the same request, and too few responses match. Lists each response by label.
     Divided(Vec<(String, String)>),
@@ -96,8 +91,8 @@ impl Failure {
         }
     }
 
-    /// Classifies the error of a request for the block of a tag. If a node does not support the tag, or has no such
-    /// block yet, the code depends on the node.
+    /// Classifies an error of a request for a block by tag. The code for an unsupported tag, or for a missing block,
+    /// depends on the node.
     pub(crate) fn of_tag(error: &TransportError, redact: impl Fn(&str) -> String) -> Self {
         match (Self::of(error, redact), error.as_error_resp()) {
             (Self::Unusable(cause), Some(payload))
@@ -109,7 +104,7 @@ impl Failure {
         }
     }
 
-    /// Whether the endpoint may return logs for a smaller range although it refused this one.
+    /// Whether the endpoint may return logs for a smaller range.
     pub(crate) fn is_about_the_range(error: &TransportError) -> bool {
         match error {
             RpcError::ErrorResp(payload) => {
@@ -123,7 +118,7 @@ impl Failure {
         }
     }
 
-    /// Whether the endpoint answered that it does not serve the request, rather than that it cannot now.
+    /// Whether the endpoint does not serve such requests at all, rather than failing to serve this one now.
     pub(crate) fn is_refusal(error: &TransportError) -> bool {
         match error {
             RpcError::ErrorResp(payload) => !payload.is_retry_err(),
@@ -134,14 +129,14 @@ impl Failure {
         }
     }
 
-    /// Whether one of several queries may be the cause, so that the others may be answered without it.
+    /// Whether one of several queries may be the cause, so that the others may succeed without it.
     pub(crate) const fn may_be_of_one_query(&self) -> bool {
         matches!(self, Self::Unusable(_) | Self::CallFailed(_) | Self::LocalLimit(_) | Self::Divided(_))
     }
 
-    /// Whether the endpoint may be at fault, rather than the request, so that it is asked last for a while. A reply
-    /// that is too long counts as the endpoint's fault even though a name may cause it: an endpoint that floods must
-    /// not be asked first the next time.
+    /// Whether the endpoint may be at fault rather than the request, so that it is asked last for a while. An overlong
+    /// reply counts as the endpoint's fault although a name may cause it: an endpoint that floods must not be asked
+    /// first.
     pub(crate) const fn is_endpoints_fault(&self) -> bool {
         matches!(
             self,
@@ -159,15 +154,14 @@ impl Failure {
 
     /// The task of a request ended without a result: it panicked, or the runtime is shutting down.
     pub(crate) fn broken_off(error: &JoinError) -> Self {
-        Self::Unusable(format!("the request was broken off: {}", excerpt(&error.to_string())))
+        Self::Unusable(format!("the request ended without a result: {}", excerpt(&error.to_string())))
     }
 
-    /// Whether the endpoint serves another chain.
     pub(crate) const fn is_wrong_chain(&self) -> bool {
         matches!(self, Self::WrongChain(_) | Self::WrongGenesis(_))
     }
 
-    /// Why the answer is refused although it is well-formed, as a metric label. `None` for other failures.
+    /// Why a well-formed answer is refused, as a metric label. `None` for other failures.
     pub(crate) const fn refusal(&self) -> Option<&'static str> {
         match self {
             Self::WrongChain(_) | Self::WrongGenesis(_) => Some("wrong-chain"),
@@ -216,13 +210,13 @@ impl fmt::Display for Failure {
             }
             Self::HeadAhead { seconds } => write!(f, "its block is {seconds} s ahead of this machine's clock"),
             Self::HeadBelowFinalized { head, finalized } => {
-                write!(f, "its newest block {head} lies below the block {finalized} that is finalized")
+                write!(f, "its newest block {head} is below the finalized block {finalized}")
             }
             Self::NoBlock(detail) => write!(f, "it does not have the block: {detail}"),
             Self::CallFailed(cause) => write!(f, "the call failed: {cause}"),
             Self::LocalLimit(limit) => limit.fmt(f),
             Self::Divided(_) => f.write_str("the endpoints contradict each other"),
-            Self::Unproven(_) => f.write_str("no endpoint gave a proof that holds"),
+            Self::Unproven(_) => f.write_str("no endpoint returned a valid proof"),
         }
     }
 }
@@ -246,7 +240,6 @@ mod tests {
 
     use super::*;
 
-    /// Endpoints use different words for the same failure.
     #[test]
     fn a_call_that_was_run_and_failed_is_the_resolvers() {
         let of = |code, message: &'static str| {

@@ -19,15 +19,14 @@ use tokio::time::timeout;
 pub(crate) enum Need {
     /// Nothing: the answers are conclusive.
     Nothing,
-    /// More answers. `in_sight` of the answers received count towards the decision.
     Answers {
-        /// Number of answers that count.
+        /// How many of the received answers count towards the decision.
         in_sight: usize,
     },
     /// Like [`Need::Answers`], but a stall with no candidate left is also an event, because the caller can then decide
     /// without the late answer.
     AnswersOrStall {
-        /// Number of answers that count.
+        /// How many of the received answers count towards the decision.
         in_sight: usize,
     },
     /// One answer that confirms those received. Another endpoint is asked only if all pending ones stall or all have
@@ -35,12 +34,9 @@ pub(crate) enum Need {
     Confirmation,
 }
 
-/// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Ask the candidate with this index.
     Ask(usize),
-    /// Wait for the next answer.
     Wait,
     /// Wait for the next answer, and call [`Plan::stalled`] if none comes for a while.
     WaitForStall,
@@ -52,7 +48,6 @@ pub(crate) enum Action {
 #[derive(Debug)]
 pub(crate) struct Plan {
     candidates: usize,
-    /// Number of candidates asked so far.
     asked: usize,
     under_way: usize,
     /// Target for the sum of counted answers and pending requests.
@@ -67,7 +62,6 @@ impl Plan {
         Self { candidates, asked: 0, under_way: 0, width, due: at_first }
     }
 
-    /// The next action.
     pub(crate) fn next(&mut self, need: Need) -> Action {
         if need == Need::Nothing {
             return Action::Stop;
@@ -94,15 +88,13 @@ impl Plan {
         self.under_way += 1;
     }
 
-    /// Registers the end of a request.
     pub(crate) const fn ended(&mut self) {
         self.under_way -= 1;
     }
 
     /// Registers that no request ended for a while. Returns whether another candidate is asked. If so, one more request
-    /// stays pending from now on, since a stalled request may never end. The extra request remains even if the stalled
-    /// one ends: it is then unknown which requests still stall, and after one stall an extra request costs less than
-    /// another wait. The width belongs to one query, so the next query starts anew.
+    /// stays pending for the rest of this query, even if the stalled one ends: it is unknown which requests still
+    /// stall, and after one stall an extra request costs less than another wait.
     pub(crate) const fn stalled(&mut self) -> bool {
         if !self.has_candidate() {
             return false;
@@ -112,7 +104,6 @@ impl Plan {
         true
     }
 
-    /// Number of candidates asked so far.
     pub(crate) const fn asked(&self) -> usize {
         self.asked
     }
@@ -136,14 +127,12 @@ impl Plan {
 pub(crate) struct FanOut<F> {
     plan: Plan,
     under_way: FuturesUnordered<F>,
-    /// How long without an answer counts as a stall. `None`: never.
+    /// How long to wait for an answer before that counts as a stall. `None`: forever.
     patience: Option<Duration>,
 }
 
-/// The result of waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Event<T> {
-    /// An answer.
     Answer(T),
     /// A stall with no candidate left. Only with [`Need::AnswersOrStall`].
     Stall,
@@ -195,7 +184,6 @@ impl<F: Future> FanOut<F> {
         self.under_way.next().await
     }
 
-    /// Number of candidates asked so far.
     pub(crate) const fn asked(&self) -> usize {
         self.plan.asked()
     }

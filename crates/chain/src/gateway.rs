@@ -15,11 +15,11 @@ use clresolve_egress::{
 };
 use clresolve_state::MAX_LOOK_UP_BYTES;
 
-/// Longest URL after `{sender}` and `{data}` are filled in. The call data of a batch of records takes some KiB, and
-/// twice that in hexadecimal. Common servers refuse longer request lines.
+/// Maximum length of a URL after `{sender}` and `{data}` are filled in. The call data of a batch of records has some
+/// KiB, and twice that in hexadecimal. Common servers refuse longer request lines.
 pub const URL_LIMIT: usize = 32 << 10;
 
-/// Most memory for the long bodies of all gateways together, in bytes: four responses of maximum length. There is no
+/// Maximum memory for the long bodies of all gateways together, in bytes: four responses of maximum length. There is no
 /// budget per host, since contracts choose the gateways and may list any number of hosts. The responses for an agent's
 /// records are shorter than [`SHORT_BODY`](clresolve_egress::SHORT_BODY) and need no permit.
 const BODY_BYTES: u32 = 4 * body_limit(MAX_LOOK_UP_BYTES) as u32;
@@ -82,7 +82,7 @@ impl Door {
         let without_bound = BodyBudget::new(u32::MAX);
         let bodies = if clresolve_core::mutant!("gateway-bodies-unbounded") { &without_bound } else { &self.bodies };
         match answered(&reply.bytes_within(body_limit(cap), bodies).await?, cap) {
-            // The status explains more: a redirect or an empty response is not a malformed answer.
+            // A redirect or an empty response is not malformed: report its status.
             Err(FetchError::Unavailable(Cause::Malformed)) if !(200..=203).contains(&status) => {
                 Err(Cause::Status(status).into())
             }
@@ -140,19 +140,19 @@ pub fn answered(body: &[u8], cap: usize) -> Result<Bytes, FetchError> {
 const SENDER: &str = "{sender}";
 const DATA: &str = "{data}";
 
-/// Allowance for the JSON around the data, which itself takes two hexadecimal digits per byte.
+/// Allowance for the JSON around the data. The data itself has two hexadecimal digits per byte.
 const JSON_SLACK: usize = 4096;
 
 const fn body_limit(cap: usize) -> usize {
     cap.saturating_mul(2).saturating_add(JSON_SLACK)
 }
 
-/// Builds the URL of a request by filling `{sender}` and `{data}` into the template. Pure. The length is checked before
-/// the URL is built.
+/// Fills `{sender}` and `{data}` into the URL template of a request. Pure. The length is checked before the URL is
+/// built.
 ///
 /// # Errors
 /// [`EgressViolation::TooLong`] above [`URL_LIMIT`], [`EgressViolation::NotUrl`] if the result is not a URL, and
-/// [`EgressViolation::Disguised`] if it differs from what it appears to be.
+/// [`EgressViolation::Disguised`] if parsers may read it differently than it appears.
 pub fn expand(template: &str, sender: &str, data: &str) -> Result<Url, EgressViolation> {
     let filled = |placeholder: &str, value: &str| template.matches(placeholder).count().saturating_mul(value.len());
     let length = template.len().saturating_add(filled(SENDER, sender)).saturating_add(filled(DATA, data));

@@ -1,8 +1,8 @@
-//! [`HeadCounter`]: which block is the newest that enough operators report. Performs no I/O and reads no clock.
+//! [`HeadCounter`]: determines the newest block that enough operators report. Performs no I/O and reads no clock.
 //!
 //! An endpoint vouches for the block that it reports, and for the ancestors that its own reports link by their hashes.
-//! So honest endpoints one block apart agree on the lower block, and a block that one endpoint makes up counts for
-//! nothing.
+//! Honest endpoints one block apart therefore agree on the lower block, and a block that one endpoint invents has no
+//! effect.
 
 #[cfg(test)]
 mod tests;
@@ -14,11 +14,11 @@ use clresolve_core::reading::Block;
 use clresolve_state::HashedHeader;
 use jiff::Timestamp;
 
-/// Most blocks for which one endpoint vouches: honest endpoints are seldom further apart.
+/// Maximum number of blocks for which one endpoint vouches. Honest endpoints are seldom further apart.
 const MAX_LINEAGE: usize = 8;
 
-/// How far the newest block of an endpoint may lie below its previous one, in blocks. One address may serve several
-/// nodes, which are a block or two apart.
+/// How many blocks the newest block of an endpoint may fall behind its previous one. One URL may serve several nodes,
+/// which are a block or two apart.
 pub const MAX_STEP_BACK: u64 = 2;
 
 /// The newest block that enough operators report.
@@ -26,13 +26,11 @@ pub const MAX_STEP_BACK: u64 = 2;
 pub struct ChainHead {
     /// The block.
     pub block: Block,
-    /// The last time by which that many operators reported it as their newest block, or reported its child.
+    /// The latest time by which that many operators had reported it as their newest block, or had reported its child.
     pub reported_at: Timestamp,
 }
 
-/// Counts the reports of endpoints.
 pub(crate) struct HeadCounter {
-    /// Number of operators that must agree.
     agree: usize,
     endpoints: Vec<Lineage>,
     head: Option<ChainHead>,
@@ -49,7 +47,7 @@ struct Lineage {
 #[derive(Clone, Copy)]
 struct Vouched {
     hash: B256,
-    /// `None` for a block that is known by its child alone.
+    /// `None` for a block that is known only as a parent.
     block: Option<Block>,
     /// When the endpoint last reported the block as its newest, or when it first reported a child of the block.
     at: Timestamp,
@@ -60,6 +58,10 @@ impl HeadCounter {
     pub(crate) fn new(agree: usize, operators: impl Iterator<Item = String>) -> Self {
         let endpoints = operators.map(|operator| Lineage { operator, vouched: Vec::new() }).collect();
         Self { agree, endpoints, head: None, ancestors: Vec::new() }
+    }
+
+    pub(crate) const fn head(&self) -> Option<ChainHead> {
+        self.head
     }
 
     /// Whether the endpoint with this index reported a much higher block last.
@@ -81,7 +83,7 @@ impl HeadCounter {
         let Some(highest) = agreed.values().max_by_key(|agreed| agreed.block.number) else { return self.head };
         match self.head.and_then(|head| agreed.get(&head.block.hash)) {
             Some(current) if current.block.number >= highest.block.number => self.head = Some(*current),
-            // Too few operators report the head now, but they agree on no block that contradicts it.
+            // Too few operators report the head now, but those that do agree on no block that contradicts it.
             None if self.ancestors.contains(&highest.block.hash) => {}
             _ => {
                 self.ancestors = self.endpoints.iter().flat_map(|lineage| lineage.below(highest.block.hash)).collect();
@@ -107,11 +109,10 @@ impl HeadCounter {
     }
 }
 
-/// The operators that vouch for a block.
 #[derive(Default)]
 struct BlockReports<'c> {
     block: Option<Block>,
-    /// When each last did.
+    /// When each operator last vouched.
     last: BTreeMap<&'c str, Timestamp>,
 }
 
@@ -135,7 +136,7 @@ impl Lineage {
         self.vouched = vouched;
     }
 
-    /// Hashes of the vouched blocks from which the block with this hash descends.
+    /// The vouched blocks from which the block with this hash descends.
     fn below(&self, hash: B256) -> impl Iterator<Item = B256> {
         self.vouched.iter().map(|vouched| vouched.hash).skip_while(move |other| *other != hash).skip(1)
     }

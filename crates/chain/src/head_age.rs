@@ -1,8 +1,8 @@
 //! [`HeadAge`]: decides, by the local clock, whether a block is recent enough to be the newest one.
 //!
-//! An endpoint that has stopped following the chain reports truthfully that nothing has changed. So a reading of the
-//! newest block counts only while that block is recent. The block's time is only the endpoint's claim, but a false
-//! claim can only cause a refusal.
+//! An endpoint that has stopped following the chain truthfully reports that nothing has changed, so a reading of the
+//! newest block counts only while that block is recent. The block's time is the endpoint's claim, but a false claim can
+//! only cause a refusal.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::quorum::Vote;
 /// How far a block may be ahead of the local clock: more than the clocks of honest machines differ.
 pub const MAX_AHEAD: Duration = Duration::from_secs(15);
 
-/// Metric name: newest blocks that were refused (`old` or `ahead`) and those far below the previous one of the endpoint
-/// (`backwards`), counted per endpoint and reason.
+/// Metric name: newest blocks that were refused (`old` or `ahead`), and newest blocks far below the endpoint's previous
+/// one (`backwards`), counted per endpoint and reason.
 pub const HEADS_REFUSED: &str = "clresolve_rpc_heads_refused_total";
 
 /// The maximum age of the newest block. `None`: unlimited, because the chain's slot time is unknown.
@@ -52,15 +52,16 @@ impl HeadAge {
     /// [`Failure`], also if the vote does not contain the time of its block.
     pub(crate) fn checked_vote<V: Vote>(self, vote: V, now: Timestamp) -> Result<V, Failure> {
         if self.0.is_some() {
-            let head =
-                vote.time().ok_or_else(|| Failure::Unusable("it gives no time of its newest block".to_owned()))?;
+            let head = vote
+                .time()
+                .ok_or_else(|| Failure::Unusable("it does not report the time of its newest block".to_owned()))?;
             self.check(head, now)?;
         }
         Ok(vote)
     }
 }
 
-/// If `failure` refuses a newest block because of its age, counts it for `label`. Returns whether it does.
+/// If `failure` refuses a newest block because of its age, counts it for `label`. Returns whether it was counted.
 pub(crate) fn count_refused(label: &str, failure: &Failure) -> bool {
     let why = match failure {
         Failure::HeadOld { .. } => "old",
@@ -80,7 +81,7 @@ fn count(label: &str, why: &'static str) {
     counter!(HEADS_REFUSED, "endpoint" => label.to_owned(), "why" => why).increment(1);
 }
 
-fn signed(duration: Duration) -> SignedDuration {
+pub(crate) fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 

@@ -1,6 +1,6 @@
-//! [`HeadReader`]: asks endpoints for their newest block, and reads names at the head that enough of them report.
+//! [`HeadReader`]: polls endpoints for their newest block, and reads names at the head that enough of them report.
 //!
-//! As in every other reading, enough operators must return the same. The block is identified by its hash, so an
+//! As in every other reading, enough operators must return the same result. The block is identified by its hash, so an
 //! endpoint that lacks it has no vote.
 
 #[cfg(test)]
@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use clresolve_core::name::EnsName;
@@ -24,16 +25,19 @@ use crate::endpoint::RpcEndpoint;
 use crate::exchange::{Attestation, ChainIdentity, Observation};
 use crate::failure::Failure;
 use crate::head::{ChainHead, HeadCounter};
-use crate::head_age;
+use crate::head_age::{self, signed};
 use crate::poll::{Votable, poll};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::query::Query;
 use crate::transport::HttpPost;
 
+/// Number of poll intervals without enough reports of the head, after which resting endpoints are polled too.
+const MAX_MISSED_POLLS: u32 = 3;
+
 /// The state of a name at the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AtHead {
-    /// Everything that a verdict about the name rests on, except its owner's name.
+    /// Everything on which a verdict about the name rests, except its owner's name.
     OnChain(Latest),
     /// The records come from a CCIP-Read gateway, so the chain does not show whether they have changed.
     OffChain,
@@ -43,7 +47,49 @@ pub enum AtHead {
     Failing(ChainError),
 }
 
-/// Reads names at the head of a chain.
+/// A source of heads, and of the state of names there.
+#[async_trait]
+pub trait Heads: Send + Sync {
+    /// The labels of what is polled. [`Heads::ask`] takes an index into this list.
+    fn labels(&self) -> Vec<String>;
+
+    /// Whether to poll this source now, given the poll `interval`.
+    fn is_due(&self, source: usize, interval: Duration) -> bool;
+
+    /// Asks one source for its newest block. Returns that block and the resulting head.
+    async fn ask(&self, source: usize) -> Result<(Block, Option<ChainHead>), ChainError>;
+
+    /// Asks all sources for their newest block. Returns the resulting head.
+    async fn newest(self: Arc<Self>) -> Result<ChainHead, ChainError>;
+
+    /// Reads everything on which a verdict about `name` rests, at this block.
+    async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError>;
+}
+
+#[async_trait]
+impl Heads for HeadReader {
+    fn labels(&self) -> Vec<String> {
+        Self::labels(self).map(str::to_owned).collect()
+    }
+
+    fn is_due(&self, source: usize, interval: Duration) -> bool {
+        Self::is_due(self, source, interval)
+    }
+
+    async fn ask(&self, source: usize) -> Result<(Block, Option<ChainHead>), ChainError> {
+        Self::ask(self, source).await
+    }
+
+    async fn newest(self: Arc<Self>) -> Result<ChainHead, ChainError> {
+        self.ask_all().await
+    }
+
+    async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError> {
+        Self::read(self, name, block).await
+    }
+}
+
+/// Reads names at the head of a chain, as enough operators state it.
 pub struct HeadReader {
     pool: EndpointPool,
     contracts: Contracts,
@@ -53,8 +99,8 @@ pub struct HeadReader {
 }
 
 impl HeadReader {
-    /// Creates a reader with its own connections to the endpoints of `config`. If one endpoint's word is enough, only
-    /// own endpoints count, if there are any.
+    /// Creates a reader with its own connections to the endpoints of `config`. If one endpoint suffices and the
+    /// operator runs some, only those count.
     pub fn new(mut config: ChainConfig, http: &Arc<dyn HttpPost>) -> Self {
         let has_own = config.endpoints.iter().any(|endpoint| endpoint.own);
         if config.demand == GradeDemand::SingleRpc && has_own {
@@ -68,7 +114,7 @@ impl HeadReader {
         Self { contracts, coins, batches, counter, pool }
     }
 
-    /// The same with another clock.
+    /// Replaces the clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { pool: self.pool.with_clock(clock), ..self }
@@ -79,13 +125,19 @@ impl HeadReader {
         self.pool.endpoints().iter().map(|endpoint| endpoint.label.as_str())
     }
 
-    /// Whether to poll this endpoint now. `false` during the pause after a failure, unless too few other operators are
-    /// left for a head.
-    pub fn is_due(&self, endpoint: usize) -> bool {
+    /// Whether to poll this endpoint now, given the poll `interval`. `false` while it rests after a failure, unless the
+    /// head needs it: too few other operators are left, or they have stopped agreeing on a head.
+    pub fn is_due(&self, endpoint: usize, interval: Duration) -> bool {
         let (endpoints, now) = (self.pool.endpoints(), (self.pool.clock)());
+        if !endpoints[endpoint].rests(now) {
+            return true;
+        }
         let ready = endpoints.iter().filter(|endpoint| !endpoint.rests(now));
         let operators: BTreeSet<&str> = ready.map(|endpoint| endpoint.operator.as_str()).collect();
-        !endpoints[endpoint].rests(now) || operators.len() < self.pool.agree()
+        let head = self.counter.lock().unwrap_or_else(PoisonError::into_inner).head();
+        let longest = signed(interval.saturating_mul(MAX_MISSED_POLLS));
+        let is_reported = head.is_some_and(|head| now.duration_since(head.reported_at) <= longest);
+        operators.len() < self.pool.agree() || !is_reported
     }
 
     /// Asks one endpoint for its newest block. Returns that block and the resulting head.
@@ -102,7 +154,7 @@ impl HeadReader {
         let asked = &self.pool.endpoints()[endpoint];
         let reported = self.newest_of(asked).await;
         let now = (self.pool.clock)();
-        // Success is not noted: that an endpoint reports a block does not show that it answers calls.
+        // Success is not recorded: an endpoint that reports a block may still fail calls.
         if let Err(failure) = &reported {
             asked.note(&reported, now);
             asked.note_head(failure, now);
@@ -146,7 +198,7 @@ impl HeadReader {
         Ok((header, block))
     }
 
-    /// Reads what a verdict about `name` rests on, at this block. Concurrent readings share calls.
+    /// Reads everything on which a verdict about `name` rests, at this block. Concurrent readings share calls.
     ///
     /// # Errors
     /// [`ChainError`] if too few endpoints agree.
@@ -159,7 +211,7 @@ impl HeadReader {
     }
 }
 
-fn at_head_of(query: &Query, findings: &Findings) -> Result<AtHead, ChainError> {
+pub(crate) fn at_head_of(query: &Query, findings: &Findings) -> Result<AtHead, ChainError> {
     let answer = match answer::records_response(findings)? {
         Response::OffChain => return Ok(AtHead::OffChain),
         Response::Complete(answer) => answer,
@@ -186,7 +238,7 @@ struct NameAtHead {
 impl Votable for NameAtHead {
     type Vote = Findings;
 
-    async fn observe(
+    async fn ask_at_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         _: BlockSelector,

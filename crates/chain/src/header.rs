@@ -16,15 +16,11 @@ pub(crate) enum HeaderError {
     /// The header's number is not the requested one.
     #[error("the header is that of another block")]
     Number,
-    /// The timestamp is out of range.
     #[error("the header's timestamp is out of range")]
     Time,
 }
 
-/// The header and its block, if its fields hash to the stated hash and it is the requested one.
-///
-/// # Errors
-/// [`HeaderError`].
+/// Returns the header and its block, if its fields hash to the stated hash and it is the requested one.
 pub(crate) fn checked(header: Option<Header>, selector: BlockSelector) -> Result<(HashedHeader, Block), HeaderError> {
     let header = header.ok_or(HeaderError::Missing)?;
     let header = HashedHeader::checked(header.inner, header.hash).map_err(|_| HeaderError::Hash)?;

@@ -12,14 +12,13 @@ use crate::exchange::{Attestation, ChainIdentity, Observation};
 use crate::failure::Failure;
 use crate::poll::Votable;
 
-/// A query for the header only.
 pub(crate) struct HeaderOnly;
 
 #[async_trait]
 impl Votable for HeaderOnly {
     type Vote = HashedHeader;
 
-    async fn observe(
+    async fn ask_at_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,

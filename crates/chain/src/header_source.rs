@@ -1,15 +1,36 @@
 //! [`HeaderSource`]: supplies the header that a state proof trusts.
 
+use alloy_rpc_types_eth::BlockId;
 use async_trait::async_trait;
-use clresolve_core::reading::{Block, BlockSelector, ChainError};
+use clresolve_core::light_client::LightClientProof;
+use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, Proof};
 use clresolve_state::HashedHeader;
 
+use crate::request::tag;
+
 /// Selects the chain's block. This is all that a state proof trusts. A quorum of endpoints is one possible source
-/// ([`QuorumHeaders`](crate::QuorumHeaders)); a consensus light client could be another.
+/// ([`QuorumHeaders`](crate::QuorumHeaders)), a light client of the beacon chain is another
+/// ([`ConsensusHeaders`](crate::ConsensusHeaders)).
 #[async_trait]
 pub trait HeaderSource: Send + Sync {
     /// The header of the block that `selector` selects.
     async fn head(&self, selector: BlockSelector) -> Result<Head, ChainError>;
+
+    /// Under which id to prefetch the state of that block before its header is known.
+    async fn block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {
+        Ok(tag(selector).into())
+    }
+
+    /// What proves the block's header to others. `None` if operators vouch for it.
+    async fn proof_of(&self, _block: &Block) -> Result<Option<LightClientProof>, ChainError> {
+        Ok(None)
+    }
+
+    /// Whether the newest block is proven too ([`BlockSelector::Latest`]), so that a reading is compared with proven
+    /// state instead of what endpoints state.
+    fn is_newest_proven(&self) -> bool {
+        false
+    }
 }
 
 /// A header and the endpoints that vouch for it.
@@ -19,6 +40,8 @@ pub struct Head {
     pub header: HashedHeader,
     /// Its block.
     pub block: Block,
+    /// The grade of what is computed from state that is proven against the header.
+    pub grade: Grade,
     /// Number of operators asked.
     pub asked: u32,
     /// Number of operators that have this block.
@@ -34,7 +57,12 @@ pub struct Head {
 }
 
 impl Head {
-    /// Whether the endpoint contradicts this block or failed to give it.
+    /// The proof of what is computed from state that is proven against the header.
+    pub(crate) const fn proof(&self) -> Proof {
+        Proof { grade: self.grade, asked: self.asked, agreed: self.agreed, own: self.own }
+    }
+
+    /// Whether the endpoint contradicts this block or failed to return it.
     pub(crate) fn excludes(&self, label: &str) -> bool {
         self.contradicted_by.iter().chain(&self.failed_endpoints).any(|(other, _)| other == label)
     }

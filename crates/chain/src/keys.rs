@@ -1,11 +1,11 @@
-//! Keeps API keys out of what endpoints say: they stand in the endpoints' URLs.
+//! Removes API keys, which are part of endpoint URLs, from text that endpoints send.
 
 use url::Url;
 
-/// Shortest part of a URL that is treated as an API key.
+/// Minimum length of a part of a URL that is treated as an API key.
 const MIN_KEY_BYTES: usize = 8;
 
-/// Removes parts of an endpoint's URL, which may be API keys, from its text.
+/// Removes parts of an endpoint's URL, which may be API keys, from text sent by the endpoint.
 pub(crate) fn without_keys(url: &Url, text: &str) -> String {
     let segments = url.path_segments().into_iter().flatten();
     let query = url.query().unwrap_or_default().split(['&', '=']);

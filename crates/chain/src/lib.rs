@@ -1,15 +1,19 @@
 //! Reads ENS names from an Ethereum chain through JSON-RPC endpoints, at one pinned block.
 //!
 //! [`Chain`] is the interface that the resolver uses. [`RpcChain`] trusts what the endpoints state; [`ProvenChain`]
-//! executes calls locally over state that is proven against a block header. "The name or record does not exist"
+//! executes calls locally over state that is proven against a block header, which a quorum of endpoints or a
+//! [`LightClient`] of the beacon chain vouches for. "The name or record does not exist"
 //! ([`Answer::Unregistered`](clresolve_core::reading::Answer::Unregistered), [`Record::Absent`]) and "the chain could
 //! not be read" ([`ChainError`]) are different types.
 
 mod agent_registry;
 mod answers;
 mod batch;
+mod beacon_metrics;
 mod capabilities;
 pub mod ccip;
+#[cfg(feature = "state-proof")]
+mod consensus_headers;
 mod endpoint;
 mod exchange;
 mod failure;
@@ -23,6 +27,8 @@ mod header_only;
 #[cfg(feature = "state-proof")]
 mod header_source;
 mod keys;
+#[cfg(feature = "state-proof")]
+mod light_client;
 mod name_finder;
 mod poll;
 mod pool;
@@ -30,6 +36,8 @@ mod pool;
 mod proof_source;
 #[cfg(feature = "state-proof")]
 mod proven_chain;
+#[cfg(feature = "state-proof")]
+mod proven_heads;
 #[cfg(feature = "state-proof")]
 mod proven_transport;
 #[cfg(feature = "state-proof")]
@@ -58,6 +66,7 @@ use std::sync::Arc;
 use alloy_primitives::Bytes;
 use async_trait::async_trait;
 use clresolve_core::cause::LocalLimit;
+use clresolve_core::light_client::LightClientProof;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Block, BlockSelector, ChainError, Holding, Proof, Reading};
 use clresolve_core::records::{Key, Record};
@@ -65,21 +74,35 @@ use clresolve_state::Recording;
 use metrics::counter;
 
 pub use self::agent_registry::{AgentError, AgentReading, AgentRegistry};
+pub use self::beacon_metrics::{
+    BEACON_FINALIZED_TIME, BEACON_LIES, BEACON_OPTIMISTIC_TIME, BEACON_PARTICIPATION, BEACON_REFUSED,
+};
 pub use self::capabilities::Capabilities;
+#[cfg(feature = "state-proof")]
+pub use self::consensus_headers::ConsensusHeaders;
 pub use self::endpoint::{ANSWERS_REFUSED, Endpoint, has_public_name};
 pub use self::head::{ChainHead, MAX_STEP_BACK};
 pub use self::head_age::{HEADS_REFUSED, MAX_AHEAD};
-pub use self::head_reader::{AtHead, HeadReader};
+pub use self::head_reader::{AtHead, HeadReader, Heads};
 #[cfg(feature = "state-proof")]
 pub use self::header_source::{Head, HeaderSource};
+#[cfg(feature = "state-proof")]
+pub use self::light_client::{
+    BEACON_ACCEPT, BeaconEndpoint, BeaconEndpointStatus, BeaconGet, BeaconResponse, HeaderStatus, LightClient,
+    LightClientConfig, LightClientStatus, Participation, SetAside,
+};
 pub use self::name_finder::{FoundNames, NameFinder, Spellings, WantedNames};
 pub use self::pool::{ChainConfig, Clock};
 #[cfg(feature = "state-proof")]
 pub use self::proven_chain::ProvenChain;
 #[cfg(feature = "state-proof")]
+pub use self::proven_heads::ProvenHeads;
+#[cfg(feature = "state-proof")]
 pub use self::quorum_headers::QuorumHeaders;
 pub use self::rpc_chain::RpcChain;
 pub use self::transactions::{SeenTransaction, TransactionReader};
+#[cfg(feature = "state-proof")]
+pub use clresolve_beacon::ChainSpec;
 
 /// Metric name: answers that a proof or the other endpoints contradict, counted per endpoint.
 pub const RPC_LIES: &str = "clresolve_rpc_lies_total";
@@ -133,6 +156,11 @@ pub trait Chain: Send + Sync {
     /// no endpoint supplies bytes with that hash.
     async fn header(&self, _block: &Block, _endpoints: &[String]) -> Option<Bytes> {
         None
+    }
+
+    /// What proves the header of a finalized block to others. `None` if operators vouch for it.
+    async fn header_proof(&self, _block: &Block) -> Result<Option<LightClientProof>, ChainError> {
+        Ok(None)
     }
 
     /// Returns the same chain with a recorder for the proofs of its readings, or `None` if this chain proves nothing.

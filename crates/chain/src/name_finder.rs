@@ -33,12 +33,12 @@ use crate::pool::ChainConfig;
 use crate::request::eth_call;
 use crate::transport::{HttpPost, PostError, TransportFault};
 
-/// Most nodes accepted from one endpoint, about 10 MB: far more than there are agents, and few enough to audit in
-/// minutes. It stops an endpoint that invents names endlessly.
+/// Maximum number of nodes accepted from one endpoint, about 10 MB: far more than there are agents, and few enough to
+/// audit in minutes. It stops an endpoint that invents names endlessly.
 const MAX_NODES: usize = 100_000;
 
-/// Most requests for the same logs to one endpoint: enough for the newest ten million blocks in ranges of ten thousand,
-/// the shortest limit among public endpoints. A refused range also uses up a request.
+/// Maximum number of requests for the same logs to one endpoint: enough for the newest ten million blocks in ranges of
+/// ten thousand, the shortest limit among public endpoints. A refused range also uses up a request.
 const MAX_REQUESTS: usize = 4096;
 
 /// Time limit for all requests to one endpoint, and for looking up spellings.
@@ -60,13 +60,13 @@ const AGENT_KEYS: &[u8] = b"cl.";
 /// The event of a text record, in its versions without and with the value.
 const TEXT_CHANGED: [&str; 2] = ["TextChanged(bytes32,string,string)", "TextChanged(bytes32,string,string,string)"];
 
-/// Most nodes whose subnames are requested at once: endpoints refuse longer filters.
+/// Maximum number of nodes whose subnames are requested at once. Endpoints refuse longer filters.
 const NODES_PER_REQUEST: usize = 64;
 
-/// Number of concurrent spelling lookups: public endpoints refuse too many requests at once.
+/// Number of concurrent spelling lookups. Public endpoints refuse too many requests at once.
 const SPELT_AT_ONCE: usize = 8;
 
-/// Most levels of subnames below a name. Agents are one or two levels below their publisher.
+/// Maximum number of levels below a name. Agents are one or two levels below their publisher.
 const MAX_LEVELS: usize = 8;
 
 /// Finds names through each configured endpoint.
@@ -111,7 +111,6 @@ pub struct Spellings {
     pub unanswered: usize,
 }
 
-/// No endpoint answered.
 struct Unanswered;
 
 impl NameFinder {
@@ -189,17 +188,13 @@ fn takes_longer_than(time: Duration) -> String {
     format!("it takes longer than {} s", time.as_secs())
 }
 
-/// The results of one endpoint.
 #[derive(Default)]
 struct Telling {
     nodes: BTreeMap<B256, u64>,
-    /// The last block searched.
     last: u64,
-    /// Why the results are incomplete.
     failure: Option<String>,
 }
 
-/// Reads the logs of one endpoint.
 struct LogReader<'a> {
     endpoint: &'a RpcEndpoint,
     /// Number of requests left.
@@ -224,8 +219,8 @@ impl LogReader<'_> {
         Ok(())
     }
 
-    /// Requests first the records of known keys, by the hashes of these keys, then the records of any key. Filling
-    /// blocks with records of other keys thus hides none of the known ones.
+    /// Requests the records of known keys first, by the hashes of these keys, then the records of any key. Blocks
+    /// filled with records of other keys thus hide none of the known ones.
     async fn changed(&mut self, blocks: RangeInclusive<u64>) {
         let signatures = TEXT_CHANGED.map(keccak256).to_vec();
         let any_key = Search {
@@ -253,7 +248,7 @@ impl LogReader<'_> {
         self.telling.failure = (!causes.is_empty()).then(|| causes.join("; "));
     }
 
-    /// Passes each matching record on, within the time of one search. Returns why records are missing, if any are.
+    /// Passes on each matching record, within the time of one search. Returns why records are missing, if any are.
     async fn records(
         &mut self,
         search: &Search,
@@ -265,7 +260,7 @@ impl LogReader<'_> {
         self.telling.failure.take().or(gap)
     }
 
-    /// Searches level by level. A name without an owner is not recorded, but its subnames are searched nevertheless.
+    /// Searches level by level. A name without an owner is not recorded, but its subnames are searched.
     async fn below(&mut self, parent: B256, registry: Address) {
         let new_owner = Filter::new().address(registry).event_signature(keccak256("NewOwner(bytes32,bytes32,address)"));
         let blocks = 0..=self.telling.last;
@@ -282,7 +277,7 @@ impl LogReader<'_> {
                 let mut note = |telling: &mut Telling, log: &Log| {
                     let Some((node, ownership)) = Ownership::of(log) else { return };
                     if seen.len() + owners.len() > MAX_NODES && !owners.contains_key(&node) {
-                        return telling.fail(format!("it tells of more than {MAX_NODES} names"));
+                        return telling.fail(format!("it reports more than {MAX_NODES} names"));
                     }
                     let known = owners.entry(node).or_insert(ownership);
                     *known = ownership.max(*known);
@@ -290,7 +285,7 @@ impl LogReader<'_> {
                 gap = gap.or(self.logs(&search, blocks.clone(), &mut note).await);
             }
             level = owners.keys().copied().filter(|node| seen.insert(*node)).collect();
-            for (node, Ownership { place: (block, _), is_held }) in owners {
+            for (node, Ownership { position: (block, _), is_held }) in owners {
                 if is_held {
                     self.telling.note(node, block);
                 }
@@ -300,16 +295,16 @@ impl LogReader<'_> {
             }
         }
         if !level.is_empty() {
-            self.telling.fail(format!("names stand more than {MAX_LEVELS} levels below"));
+            self.telling.fail(format!("names are more than {MAX_LEVELS} levels below"));
         }
         if let Some(cause) = gap {
             self.telling.fail(cause);
         }
     }
 
-    /// Passes on each matching log of these blocks, the newest blocks first. A refused range is split; a refused single
-    /// block is split by values. Returns why a block is missing, if one is; the remaining blocks are requested
-    /// nevertheless. A failure ends this search and all later ones.
+    /// Passes on each matching log of these blocks, newest blocks first. A refused range is split; a refused single
+    /// block is split by values. Returns why a block is missing, if one is; the remaining blocks are still requested. A
+    /// failure ends this search and all later ones.
     async fn logs(&mut self, search: &Search, blocks: RangeInclusive<u64>, take: &mut TakeLog<'_>) -> Option<String> {
         let mut open = vec![(blocks, search.values.clone())];
         let (mut refusals, mut first_cause) = (BTreeMap::<B256, usize>::new(), None);
@@ -343,7 +338,7 @@ impl LogReader<'_> {
     /// The logs of these blocks that match the filter, in one request.
     async fn part(&mut self, filter: &Filter, blocks: &RangeInclusive<u64>) -> Result<Vec<Log>, Refused> {
         if self.requests == 0 {
-            return Err(Refused::All(format!("it gives the logs of few blocks at a time: {MAX_REQUESTS} requests")));
+            return Err(Refused::All(format!("it returns the logs of few blocks at a time: {MAX_REQUESTS} requests")));
         }
         self.requests -= 1;
         let (first, last) = (*blocks.start(), *blocks.end());
@@ -368,7 +363,7 @@ impl LogReader<'_> {
     }
 }
 
-/// Whether the request timed out. A range of fewer blocks may take less time.
+/// Whether the request timed out. A range of fewer blocks may be faster.
 fn is_late(error: &TransportError) -> bool {
     let RpcError::Transport(TransportErrorKind::Custom(cause)) = error else { return false };
     matches!(cause.downcast_ref(), Some(TransportFault::Post(PostError::Timeout(_))))
@@ -389,7 +384,6 @@ impl Search {
     }
 }
 
-/// Handles each matching log.
 type TakeLog<'a> = dyn FnMut(&mut Telling, &Log) + Send + 'a;
 
 /// Why an endpoint did not return logs.
@@ -410,7 +404,7 @@ fn known_keys() -> Vec<B256> {
     keys.chain([EndpointKey::Runtime.as_str()]).map(keccak256).collect()
 }
 
-/// Whether the log of a text record contains, in plain text, a key of an agent's record. A key that does not match its
+/// Whether the log of a text record contains the key of an agent's record in plain text. A key that does not match its
 /// hash in the topics is ignored; the oldest resolvers emit no hash.
 fn says_an_agents_key(log: &Log) -> bool {
     let key = first_bytes(&log.data().data).filter(|key| key.starts_with(AGENT_KEYS));
@@ -428,12 +422,12 @@ impl Telling {
     fn note(&mut self, node: B256, block: u64) {
         let is_full = self.nodes.len() >= MAX_NODES && !clresolve_core::mutant!("nodes-without-end");
         if is_full && !self.nodes.contains_key(&node) {
-            return self.fail(format!("it tells of more than {MAX_NODES} names"));
+            return self.fail(format!("it reports more than {MAX_NODES} names"));
         }
         see(&mut self.nodes, node, block);
     }
 
-    /// Keeps the first failure, since later ones may follow from it.
+    /// Records a failure. The first one is kept, since later ones may follow from it.
     fn fail(&mut self, cause: String) {
         self.failure.get_or_insert(cause);
     }
@@ -449,7 +443,7 @@ fn see(nodes: &mut BTreeMap<B256, u64>, node: B256, block: u64) {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ownership {
     /// Block number, and log index within it.
-    place: (u64, u64),
+    position: (u64, u64),
     is_held: bool,
 }
 
@@ -458,7 +452,7 @@ impl Ownership {
     fn of(log: &Log) -> Option<(B256, Self)> {
         let node = subnode(*log.topics().get(1)?, *log.topics().get(2)?);
         let is_held = log.data().data.iter().any(|byte| *byte != 0);
-        Some((node, Self { place: (log.block_number?, log.log_index?), is_held }))
+        Some((node, Self { position: (log.block_number?, log.log_index?), is_held }))
     }
 }
 

@@ -50,8 +50,8 @@ pub(crate) trait Votable: Send + Sync + 'static {
     /// An endpoint's statement about a block.
     type Vote: Vote + Clone + fmt::Display + Send + Sync + 'static;
 
-    /// Asks an endpoint about the block that it selects itself.
-    async fn observe(
+    /// Asks an endpoint about the block that it selects.
+    async fn ask_at_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
@@ -66,13 +66,13 @@ pub(crate) trait Votable: Send + Sync + 'static {
 impl Votable for Query {
     type Vote = Findings;
 
-    async fn observe(
+    async fn ask_at_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
         identity: ChainIdentity,
     ) -> Result<Observation<Findings>, Failure> {
-        endpoint.observe(self, selector, identity).await
+        endpoint.ask_at_own_block(self, selector, identity).await
     }
 
     async fn attest(&self, endpoint: &RpcEndpoint, block: &Block) -> Result<Attestation<Findings>, Failure> {
@@ -80,16 +80,14 @@ impl Votable for Query {
     }
 }
 
-/// The result on which endpoints agreed.
 pub(crate) struct Consensus<V> {
     pub(crate) block: Block,
     pub(crate) pinned: V,
     pub(crate) latest: Option<Newest<V>>,
     /// Height that enough endpoints have reached with the same records at their newest block.
     pub(crate) newest: Option<u64>,
-    /// The endpoints that may be asked further: those that agreed, then those that have not contradicted.
+    /// The endpoints to ask further: those that agreed, then those that have not contradicted.
     pub(crate) members: Vec<Arc<RpcEndpoint>>,
-    /// The endpoints that were not asked.
     pub(crate) spares: Vec<Arc<RpcEndpoint>>,
     /// Labels of the endpoints that contradict the result, each with its statement.
     pub(crate) contradicted_by: Vec<(String, String)>,
@@ -99,13 +97,10 @@ pub(crate) struct Consensus<V> {
     agreed: Vec<Arc<RpcEndpoint>>,
 }
 
-/// The counted votes on the newest block.
 pub(crate) struct Newest<V> {
-    /// The vote on the records.
     pub(crate) records: NewestVote<V>,
-    /// The vote on payments.
     pub(crate) payment: NewestVote<V>,
-    /// All votes that equal the pinned reading apart from off-chain lookups, each with its endpoint. Endpoints that
+    /// All votes that equal the pinned reading except for off-chain lookups, each with its endpoint. Endpoints that
     /// contradicted anything in this reading are excluded.
     pub(crate) look_ups: Vec<(Arc<RpcEndpoint>, V)>,
     /// The endpoints that may be asked about the newest block: their vote on it counts and agrees, and they
@@ -118,7 +113,7 @@ pub(crate) struct Newest<V> {
 }
 
 impl<V: Vote + Clone> Newest<V> {
-    /// Compares the counted votes with the pinned reading. Keeps lookups only from usable endpoints of `order`.
+    /// Compares the counted votes with the pinned reading. Keeps only lookups from usable endpoints of `order`.
     pub(crate) fn of(
         at: AtLatest,
         counter: &QuorumCounter<V>,
@@ -147,13 +142,12 @@ impl<V: Vote + Clone> Newest<V> {
     }
 }
 
-/// A vote on the newest block.
 #[derive(Clone)]
 pub(crate) struct NewestVote<V> {
     /// Label of the endpoint that voted.
     pub(crate) label: String,
     pub(crate) vote: Result<V, Failure>,
-    /// Whether it differs from the pinned reading and too few operators share it.
+    /// Whether it differs from the pinned reading and is shared by too few operators.
     pub(crate) is_objection: bool,
 }
 
@@ -180,20 +174,22 @@ impl<V> Consensus<V> {
             GradeDemand::SingleRpc => Grade::SingleRpc,
             GradeDemand::Quorum(_) => Grade::Quorum,
             GradeDemand::StateProof(_) => Grade::StateProof,
+            // What operators state is not what the light client verified.
+            GradeDemand::ConsensusProof(0) => Grade::SingleRpc,
+            GradeDemand::ConsensusProof(_) => Grade::Quorum,
         };
         let own = grade != Grade::Quorum && self.agreed.iter().all(|endpoint| endpoint.own);
         let asked = if grade == Grade::SingleRpc { 1 } else { operators(&self.asked) };
         Proof { grade, asked, agreed: operators(&self.agreed), own }
     }
 
-    /// The endpoints that agreed, and those that may be asked too but have not shown that they have the block.
+    /// The endpoints that agreed, and those that have not shown that they have the block.
     pub(crate) fn into_checked(self) -> (Vec<Arc<RpcEndpoint>>, Vec<Arc<RpcEndpoint>>) {
         let Self { agreed, members, spares, .. } = self;
         let others = members.into_iter().skip(agreed.len()).chain(spares).collect();
         (agreed, others)
     }
 
-    /// Labels of the endpoints that agreed.
     pub(crate) fn labels(&self) -> Vec<String> {
         self.agreed.iter().map(|endpoint| endpoint.label.clone()).collect()
     }
@@ -214,7 +210,6 @@ struct QuorumPoll<'p, Q: Votable> {
     count: Count<Q::Vote>,
 }
 
-/// The endpoints and their answers.
 struct Count<V> {
     /// The endpoints in the order in which they are asked. Indices of endpoints refer to this list.
     order: Vec<Arc<RpcEndpoint>>,
@@ -266,12 +261,11 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
             self.ask_again();
             let need = self.need();
             let Self { fan_out, request, count, .. } = self;
-            let ask = |index: usize| request.observe(index, Arc::clone(&count.order[index]));
+            let ask = |index: usize| request.spawn_observation(index, Arc::clone(&count.order[index]));
             match fan_out.next(need, ask).await {
                 Event::Answer(reply) => count.add(reply),
                 Event::Stall => match count.counter.status() {
-                    // An endpoint that claims a much newer block must not make an agreement wait for a stalled
-                    // endpoint.
+                    // An endpoint that claims a much newer block must not delay an agreement by stalling.
                     QuorumStatus::Provisional(..) if !clresolve_core::mutant!("laggards-are-waited-for") => break,
                     _ => count.counter.stop_awaiting(),
                 },
@@ -286,7 +280,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         match self.count.counter.status() {
             // In single-RPC mode only the first endpoint that answers is trusted.
             QuorumStatus::Provisional(..) if self.pool.demand == GradeDemand::SingleRpc => Need::Nothing,
-            // Nobody relies on so old a block, so a slow endpoint may still help.
+            // A block this old is useless, so a slow endpoint may still help.
             QuorumStatus::Provisional(agreement, Lacking::RecentBlock) if self.is_too_old(&agreement.block) => {
                 Need::Answers { in_sight: 1 }
             }
@@ -305,7 +299,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         let QuorumStatus::Open { repeats, .. } = count.counter.status() else { return };
         for (endpoint, block) in repeats {
             count.counter.asked_again(endpoint, block);
-            fan_out.ask_again(request.attest(endpoint, Arc::clone(&count.order[endpoint]), block));
+            fan_out.ask_again(request.spawn_attestation(endpoint, Arc::clone(&count.order[endpoint]), block));
         }
     }
 
@@ -387,8 +381,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         }
     }
 
-    /// Counts endpoints, including those that answer late, that contradict what enough operators agree on, and marks
-    /// them as failed.
+    /// Counts endpoints that contradict the agreement, including those that answer late, and marks them as failed.
     fn note_liars(self, agreement: Option<Agreement>) {
         let Self { request, mut fan_out, mut count, .. } = self;
         let clock = request.clock;
@@ -427,7 +420,7 @@ impl<V: Vote + fmt::Display> Count<V> {
         }
     }
 
-    /// Why no connection to any endpoint was opened, if several operators on the Internet were tried.
+    /// Why no connection was opened, if several operators on the Internet were tried.
     fn without_network(&self) -> Option<Unconnected> {
         let mut public = HashSet::new();
         let mut why = Unconnected::Name;
@@ -453,7 +446,6 @@ impl<V: Vote + fmt::Display> Count<V> {
         self.counter.against(Some(agreement)).into_iter().map(describe).collect()
     }
 
-    /// The statements of all endpoints that answered.
     fn statements(&self) -> Vec<(String, String)> {
         let mut votes: Vec<_> = self.counter.votes().collect();
         votes.sort_by_key(|(endpoint, ..)| *endpoint);
@@ -469,7 +461,6 @@ impl<V: Vote + fmt::Display> Count<V> {
     }
 }
 
-/// The request to every endpoint.
 struct Request<Q> {
     query: Arc<Q>,
     selector: BlockSelector,
@@ -478,14 +469,14 @@ struct Request<Q> {
     head_age: HeadAge,
 }
 
-/// Each request runs as its own task. It continues after the poll has ended, so that the connection stays open and the
-/// endpoint's health is recorded.
+/// Each request runs as its own task and outlives the poll, so that the connection stays open and the endpoint's health
+/// is recorded.
 impl<Q: Votable> Request<Q> {
-    fn observe(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> BoxFuture<'static, Reply<Q::Vote>> {
+    fn spawn_observation(&self, index: usize, endpoint: Arc<RpcEndpoint>) -> BoxFuture<'static, Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let (selector, identity, head_age) = (self.selector, self.identity, self.head_age);
         let task = tokio::spawn(async move {
-            let observed = query.observe(&endpoint, selector, identity).await;
+            let observed = query.ask_at_own_block(&endpoint, selector, identity).await;
             let observation = observed.and_then(|observed| observed.checked(head_age, selector, clock()));
             endpoint.note(&observation, clock());
             let failure = match &observation {
@@ -499,7 +490,12 @@ impl<Q: Votable> Request<Q> {
         ended.map(move |it| Reply { endpoint: index, statement: Statement::Observed(Box::new(it)) }).boxed()
     }
 
-    fn attest(&self, index: usize, endpoint: Arc<RpcEndpoint>, block: Block) -> BoxFuture<'static, Reply<Q::Vote>> {
+    fn spawn_attestation(
+        &self,
+        index: usize,
+        endpoint: Arc<RpcEndpoint>,
+        block: Block,
+    ) -> BoxFuture<'static, Reply<Q::Vote>> {
         let (query, clock) = (Arc::clone(&self.query), Arc::clone(&self.clock));
         let task = tokio::spawn(async move {
             let attestation = query.attest(&endpoint, &block).await;

@@ -43,11 +43,11 @@ pub struct ChainConfig {
     pub demand: GradeDemand,
     /// Time limit of one request.
     pub timeout: Duration,
-    /// If endpoints stall for this long, the next one is asked too. With [`GradeDemand::SingleRpc`] the next endpoint
-    /// is asked only after `timeout`, because there the order of the endpoints decides which one is trusted.
+    /// After a stall of this length, the next endpoint is asked too. With [`GradeDemand::SingleRpc`] the next endpoint
+    /// is asked only after `timeout`, because the order then decides which endpoint is trusted.
     pub hedge_after: Duration,
-    /// Whether off-chain lookups (CCIP-Read) are followed.
-    pub ccip: bool,
+    /// Time limit of one off-chain lookup (CCIP-Read), including redirects. `None`: lookups are not followed.
+    pub lookup_timeout: Option<Duration>,
     /// The coin types of the addresses that are read along with the records.
     pub coins: Coins,
     /// The maximum age of the newest block. `None`: unlimited, if the chain's slot time is unknown.
@@ -57,7 +57,6 @@ pub struct ChainConfig {
 /// Supplies the current time, to detect endpoints with an outdated newest block and to expire failures.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// The endpoints of a chain.
 pub(crate) struct EndpointPool {
     pub(crate) chain_id: u64,
     pub(crate) demand: GradeDemand,
@@ -85,21 +84,20 @@ impl EndpointPool {
         }
     }
 
-    /// The same endpoints with another clock.
     pub(crate) fn with_clock(&self, clock: Clock) -> Self {
         Self { clock, agreed_genesis: self.agreed_genesis.clone(), endpoints: self.endpoints.clone(), ..*self }
     }
 
-    /// The endpoints, as configured.
     pub(crate) fn endpoints(&self) -> &[Arc<RpcEndpoint>] {
         &self.endpoints
     }
 
-    /// Number of operators that must agree.
+    /// Number of operators that must agree. One if the light client alone gives the header, since everything else is
+    /// proven.
     pub(crate) const fn agree(&self) -> usize {
         match self.demand {
-            GradeDemand::SingleRpc => 1,
-            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
+            GradeDemand::SingleRpc | GradeDemand::ConsensusProof(0) => 1,
+            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) | GradeDemand::ConsensusProof(agree) => agree,
         }
     }
 
@@ -107,7 +105,9 @@ impl EndpointPool {
     pub(crate) const fn width(&self) -> usize {
         match self.demand {
             GradeDemand::SingleRpc => 1,
-            GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree + SPARE,
+            GradeDemand::Quorum(_) | GradeDemand::StateProof(_) | GradeDemand::ConsensusProof(_) => {
+                self.agree() + SPARE
+            }
         }
     }
 
@@ -126,15 +126,15 @@ impl EndpointPool {
         self.agreed_genesis.get_or_init(|| genesis);
     }
 
-    /// The endpoints in the order in which they are asked: as configured, but recently failed ones last. In a quorum,
-    /// the first endpoint of each operator comes before the second of any.
+    /// The endpoints in the order of asking: as configured, but recently failed ones last. In a quorum, the first
+    /// endpoint of each operator comes before the second of any.
     pub(crate) fn in_order(&self) -> Vec<Arc<RpcEndpoint>> {
         let now = (self.clock)();
         let (resting, ready): (Vec<_>, Vec<_>) = self.endpoints.iter().cloned().partition(|e| e.rests(now));
         let order = ready.into_iter().chain(resting);
         match self.demand {
             GradeDemand::SingleRpc => order.collect(),
-            GradeDemand::Quorum(_) | GradeDemand::StateProof(_) => {
+            GradeDemand::Quorum(_) | GradeDemand::StateProof(_) | GradeDemand::ConsensusProof(_) => {
                 let mut operators = HashSet::new();
                 let (firsts, others): (Vec<_>, Vec<_>) =
                     order.partition(|endpoint| operators.insert(endpoint.operator.clone()));
@@ -150,9 +150,6 @@ impl EndpointPool {
 
     /// The findings of `query` at a known block according to the endpoints with these labels, and a client for these
     /// endpoints.
-    ///
-    /// # Errors
-    /// [`ChainError`].
     pub(crate) async fn findings(
         &self,
         labels: &[String],
@@ -182,8 +179,8 @@ impl EndpointPool {
         failure.into_error(&labels.join(", "), &block.number.to_string(), self.chain_id)
     }
 
-    /// Selects the endpoints that serve the chain and whose newest block is recent and not below `floor`. Asks all of
-    /// them concurrently, and gives each as long as an endpoint may stall.
+    /// Selects the endpoints that serve the chain and whose newest block is recent and not below `floor`. Asks them
+    /// concurrently; each has as much time as an endpoint may stall.
     pub(crate) async fn recent(&self, endpoints: Vec<Arc<RpcEndpoint>>, floor: u64) -> Vec<Arc<RpcEndpoint>> {
         let patience = self.patience().unwrap_or(self.hedge_after);
         let recent = endpoints.into_iter().map(async |endpoint| {
@@ -218,8 +215,8 @@ impl EndpointPool {
         }
     }
 
-    /// A client for these members. If several operators must agree, `spares` replace members that stall or fail, since
-    /// then it does not matter which endpoints agree.
+    /// A client for these members. If several operators must agree, `spares` replace members that stall or fail,
+    /// because then any endpoints may form the agreement.
     pub(crate) fn client(&self, members: Vec<Arc<RpcEndpoint>>, spares: Vec<Arc<RpcEndpoint>>) -> RpcClient {
         let spares = if self.agree() > 1 { spares } else { Vec::new() };
         RpcClient::new(QuorumTransport::new(members, spares, self.agree(), self.hedge_after), false)

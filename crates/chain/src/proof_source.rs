@@ -1,5 +1,4 @@
-//! [`ProofSource`]: several endpoints as one source of state. The first response is used, since proofs make trust
-//! unnecessary.
+//! [`ProofSource`]: several endpoints as one source of state. The first response is used; its proofs replace trust.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use crate::fan_out::first;
 use crate::pool::Clock;
 use crate::prover::{ProverError, RpcSource, StateItem, StateSource};
 
-/// Endpoints that are asked for state: one at first, others if it stalls or fails.
+/// Endpoints that are asked for state, one at first, then others if it stalls or fails.
 pub(crate) struct ProofSource {
     candidates: Mutex<Candidates>,
     /// How long an endpoint may stall before the next one is asked too.
@@ -25,8 +24,7 @@ pub(crate) struct ProofSource {
 }
 
 struct Candidates {
-    /// The endpoints that may be asked. The one with the latest response comes first; those that lied or failed are
-    /// removed.
+    /// The endpoints that may be asked, the one with the latest response first. Those that lied or failed are removed.
     endpoints: Vec<Arc<RpcEndpoint>>,
     /// Labels of the endpoints that failed, each with the cause.
     failures: Vec<(String, String)>,
@@ -37,7 +35,6 @@ impl ProofSource {
         Self { candidates: Mutex::new(Candidates { endpoints, failures: Vec::new() }), patience, clock }
     }
 
-    /// Removes the endpoint that returned the latest response.
     pub(crate) fn remove_latest(&self) -> Option<Arc<RpcEndpoint>> {
         let mut candidates = self.candidates();
         let latest = (!candidates.endpoints.is_empty()).then(|| candidates.endpoints.remove(0))?;
@@ -74,7 +71,7 @@ impl ProofSource {
         F: Future<Output = Result<T, ProverError>>,
     {
         let endpoints = self.candidates().endpoints.clone();
-        // Record each failure immediately: the caller may be cancelled before another endpoint answers.
+        // Record each failure immediately: the caller may be cancelled before the next answer.
         let noted = |index: usize| {
             let (endpoint, answer) = (&endpoints[index], ask(Arc::clone(&endpoints[index])));
             answer.map(|answer| answer.inspect_err(|error| self.remove_failed(endpoint, error)))
@@ -93,8 +90,7 @@ mod tests;
 
 #[async_trait]
 impl StateSource for ProofSource {
-    /// The first response, even if it is an error: continuing without a hint takes less time than asking another
-    /// endpoint.
+    /// The first response, even if it is an error. Continuing without a hint is faster than asking another endpoint.
     async fn touched(&self, call: &Call, block: BlockId) -> Result<AccessList, ProverError> {
         let ask = |endpoint: Arc<RpcEndpoint>| async move {
             let explain = |error: &TransportError| endpoint.failure(error);

@@ -9,13 +9,14 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rpc_types_eth::AccessList;
 use async_trait::async_trait;
 use clresolve_core::cause::ResolverFault;
+use clresolve_core::light_client::LightClientProof;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::Coins;
-use clresolve_core::reading::{Block, BlockSelector, ChainError, Grade, Holding, Proof, Reading};
+use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Holding, Latest, Reading};
 use clresolve_core::records::{Key, Record};
 use clresolve_state::contracts::{Findings, Resolved};
 use clresolve_state::{CALL_GAS, Call, CallOutcome, Contracts, HashedHeader, Recording, StateProof};
-use futures_util::future::{FutureExt as _, OptionFuture, join, try_join};
+use futures_util::future::{OptionFuture, join, try_join};
 use moka::future::Cache;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -27,8 +28,8 @@ use crate::failure::Failure;
 use crate::header_source::{Head, HeaderSource};
 use crate::pool::{ChainConfig, Clock, EndpointPool};
 use crate::proof_source::ProofSource;
-use crate::proven_transport::ProvenTransport;
-use crate::prover::{Guess, Prover, Session};
+use crate::proven_transport::{Complaints, ProvenTransport};
+use crate::prover::{PrefetchedProofs, Prover, Session};
 use crate::query::Query;
 use crate::quorum_headers::QuorumHeaders;
 use crate::request::{by_hash, newest, tag};
@@ -71,13 +72,13 @@ impl ProvenChain {
         }
     }
 
-    /// The same with another clock.
+    /// Replaces the clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { pool: Arc::new(self.pool.with_clock(clock)), ..self }
     }
 
-    /// Trusts `headers` instead. The endpoints only supply proofs and hints.
+    /// Trusts `headers` instead of the endpoints, which then only supply proofs and hints.
     #[must_use]
     pub fn with_headers(self, headers: Arc<dyn HeaderSource>) -> Self {
         Self { headers: Some(headers), ..self }
@@ -91,7 +92,7 @@ impl ProvenChain {
     }
 
     /// Prefetches what the query about the owner will read, while the records are being computed. The owner's name
-    /// comes from a hint; if it is wrong, the request is wasted.
+    /// comes from a hint; if the hint is wrong, the request is wasted.
     fn prefetch_owner(&self, hints: &UnprovenHints, head: &Head) {
         let Some(owner) = hints.owner() else { return };
         let call = self.call_of(&Query::address(&owner, &self.contracts));
@@ -99,13 +100,25 @@ impl ProvenChain {
         tokio::spawn(async move { prover.prefetch(&source, block, &call).await });
     }
 
-    /// Starts to fetch proofs of what a known call read the last time, while the header is requested. This saves a
-    /// round trip unless a new block arrives in between. Dropping the returned set cancels it.
-    fn guess(&self, call: Call, selector: BlockSelector) -> JoinSet<Option<Guess>> {
-        let (source, prover) = (self.source(&[]), Arc::clone(&self.prover));
-        let mut guess = JoinSet::new();
-        guess.spawn(async move { prover.guess(&source, tag(selector).into(), &call).await });
-        guess
+    /// Starts to fetch proofs of what a known call read last time, while the header is requested. This saves a round
+    /// trip unless a new block arrives in between. Dropping the returned set cancels it.
+    fn prefetch_proofs(&self, call: Call, selector: BlockSelector) -> JoinSet<Option<PrefetchedProofs>> {
+        let (source, prover, headers) = (self.source(&[]), Arc::clone(&self.prover), self.headers.clone());
+        let mut prefetched = JoinSet::new();
+        prefetched.spawn(async move {
+            let block = match headers {
+                Some(headers) => headers.block_id(selector).await.ok()?,
+                None => tag(selector).into(),
+            };
+            prover.prefetch_proofs(&source, block, &call).await
+        });
+        prefetched
+    }
+
+    /// Whether a reading at this block is compared with proven state of the newest block.
+    fn proves_newest(&self, selector: BlockSelector) -> bool {
+        let is_newest_proven = self.headers.as_ref().is_some_and(|headers| headers.is_newest_proven());
+        selector.is_compared_with_latest() && is_newest_proven && !clresolve_core::mutant!("newest-is-stated")
     }
 
     fn call_of(&self, query: &Query) -> Call {
@@ -163,6 +176,7 @@ impl ProvenChain {
             name_look_ups,
             payment_look_ups: payment_look_ups.unwrap_or_default(),
             owner_look_ups: Vec::new(),
+            light_client: None,
         });
     }
 
@@ -174,9 +188,9 @@ impl ProvenChain {
         self.pool.header_of(&self.pool.in_order(), block.hash).await.map(Arc::new)
     }
 
-    /// The answer at the newest block, if the selector requests it. It is stated, not proven: enough operators must
-    /// state what was computed, or the name is withheld.
-    async fn newest(
+    /// The answer at the newest block, if the selector requests it. It is stated, not proven: unless enough operators
+    /// state what was computed, the name is withheld.
+    async fn stated_newest(
         &self,
         hints: UnprovenHints,
         query: &Query,
@@ -184,73 +198,194 @@ impl ProvenChain {
         pinned: &Findings,
     ) -> Result<(NewestAnswer, Option<u64>), ChainError> {
         let Some(NewestFindings { newest, reached }) = hints.newest(head, pinned).await else {
-            let few = "too few endpoints say what the newest block holds".to_owned();
+            let few = "too few endpoints report the state of the newest block".to_owned();
             return Err(ChainError::Unreachable(vec![("newest block".to_owned(), few)]));
         };
         Ok((self.answers.newest(query, newest, &self.pool).await, reached))
     }
 
-    async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
-        let query = Arc::new(query);
-        let mut guess = self.guess(self.call_of(&query), selector);
-        let hints = async { Ok(UnprovenHints::gather(&self.pool, Arc::clone(&query), selector).await) };
-        let (head, mut hints) = try_join(self.head(selector), hints).await?;
+    /// What the query finds under this header. `prefetched` and `hint` save round trips.
+    async fn found(
+        &self,
+        query: &Query,
+        head: Head,
+        mut prefetched: JoinSet<Option<PrefetchedProofs>>,
+        hint: AccessList,
+    ) -> Result<ProvenFindings, ChainError> {
         let header = Arc::new(head.header.clone());
         self.known.insert(head.block.hash, Arc::clone(&header)).await;
-        self.prefetch_owner(&hints, &head);
         let transport = self.transport(header, &head.endpoints);
-        if let Ok(Some(Ok(Some(guess)))) = timeout(self.pool.hedge_after, guess.join_next()).await {
-            transport.adopt(guess).await;
+        if let Ok(Some(Ok(Some(prefetched)))) = timeout(self.pool.hedge_after, prefetched.join_next()).await {
+            transport.adopt(prefetched).await;
         }
-        // A missing hint costs extra runs but not an extra exchange, since the endpoints have been asked for it
-        // already.
-        let pinned = self.findings(&transport, &query, &head.block, Some(hints.take_touched())).await?;
-        let latest = selector.is_compared_with_latest().then(|| self.newest(hints, &query, &head, &pinned));
-        // The two lookups are recorded separately.
-        let apart = match &pinned.payment {
+        // A missing hint costs extra runs but no extra exchange: the endpoints were already asked for it.
+        let findings = self.findings(&transport, query, &head.block, Some(hint)).await?;
+        let apart = match &findings.payment {
             Some(Resolved::Offchain(_)) => Some(transport.apart(self.source(&head.endpoints)).await),
             _ => None,
         };
+        Ok(ProvenFindings { head, findings, transport, apart })
+    }
+
+    /// The answer that follows from what was found, and whether its payment records were read.
+    async fn answered(&self, query: &Query, found: &ProvenFindings) -> Result<(Answer, bool), ChainError> {
+        let ProvenFindings { head, findings, transport, apart } = found;
         let block = by_hash(&head.block);
-        let (client, payment_client) = (transport.client(), apart.as_ref().unwrap_or(&transport).client());
-        let answer = self.answers.records(&client, &query, &pinned, block);
-        let payment = self.answers.payment(&payment_client, &query, &pinned, block).map(Ok);
-        let (answers, latest) = join(try_join(answer, payment), OptionFuture::from(latest)).await;
-        let (answer, payment) = answers?;
+        let (client, payment_client) = (transport.client(), apart.as_ref().unwrap_or(transport).client());
+        let answer = self.answers.records(&client, query, findings, block);
+        let payment = async { Ok(self.answers.payment(&payment_client, query, findings, block).await) };
+        let (answer, payment) = try_join(answer, payment).await?;
         let is_payment_read = payment.is_ok();
-        let answer = query.with_payment(answer, payment);
-        let (latest, reached) = match latest {
-            Some(Ok((latest, reached))) => {
-                let (latest, read_by_each) = self.answers.beside(&query, latest, &answer, pinned.holder).await;
-                (Some(latest), read_by_each.or(reached))
+        Ok((query.with_payment(answer, payment), is_payment_read))
+    }
+
+    /// Starts to request the header of the newest block and proofs under it. Dropping the returned value cancels that.
+    fn begin_newest(&self, query: &Query) -> BegunNewest {
+        let (chain, selector, mut head) = (self.clone(), BlockSelector::Latest, JoinSet::new());
+        head.spawn(async move { chain.head(selector).await });
+        BegunNewest { head, prefetched: self.prefetch_proofs(self.call_of(query), selector) }
+    }
+
+    /// The name's state at the newest block, computed over proven state.
+    async fn proven_newest(&self, query: &Query, begun: BegunNewest, hint: AccessList) -> Newest {
+        self.computed_newest(query, begun, hint).await.unwrap_or_else(Newest::failed)
+    }
+
+    async fn computed_newest(
+        &self,
+        query: &Query,
+        BegunNewest { mut head, prefetched }: BegunNewest,
+        hint: AccessList,
+    ) -> Result<Newest, ChainError> {
+        let broken_off = || ChainError::Unreachable(vec![("newest block".to_owned(), "it was not read".to_owned())]);
+        let head = head.join_next().await.and_then(Result::ok).ok_or_else(broken_off)??;
+        let found = self.found(query, head, prefetched, hint).await?;
+        let (answer, _) = self.answered(query, &found).await?;
+        Ok(Newest {
+            latest: Ok(Latest { answer, holder: found.findings.holder }),
+            reached: Some(found.head.block.number),
+            complaints: found.complaints().await,
+        })
+    }
+
+    /// The name's state under this header. With `stated`, the endpoints' statements about the newest block are counted.
+    async fn pinned(
+        &self,
+        query: &Query,
+        head: Head,
+        prefetched: JoinSet<Option<PrefetchedProofs>>,
+        hint: AccessList,
+        stated: Option<UnprovenHints>,
+    ) -> Result<(ProvenFindings, Answer, Option<Newest>), ChainError> {
+        let found = self.found(query, head, prefetched, hint).await?;
+        let stated = stated.map(|hints| self.stated_newest(hints, query, &found.head, &found.findings));
+        let (answered, stated) = join(self.answered(query, &found), OptionFuture::from(stated)).await;
+        let (answer, is_payment_read) = answered?;
+        self.record(query, &found.transport, found.apart.as_ref().filter(|_| is_payment_read)).await;
+        let newest = match stated {
+            None => None,
+            Some(Err(error)) => Some(Newest::failed(error)),
+            Some(Ok((stated, reached))) => {
+                let (latest, read_by_each) = self.answers.beside(query, stated, &answer, found.findings.holder).await;
+                Some(Newest { latest, reached: read_by_each.or(reached), complaints: Complaints::default() })
             }
-            Some(Err(error)) => (Some(Err(error)), None),
+        };
+        Ok((found, answer, newest))
+    }
+
+    async fn reading(&self, query: Query, selector: BlockSelector) -> Result<Reading, ChainError> {
+        let query = Arc::new(query);
+        let begun_newest = self.proves_newest(selector).then(|| self.begin_newest(&query));
+        let prefetched = self.prefetch_proofs(self.call_of(&query), selector);
+        let hints = async { Ok(UnprovenHints::gather(&self.pool, Arc::clone(&query), selector).await) };
+        let (head, mut hints) = try_join(self.head(selector), hints).await?;
+        self.prefetch_owner(&hints, &head);
+        let hint = hints.take_touched();
+        let is_stated = selector.is_compared_with_latest() && begun_newest.is_none();
+        let proven = begun_newest.map(|begun| self.proven_newest(&query, begun, hint.clone()));
+        let proven = async { Ok(OptionFuture::from(proven).await) };
+        let pinned = self.pinned(&query, head, prefetched, hint, is_stated.then_some(hints));
+        let ((found, answer, stated), proven) = try_join(pinned, proven).await?;
+        let mut complaints = found.complaints().await;
+        let (latest, reached) = match stated.or(proven) {
+            Some(newest) => {
+                complaints.extend(newest.complaints);
+                (Some(newest.latest), newest.reached)
+            }
             None => (None, None),
         };
-        let mut complaints = transport.complaints().await;
-        if let Some(apart) = &apart {
-            complaints.extend(apart.complaints().await);
-        }
-        self.record(&query, &transport, apart.as_ref().filter(|_| is_payment_read)).await;
+        let proof = found.head.proof();
+        let Head { block, endpoints, contradicted_by, failed_endpoints, .. } = found.head;
         Ok(Reading {
-            block: head.block,
+            block,
             answer,
             latest,
-            newest: newest(selector, &head.block, reached),
-            holder: pinned.holder,
-            expiry: pinned.expiry,
-            proof: Proof { grade: Grade::StateProof, asked: head.asked, agreed: head.agreed, own: head.own },
-            endpoints: head.endpoints,
-            contradicted_by: head.contradicted_by.into_iter().chain(complaints.lies).collect(),
-            failed_endpoints: head.failed_endpoints.into_iter().chain(complaints.failures).collect(),
+            newest: newest(selector, &block, reached),
+            holder: found.findings.holder,
+            expiry: found.findings.expiry,
+            proof,
+            endpoints,
+            contradicted_by: contradicted_by.into_iter().chain(complaints.lies).collect(),
+            failed_endpoints: failed_endpoints.into_iter().chain(complaints.failures).collect(),
         })
+    }
+
+    /// The findings of the query about a name at a block whose header has this hash, over proven state.
+    pub(crate) async fn findings_at(&self, query: &Query, block: &Block) -> Result<Findings, ChainError> {
+        let header = self.header_of(block).await?;
+        self.known.insert(block.hash, Arc::clone(&header)).await;
+        self.findings(&self.transport(header, &[]), query, block, None).await
+    }
+
+    /// The query for everything on which a verdict about `name` rests.
+    pub(crate) fn walk(&self, name: &EnsName) -> Query {
+        Query::walk(name, &self.contracts, &self.coins)
+    }
+}
+
+/// Requests for the header of the newest block and for proofs under it.
+struct BegunNewest {
+    head: JoinSet<Result<Head, ChainError>>,
+    prefetched: JoinSet<Option<PrefetchedProofs>>,
+}
+
+/// A name's state at the newest block, stated or proven.
+struct Newest {
+    latest: Result<Latest, ChainError>,
+    /// The height up to which it is valid.
+    reached: Option<u64>,
+    complaints: Complaints,
+}
+
+impl Newest {
+    fn failed(error: ChainError) -> Self {
+        Self { latest: Err(error), reached: None, complaints: Complaints::default() }
+    }
+}
+
+/// What a query found under a header.
+struct ProvenFindings {
+    head: Head,
+    findings: Findings,
+    transport: ProvenTransport,
+    /// The transport of a payment lookup, if there is one.
+    apart: Option<ProvenTransport>,
+}
+
+impl ProvenFindings {
+    async fn complaints(&self) -> Complaints {
+        let mut complaints = self.transport.complaints().await;
+        if let Some(apart) = &self.apart {
+            complaints.extend(apart.complaints().await);
+        }
+        complaints
     }
 }
 
 #[async_trait]
 impl Chain for ProvenChain {
     async fn read(&self, name: &EnsName, block: BlockSelector) -> Result<Reading, ChainError> {
-        self.reading(Query::walk(name, &self.contracts, &self.coins), block).await
+        self.reading(self.walk(name), block).await
     }
 
     async fn read_keys(
@@ -281,6 +416,12 @@ impl Chain for ProvenChain {
         keys: &[String],
     ) -> Result<Vec<Record>, ChainError> {
         let query = Query::further_records(name, &self.contracts, keys);
+        if self.headers.as_ref().is_some_and(|headers| headers.is_newest_proven()) {
+            let transport = self.transport(self.header_of(block).await?, endpoints);
+            let findings = self.findings(&transport, &query, block, None).await?;
+            let (client, block) = (transport.client(), by_hash(block));
+            return self.answers.further_records(&client, &query, &findings, block, keys.len()).await;
+        }
         let (client, findings) = self.pool.findings(endpoints, &query, block).await?;
         self.answers.further_records(&client, &query, &findings, by_hash(block), keys.len()).await
     }
@@ -293,5 +434,12 @@ impl Chain for ProvenChain {
 
     async fn header(&self, block: &Block, _endpoints: &[String]) -> Option<Bytes> {
         Some(self.header_of(block).await.ok()?.rlp())
+    }
+
+    async fn header_proof(&self, block: &Block) -> Result<Option<LightClientProof>, ChainError> {
+        match &self.headers {
+            Some(headers) => headers.proof_of(block).await,
+            None => Ok(None),
+        }
     }
 }

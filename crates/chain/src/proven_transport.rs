@@ -16,10 +16,9 @@ use tokio::sync::Mutex;
 use tower::Service;
 
 use crate::proof_source::ProofSource;
-use crate::prover::{Guess, Prover, ProverError, Session};
+use crate::prover::{PrefetchedProofs, Prover, ProverError, Session};
 use crate::transport::TransportFault;
 
-/// Computes calls at one block.
 #[derive(Clone)]
 pub(crate) struct ProvenTransport(Arc<Inner>);
 
@@ -39,6 +38,7 @@ struct Progress {
 }
 
 /// The endpoint errors of a transport, by label.
+#[derive(Default)]
 pub(crate) struct Complaints {
     /// The endpoints whose proofs were invalid.
     pub(crate) lies: Vec<(String, String)>,
@@ -47,7 +47,6 @@ pub(crate) struct Complaints {
 }
 
 impl Complaints {
-    /// Adds the errors of another transport.
     pub(crate) fn extend(&mut self, other: Self) {
         self.lies.extend(other.lies);
         self.failures.extend(other.failures);
@@ -67,9 +66,9 @@ impl ProvenTransport {
         Self::new(Arc::clone(&self.0.prover), self.0.progress.lock().await.session.clone(), source)
     }
 
-    /// Uses a guess if it is valid under the session's header.
-    pub(crate) async fn adopt(&self, guess: Guess) {
-        self.0.prover.adopt(&mut self.0.progress.lock().await.session, guess).await;
+    /// Uses prefetched proofs if they are valid under the session's header.
+    pub(crate) async fn adopt(&self, prefetched: PrefetchedProofs) {
+        self.0.prover.adopt(&mut self.0.progress.lock().await.session, prefetched).await;
     }
 
     pub(crate) fn client(&self) -> RpcClient {
@@ -110,7 +109,6 @@ impl ProvenTransport {
         Err(if lies.is_empty() { ChainError::Unreachable(all) } else { ChainError::Unproven(all) })
     }
 
-    /// The endpoint errors so far.
     pub(crate) async fn complaints(&self) -> Complaints {
         Complaints { lies: self.0.progress.lock().await.lies.clone(), failures: self.0.source.failures() }
     }
@@ -145,7 +143,6 @@ impl ProvenTransport {
         Ok(Response { id: request.id().clone(), payload })
     }
 
-    /// The call that a request contains, if it is a call at this block.
     fn requested_call(&self, request: &SerializedRequest) -> Option<Call> {
         if request.method() != "eth_call" {
             return None;

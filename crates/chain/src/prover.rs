@@ -31,8 +31,7 @@ use self::code::CodeCache;
 use self::hints::HintCache;
 use crate::run_limit::RunLimit;
 
-/// Runs calls over proven state. Caches contract code, which never changes for a given hash, and what each call read
-/// the last time.
+/// Runs calls over proven state. Caches contract code by hash, and what each call read last time.
 pub(super) struct Prover {
     chain_id: u64,
     codes: CodeCache,
@@ -52,8 +51,8 @@ pub(super) struct Session {
     nodes: Option<ProofNodes>,
 }
 
-/// Limits what may be proven because of hints. It is separate from the limits for calls, so that one endpoint's hint
-/// cannot reduce what a call may read with the proofs of others.
+/// Limits what is proven because of hints. It is separate from the limits for calls, so that one endpoint's hint cannot
+/// reduce what a call may read with the proofs of others.
 #[derive(Clone, Copy)]
 struct HintBudget {
     accounts: usize,
@@ -75,7 +74,7 @@ impl HintBudget {
 }
 
 /// Unverified proofs that a source returned before the header was known.
-pub(crate) struct Guess {
+pub(crate) struct PrefetchedProofs {
     wanted: Wanted,
     items: Vec<StateItem>,
 }
@@ -85,10 +84,10 @@ impl Prover {
         Self { chain_id, codes: CodeCache::new(), hints: HintCache::new(), runs: RunLimit::of_processors() }
     }
 
-    /// The outcome of `call` at the session's block, computed over state that `source` proves.
+    /// Computes the outcome of `call` at the session's block, over state that `source` proves.
     ///
-    /// `hint` lists what the call is likely to read, in addition to what it read the last time. Without a hint, the
-    /// source is asked for one unless the call ran before.
+    /// `hint` lists what the call is likely to read, in addition to what it read last time. Without a hint, the source
+    /// is asked for one unless the call ran before.
     ///
     /// # Errors
     /// [`ProverError`]. The state proven so far stays in the session.
@@ -128,40 +127,45 @@ impl Prover {
         Err(ProofError::TooManyRounds.into())
     }
 
-    /// Fetches proofs of what `call` read the last time, at the block that a tag currently selects. This may differ
-    /// from the block whose header is eventually trusted: see [`Prover::adopt`]. Returns `None` if the call never ran
-    /// or the source does not answer.
-    pub(super) async fn guess(&self, source: &dyn StateSource, tag: BlockId, call: &Call) -> Option<Guess> {
+    /// Fetches proofs of what `call` read last time, at the block that a tag currently selects. This may differ from
+    /// the block whose header is eventually trusted: see [`Prover::adopt`]. Returns `None` if the call never ran or the
+    /// source does not answer.
+    pub(super) async fn prefetch_proofs(
+        &self,
+        source: &dyn StateSource,
+        tag: BlockId,
+        call: &Call,
+    ) -> Option<PrefetchedProofs> {
         let known = self.hints.get(call).await?;
         let mut wanted = always_wanted(call);
         let mut budget = HintBudget::FULL;
         budget.grant(hinted(known.0.iter()), &mut wanted);
         self.want_codes(&Proven::default(), &mut wanted).await;
         let items = source.fetch(&wanted, tag).await.ok()?;
-        Some(Guess { wanted, items })
+        Some(PrefetchedProofs { wanted, items })
     }
 
-    /// Adds a guess to the session if all of it is proven under the session's header. Otherwise the guess belongs to
-    /// another block and is dropped entirely.
-    pub(super) async fn adopt(&self, session: &mut Session, guess: Guess) {
+    /// Adds prefetched proofs to the session if all of them are valid under the session's header. Otherwise they belong
+    /// to another block, and all are dropped.
+    pub(super) async fn adopt(&self, session: &mut Session, prefetched: PrefetchedProofs) {
         let mut guessed = session.clone();
-        if self.accept(&mut guessed, &guess.wanted, guess.items).await.is_ok() {
+        if self.accept(&mut guessed, &prefetched.wanted, prefetched.items).await.is_ok() {
             let HintBudget { accounts, slots } = guessed.hints_left;
             guessed.hints_left = HintBudget {
-                accounts: accounts.saturating_sub(guess.wanted.accounts.len()),
-                slots: slots.saturating_sub(guess.wanted.slots()),
+                accounts: accounts.saturating_sub(prefetched.wanted.accounts.len()),
+                slots: slots.saturating_sub(prefetched.wanted.slots()),
             };
             *session = guessed;
         }
     }
 
-    /// What the call is likely to read: what it read the last time, else the source's hint.
+    /// What the call is likely to read: what it read last time, else the source's hint.
     pub(super) async fn prefetch(&self, source: &dyn StateSource, block: BlockId, call: &Call) -> Arc<AccessList> {
-        // Some nodes return no access list for a call that reverts. Then the runs discover what it reads.
+        // Some nodes return no access list for a call that reverts. The runs then discover what it reads.
         self.hints.get_or(call, async { source.touched(call, block).await.unwrap_or_default() }).await
     }
 
-    /// Waits for a permit, then runs the call once on a thread that serves no connections.
+    /// Waits for a permit, then runs the call once on a blocking thread.
     async fn run(&self, session: &mut Session, call: &Call) -> Result<Execution, ProverError> {
         let permit = self.runs.acquire().await;
         let (proven, header) = (std::mem::take(&mut session.proven), Arc::clone(&session.header));
@@ -239,7 +243,6 @@ impl Prover {
 }
 
 impl Session {
-    /// A session with nothing proven.
     pub(super) fn new(header: Arc<HashedHeader>) -> Self {
         let (read, hints_left) = (Wanted::default(), HintBudget::FULL);
         Self { header, proven: Proven::default(), read, hints_left, nodes: None }
@@ -264,7 +267,6 @@ impl Session {
         Self { nodes: Some(ProofNodes::default()), ..Self::new(header) }
     }
 
-    /// The block, by its hash.
     pub(super) fn block(&self) -> BlockId {
         self.header.id()
     }

@@ -1,4 +1,4 @@
-//! An encoded query about a name, and the decoding of its result.
+//! Encodes a query about a name, and decodes its result.
 
 use alloy_primitives::Bytes;
 use alloy_rpc_client::RpcClient;
@@ -15,7 +15,6 @@ use clresolve_state::{Contracts, Spoiled};
 use crate::failure::Failure;
 use crate::request::{by_hash, eth_call};
 
-/// A query about a name.
 pub(crate) struct Query {
     subject: Subject,
     /// The text records that are read. Empty for an address query.
@@ -27,7 +26,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// A query for the text records that a resolution needs, combined with the name's payment records.
+    /// A query for the text records of a resolution, combined with the name's payment records.
     pub(crate) fn walk(name: &EnsName, contracts: &Contracts, coins: &Coins) -> Self {
         let subject = Subject::new(name, contracts).with_payment(Some(coins.clone()));
         Self::texts(subject, contracts, &Key::ALL)
@@ -62,7 +61,6 @@ impl Query {
         Self { subject, keys, resolve, call }
     }
 
-    /// The call data for Multicall3.
     pub(crate) fn call_data(&self) -> Bytes {
         self.call.input.input().cloned().unwrap_or_default()
     }
@@ -79,9 +77,6 @@ impl Query {
     }
 
     /// Decodes the payment records, if the query requested them.
-    ///
-    /// # Errors
-    /// [`ChainError`].
     pub(crate) fn decode_payment(
         &self,
         findings: &Findings,
@@ -101,9 +96,6 @@ impl Query {
     }
 
     /// The findings at a block that is selected by hash.
-    ///
-    /// # Errors
-    /// [`Failure`].
     pub(crate) async fn ask(&self, client: &RpcClient, block: &Block) -> Result<Findings, Failure> {
         let data = client.request::<_, Bytes>("eth_call", (&self.call, by_hash(block))).await;
         self.decode_at(block, &data.map_err(|error| Failure::of(&error, excerpt))?)

@@ -18,12 +18,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::failure::Failure;
 use crate::fan_out::Need;
 
-/// Largest distance between the finalized blocks of honest endpoints: three epochs. An agreement on an older block
-/// waits for endpoints that have not answered yet, so that one stuck endpoint does not hold the others back.
+/// Maximum distance between the finalized blocks of honest endpoints: three epochs. An agreement on an older block
+/// waits for the remaining endpoints, so that one stuck endpoint does not hold the others back.
 const STRADDLE: SignedDuration = SignedDuration::from_mins(20);
 
-/// How often one endpoint is asked again about blocks of others. Two suffice for honest endpoints; more would only help
-/// an endpoint that invents blocks.
+/// How often one endpoint is asked again about blocks of others. Honest endpoints need two; more would only help an
+/// endpoint that invents blocks.
 const MAX_REPEATS: usize = 4;
 
 /// An endpoint's statement about a block.
@@ -32,7 +32,7 @@ pub(crate) trait Vote: PartialEq {
     fn same(&self, other: &Self, part: VotePart) -> bool;
 
     /// Whether both votes leave the records to off-chain lookups and are equal apart from these, regardless of
-    /// payments. Then only the results of the lookups show whether the records are equal.
+    /// payments. Only the results of the lookups then show whether the records are equal.
     fn same_up_to_look_ups(&self, _: &Self) -> bool {
         false
     }
@@ -54,7 +54,6 @@ pub(crate) trait Vote: PartialEq {
 pub(crate) enum VotePart {
     /// The text records that a resolution needs.
     Records,
-    /// The name's payment records.
     Payment,
 }
 
@@ -88,16 +87,12 @@ impl Vote for HashedHeader {
     }
 }
 
-/// Counts votes until enough operators agree.
 pub(crate) struct QuorumCounter<V> {
-    /// Number of operators that must agree.
     agree: usize,
     voters: Vec<Voter<V>>,
 }
 
-/// An endpoint and its votes.
 struct Voter<V> {
-    /// The endpoint's index.
     endpoint: usize,
     operator: String,
     /// The endpoint's newest block of the requested kind.
@@ -107,7 +102,7 @@ struct Voter<V> {
     others: Vec<Block>,
     /// Blocks of other endpoints that it was asked about.
     repeats: Vec<Block>,
-    /// Those of `repeats` to which no answer is expected any more.
+    /// Those of `repeats` for which no answer is expected any more.
     unanswered: Vec<Block>,
     latest: Option<Result<V, Failure>>,
 }
@@ -126,20 +121,16 @@ pub(crate) struct Agreement {
 /// an objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AtLatest {
-    /// For the records.
     pub(crate) records: usize,
-    /// For payments.
     pub(crate) payment: usize,
 }
 
-/// The result of the count so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum QuorumStatus {
     /// No further answer can improve the agreement.
     Settled(Agreement),
     /// An agreement that holds unless a pending answer leads to a better one.
     Provisional(Agreement, Lacking),
-    /// No agreement yet.
     Open {
         /// Largest number of operators that share a vote.
         most: usize,
@@ -222,8 +213,8 @@ impl<V: Vote> QuorumCounter<V> {
         self.update(endpoint, |voter| voter.unanswered.push(block));
     }
 
-    /// Stops expecting answers from endpoints that were asked again, so that a lower block may be used. A late answer
-    /// is still counted.
+    /// Stops expecting answers from endpoints that were asked again, so that a lower block may be used. Late answers
+    /// still count.
     pub(crate) fn stop_awaiting(&mut self) {
         for voter in &mut self.voters {
             let awaited: Vec<Block> = voter.awaited().copied().collect();
@@ -237,7 +228,6 @@ impl<V: Vote> QuorumCounter<V> {
         }
     }
 
-    /// The result of the count so far.
     pub(crate) fn status(&self) -> QuorumStatus {
         let groups = self.groups();
         let Some(group) = self.winner(&groups) else {
@@ -263,12 +253,10 @@ impl<V: Vote> QuorumCounter<V> {
         }
     }
 
-    /// The endpoint's vote on the block.
     pub(crate) fn vote(&self, endpoint: usize, block: &Block) -> Option<&V> {
         self.voter(endpoint)?.vote(block)
     }
 
-    /// The endpoint's vote on the newest block.
     pub(crate) fn latest_vote(&self, endpoint: usize) -> Option<&Result<V, Failure>> {
         self.voter(endpoint)?.latest.as_ref()
     }
@@ -281,10 +269,10 @@ impl<V: Vote> QuorumCounter<V> {
         })
     }
 
-    /// The height that as many operators as must agree have reached with the counted votes on the newest block: the
-    /// lower of the heights for records and payments, since an operator that agrees on one may dispute the other. If
-    /// the vote on the records is an objection, its own height. The height of an objection to payments alone is
-    /// ignored: it may be invented, and must not vouch for records.
+    /// The height that enough operators have reached with the counted votes on the newest block: the lower of the
+    /// heights for records and payments, since an operator that agrees on one may dispute the other. If the vote on the
+    /// records is an objection, its own height. The height of an objection to payments alone is ignored: it may be
+    /// invented, and must not vouch for records.
     pub(crate) fn reached(&self, at: AtLatest) -> Option<u64> {
         let objection = |endpoint| self.latest_vote(endpoint)?.as_ref().ok()?.height();
         match (self.agreed_height(at.records, VotePart::Records), self.agreed_height(at.payment, VotePart::Payment)) {
@@ -297,8 +285,8 @@ impl<V: Vote> QuorumCounter<V> {
         }
     }
 
-    /// The height that as many operators as must agree have reached with the vote of `endpoint` on this part. An
-    /// operator that is ahead does not vouch for those that are behind.
+    /// The height that enough operators have reached with the vote of `endpoint` on this part. An operator that is
+    /// ahead does not vouch for those that are behind.
     fn agreed_height(&self, endpoint: usize, part: VotePart) -> Option<u64> {
         let vote = self.latest_vote(endpoint)?.as_ref().ok()?;
         let same = self.voters.iter().filter_map(|voter| {
@@ -309,8 +297,8 @@ impl<V: Vote> QuorumCounter<V> {
         highest_shared(same.collect(), agree)
     }
 
-    /// If too few endpoints answered: the endpoints that object to `vote` at the newest block. If there is an objection
-    /// to only one part, it is used for both.
+    /// The endpoints that object to `vote` at the newest block, if too few endpoints answered. An objection to only one
+    /// part is used for both.
     #[cfg(feature = "state-proof")]
     pub(crate) fn objections(&self, vote: &V) -> Option<AtLatest> {
         let (records, payment) = (self.objection(vote, VotePart::Records), self.objection(vote, VotePart::Payment));
@@ -327,7 +315,6 @@ impl<V: Vote> QuorumCounter<V> {
         of(&|latest| latest.as_ref().is_ok_and(|latest| !latest.same(vote, part))).or_else(|| of(&Result::is_err))
     }
 
-    /// The endpoints that have answered.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = usize> {
         self.voters.iter().map(|voter| voter.endpoint)
     }
@@ -337,7 +324,6 @@ impl<V: Vote> QuorumCounter<V> {
         self.voters.iter().flat_map(|voter| voter.votes.iter().map(|(block, vote)| (voter.endpoint, *block, vote)))
     }
 
-    /// Whether any two endpoints contradict each other.
     pub(crate) fn is_divided(&self) -> bool {
         let groups = self.groups();
         let has_two_votes =
@@ -428,7 +414,7 @@ impl<V: Vote> QuorumCounter<V> {
     }
 
     /// Which endpoints that are ahead may enlarge a group to the required size, for the highest such block. Endpoints
-    /// that were already asked are left out.
+    /// that were already asked are omitted.
     fn repeats(&self, groups: &[AgreementGroup<'_, V>]) -> Vec<(usize, Block)> {
         let disputed = self.disputed(groups);
         let mut by_height: Vec<&AgreementGroup<'_, V>> =
@@ -452,8 +438,8 @@ impl<V: Vote> QuorumCounter<V> {
     }
 
     /// The endpoint whose vote on this part of the newest block counts, and whether that is conclusive. A change counts
-    /// unless enough operators state that there is none: the newest block may only downgrade a verdict, but one
-    /// endpoint alone cannot use it to withhold a name.
+    /// unless enough operators deny it: the newest block can only downgrade a verdict, but one endpoint alone must not
+    /// be able to withhold a name.
     fn latest(&self, group: &AgreementGroup<'_, V>, part: VotePart) -> (Option<usize>, bool) {
         let of = |wanted: &dyn Fn(&Result<V, Failure>) -> bool| -> Vec<usize> {
             let is_one = |voter: &&Voter<V>| voter.latest.as_ref().is_some_and(wanted);
@@ -473,8 +459,8 @@ impl<V: Vote> QuorumCounter<V> {
         (changed.first().or_else(|| failed.first()).or_else(|| same.first()).copied(), is_clear)
     }
 
-    /// Whether the vote of `endpoint` on this part of the newest block differs from `vote` and too few operators share
-    /// it. It then shows only that something may have changed, not what: its endpoint may be lying.
+    /// Whether the vote of `endpoint` on this part of the newest block differs from `vote` and is shared by too few
+    /// operators. It shows that something may have changed, but not what: the endpoint may be lying.
     pub(crate) fn is_objection(&self, endpoint: usize, vote: &V, part: VotePart) -> bool {
         let differs = |latest: &Result<V, Failure>| latest.as_ref().is_ok_and(|latest| !latest.same(vote, part));
         self.latest_vote(endpoint).is_some_and(differs) && !self.is_stated(endpoint, part)
@@ -506,8 +492,8 @@ impl<V: Vote> QuorumCounter<V> {
     }
 }
 
-/// The height that this many operators have reached, given the heights of their endpoints. An operator that is ahead
-/// does not vouch for those that are behind.
+/// The height that this many operators have reached. An operator that is ahead does not vouch for those that are
+/// behind.
 fn highest_shared(mut heights: Vec<(u64, &str)>, agree: usize) -> Option<u64> {
     heights.sort_unstable_by_key(|(height, _)| Reverse(*height));
     let mut operators = BTreeSet::new();

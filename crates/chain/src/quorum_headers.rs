@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use clresolve_core::reading::{BlockSelector, ChainError};
+use clresolve_core::reading::{BlockSelector, ChainError, Grade};
 
 use crate::header_only::HeaderOnly;
 use crate::header_source::{Head, HeaderSource};
@@ -32,6 +32,7 @@ impl HeaderSource for QuorumHeaders {
         let proof = consensus.proof(self.0.demand);
         Ok(Head {
             block: consensus.block,
+            grade: Grade::StateProof,
             asked: proof.asked,
             agreed: proof.agreed,
             own: proof.own,

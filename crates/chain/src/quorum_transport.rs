@@ -1,9 +1,8 @@
-//! [`QuorumTransport`]: combines several endpoints into one alloy transport. It returns the response on which enough of
-//! them agree.
+//! [`QuorumTransport`]: combines several endpoints into one alloy transport that returns the response on which
+//! enough of them agree.
 //!
 //! After the first exchange, requests at a pinned block use it: queries about the owner, and the steps of an off-chain
-//! lookup. The caller does not see how many endpoints answer a call. If calls are computed locally,
-//! [`ProvenTransport`](crate::proven_transport::ProvenTransport) replaces it.
+//! lookup. If calls are computed locally, [`ProvenTransport`](crate::proven_transport::ProvenTransport) replaces it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,7 +30,6 @@ struct Quorum {
     /// The members, then the spares. Spares are asked if members stall, fail or contradict each other.
     endpoints: Vec<Arc<RpcEndpoint>>,
     members: usize,
-    /// Number of operators that must agree.
     agree: usize,
     /// How long endpoints may stall before the next spare is asked.
     patience: Duration,
@@ -92,8 +90,7 @@ impl fmt::Display for Comparable {
 }
 
 impl Quorum {
-    /// The response on which enough operators agree. If too few agree, returns the contradiction, else the first
-    /// failure.
+    /// The response on which enough operators agree, else the contradiction, else the first failure.
     async fn ask(&self, packet: RequestPacket) -> Result<ResponsePacket, TransportError> {
         let plan = Plan::new(self.endpoints.len(), self.members, self.agree);
         let mut fan_out = FanOut::new(plan, Some(self.patience));
@@ -141,7 +138,6 @@ impl Quorum {
         responses.iter().map(|(_, response)| self.operators(responses, response)).max().unwrap_or(0)
     }
 
-    /// Number of operators that return this response.
     fn operators(&self, responses: &[(usize, Comparable)], response: &Comparable) -> usize {
         let alike = responses.iter().filter(|(_, other)| other == response);
         alike.map(|(index, _)| self.endpoints[*index].operator.as_str()).collect::<BTreeSet<_>>().len()

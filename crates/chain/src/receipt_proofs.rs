@@ -1,5 +1,5 @@
-//! Proves that a block contains a receipt, using all receipts of the block. The receipts are megabytes that an endpoint
-//! has chosen, so only a few lists are held at a time, and a thread that serves no connections processes them.
+//! Proves that a block contains a receipt, using all receipts of the block. An endpoint can make such a list megabytes
+//! long, so few lists are in memory at a time, and they are processed on a blocking thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::failure::Failure;
 use crate::fan_out::first;
 use crate::run_limit::RunLimit;
 
-/// Longest list of a block's receipts, in bytes. Full blocks of busy chains have one or two MiB of receipts.
+/// Maximum length of a block's receipts list, in bytes. Full blocks of busy chains have one or two MiB of receipts.
 const MAX_RECEIPTS_BYTES: usize = 4 << 20;
 
-/// Most concurrent proofs per chain. Each holds one list per endpoint asked, usually one.
+/// Maximum number of concurrent proofs per chain. Each has one list in memory per endpoint asked, usually one.
 const PROOFS_AT_ONCE: usize = 2;
 
-/// Most lists processed concurrently per chain. A parsed list, its leaves and its trie take about five times the length
-/// of the list, which stays below 24 MiB.
+/// Maximum number of lists processed concurrently per chain. A parsed list, its leaves and its trie use about five
+/// times the length of the list, which stays below 24 MiB.
 const READ_AT_ONCE: usize = 1;
 
 /// The statement to prove: the block with this header contains the receipt of this transaction.
@@ -32,17 +32,16 @@ struct Claim {
     execution: Execution,
 }
 
-/// Builds the proofs for one chain.
 pub(crate) struct ReceiptProofs {
-    places: Semaphore,
+    permits: Semaphore,
     runs: RunLimit,
 }
 
 impl ReceiptProofs {
     pub(crate) fn new() -> Self {
         let mutated = clresolve_core::mutant!("endless-receipt-proofs");
-        let places = if mutated { Semaphore::MAX_PERMITS } else { PROOFS_AT_ONCE };
-        Self { places: Semaphore::new(places), runs: RunLimit::of(READ_AT_ONCE) }
+        let permits = if mutated { Semaphore::MAX_PERMITS } else { PROOFS_AT_ONCE };
+        Self { permits: Semaphore::new(permits), runs: RunLimit::of(READ_AT_ONCE) }
     }
 
     /// The proof for this transaction, from the first of these endpoints that returns the receipts of its block.
@@ -68,19 +67,18 @@ impl ReceiptProofs {
         self.read(move || prove(&receipts, &claim)).await?
     }
 
-    /// Waits for a permit, then runs `making`.
+    /// Runs `making` once a permit is free.
     async fn in_turn<T>(&self, making: impl Future<Output = T>) -> T {
-        let _place = self.places.acquire().await.expect("it is never closed");
+        let _permit = self.permits.acquire().await.expect("it is never closed");
         making.await
     }
 
-    /// The result of `job`, on a thread that serves no connections.
     async fn read<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
         if clresolve_core::mutant!("receipts-on-workers") {
             return Ok(job());
         }
         let ran = self.runs.acquire().await.run(job).await;
-        ran.map_err(|_| unusable("the proof was broken off"))
+        ran.map_err(|_| unusable("the proof ended without a result"))
     }
 }
 

@@ -11,12 +11,11 @@ pub(crate) fn eth_call(to: Address, data: Bytes) -> TransactionRequest {
     TransactionRequest::default().to(to).input(input).gas_limit(CALL_GAS)
 }
 
-/// Selects the block by its hash (EIP-1898), so that a reorganisation cannot replace it.
+/// Selects the block by its hash (EIP-1898), which a reorganisation cannot replace.
 pub(crate) const fn by_hash(block: &Block) -> BlockId {
     BlockId::Hash(RpcBlockHash { block_hash: block.hash, require_canonical: Some(true) })
 }
 
-/// Selects the block by tag or number.
 pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
     match selector {
         BlockSelector::Finalized => BlockNumberOrTag::Finalized,
@@ -26,7 +25,7 @@ pub(crate) const fn tag(selector: BlockSelector) -> BlockNumberOrTag {
     }
 }
 
-/// The height up to which a reading of `block` covers changes, if the endpoints had `reached` that height with it.
+/// The height up to which a reading of `block` covers changes, if the endpoints have `reached` that height.
 pub(crate) const fn newest(selector: BlockSelector, block: &Block, reached: Option<u64>) -> Option<u64> {
     match selector {
         BlockSelector::Finalized | BlockSelector::Safe | BlockSelector::Pinned(_) => reached,

@@ -1,5 +1,5 @@
-//! Finds the revert data of a failed call in an endpoint's error, wherever the node puts it: in `data`, in a member of
-//! `data` at any depth, within a sentence, without `0x`, in upper case, or in the message.
+//! Finds the revert data in an endpoint's error, wherever the node puts it: in `data`, in a member of `data` at any
+//! depth, within a sentence, without `0x`, in upper case, or in the message.
 
 use alloy_json_rpc::ErrorPayload;
 use alloy_primitives::{Bytes, hex};
@@ -12,7 +12,7 @@ pub(crate) const EXECUTION_REVERTED: i64 = 3;
 /// Words, in lower case, with which nodes report a revert.
 const REVERTED: [&str; 2] = ["revert", "vm execution error"];
 
-/// Words, in lower case, with which nodes report that a call ran out of a limit. It has no revert data.
+/// Words, in lower case, with which nodes report that a call exceeded a limit. Such an error has no revert data.
 const LIMITED: [&str; 2] = ["out of gas", "timeout"];
 
 /// Phrases, in lower case, with which nodes report a missing block or pruned state.
@@ -29,13 +29,12 @@ pub(crate) const MISSING_BLOCK: [&str; 10] = [
     "not currently canonical",
 ];
 
-/// Hexadecimal digits of an error's selector, and of each word after it.
 const SELECTOR_DIGITS: usize = 8;
 const WORD_DIGITS: usize = 64;
 
-/// The revert data in an error that reports a revert. An `OffchainLookup` error (EIP-3668) is known by its selector,
-/// whatever the error says. A contract chooses the reason in the message, so the message counts only if `data` has no
-/// bytes.
+/// The revert data in an error that reports a revert. An `OffchainLookup` error (EIP-3668) is recognised by its
+/// selector, whatever the error's text. A contract chooses the reason in the message, so the message counts only if
+/// `data` has no bytes.
 pub(crate) fn revert_data(error: &ErrorPayload) -> Option<Bytes> {
     let data = strings_in_data(error);
     let texts = || data.iter().map(String::as_str).chain([&*error.message]);
@@ -49,8 +48,8 @@ pub(crate) fn revert_data(error: &ErrorPayload) -> Option<Bytes> {
     look_up.or_else(|| found.into_iter().next().filter(|_| reports))
 }
 
-/// Puts revert data into `data` with the code of a revert, so that the message can be shortened. Other data is dropped:
-/// nothing reads it, and it may hold a key.
+/// Moves revert data into `data` and sets the code of a revert, so that the message can be shortened. Other data is
+/// dropped: nothing reads it, and it may contain a key.
 pub(crate) fn in_data(error: &mut ErrorPayload) {
     let data = revert_data(error);
     if data.is_some() {
@@ -64,7 +63,6 @@ fn has(text: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| lower.contains(phrase))
 }
 
-/// The strings in the data of an error.
 fn strings_in_data(error: &ErrorPayload) -> Vec<String> {
     let mut strings = Vec::new();
     if let Some(data) = error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()) {
@@ -83,13 +81,13 @@ fn collect(value: Value, strings: &mut Vec<String>) {
     }
 }
 
-/// The bytes that a text is, in hexadecimal digits. Digits without `0x` count if they have the length of revert data.
+/// Decodes a text of hexadecimal digits. Without `0x`, the digits must have the length of revert data.
 fn bytes(text: &str) -> Option<Bytes> {
     let digits = after_prefix(text).or_else(|| (text.len() % WORD_DIGITS == SELECTOR_DIGITS).then_some(text))?;
     hex::decode(digits).ok().map(Bytes::from)
 }
 
-/// The bytes after `0x` in a sentence that have the length of revert data.
+/// The values after `0x` in a sentence that have the length of revert data.
 fn bytes_in(text: &str) -> impl Iterator<Item = Bytes> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter_map(after_prefix);
     let words = words.filter(|digits| digits.len() % WORD_DIGITS == SELECTOR_DIGITS);

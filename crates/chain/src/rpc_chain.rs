@@ -50,13 +50,14 @@ impl RpcChain {
         }
     }
 
-    /// A chain for many names: queries that arrive within a short time of each other share requests.
+    /// A chain for many names. Queries that arrive within a short time share requests.
     pub fn in_batches(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Self {
         let batches = Some(Arc::new(Batches::new(&config)));
         Self { batches, ..Self::new(config, http, gateway) }
     }
 
     /// The same with another clock.
+    /// Replaces the clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { pool: self.pool.with_clock(clock), ..self }

@@ -1,5 +1,5 @@
-//! Limits concurrent CPU-bound jobs (EVM runs, processing of a block's receipts), so that processors remain available
-//! for connections.
+//! Limits concurrent CPU-bound jobs (EVM runs, processing of receipts), so that processors remain available for
+//! connections.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ pub(crate) struct RunLimit {
     permits: Arc<Semaphore>,
 }
 
-/// Permission for one run. It is released when the run ends, even if the caller has been cancelled.
+/// A permit for one run, released when the run ends, even if the caller was cancelled.
 pub(crate) struct RunPermit(OwnedSemaphorePermit);
 
 impl RunLimit {
-    /// Allows as many runs as half of the processors, and at least one.
+    /// Allows half as many runs as there are processors, and at least one.
     pub(crate) fn of_processors() -> Self {
         Self::of(half_of(thread::available_parallelism().map_or(1, NonZeroUsize::get)))
     }
@@ -37,7 +37,6 @@ fn half_of(processors: usize) -> usize {
 }
 
 impl RunPermit {
-    /// Runs `job` on a thread that may block.
     pub(crate) async fn run<T: Send + 'static>(self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
         let running = tokio::task::spawn_blocking(move || {
             let _permit = self.0;
@@ -74,7 +73,7 @@ mod tests {
         assert!(poll!(&mut first).is_pending());
         assert_eq!(starts.iter().take(2).count(), 2);
         assert!(poll!(&mut first).is_pending());
-        // The callers are cancelled. Their runs continue until they are released.
+        // The callers are cancelled, but their runs continue until they are released.
         drop(first);
         assert!(poll!(eight()).is_pending());
         drop((started, release));

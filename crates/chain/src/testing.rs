@@ -1,5 +1,5 @@
-//! Test helpers: a configuration whose endpoints serve the sandbox chain, an HTTP client that sends nothing, and one that
-//! sends everything.
+//! Test helpers: a configuration whose endpoints serve the sandbox chain, an HTTP client that sends nothing, and one
+//! that sends everything.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use url::Url;
 use crate::transport::{HttpPost, PostError};
 use crate::{ChainConfig, Endpoint};
 
-/// Longer than any test waits.
+/// Longer than any test runs.
 const UNHURRIED: Duration = Duration::from_secs(60);
 
 /// An HTTP client that refuses every request.
@@ -71,7 +71,7 @@ pub(crate) fn config(servers: &[RpcServer]) -> ChainConfig {
         demand: GradeDemand::SingleRpc,
         timeout: UNHURRIED,
         hedge_after: UNHURRIED,
-        ccip: false,
+        lookup_timeout: None,
         coins: Coins::default(),
         max_head_age: None,
     }

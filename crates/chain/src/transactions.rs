@@ -82,24 +82,22 @@ pub struct SeenTransaction {
 }
 
 impl SeenTransaction {
-    /// The reading, with a proof of the receipt if there is one.
+    /// Returns the reading, with a proof of the receipt if there is one.
     pub fn reading(self, receipt_proof: Option<ReceiptProof>) -> TransactionReading {
         let Self { head, proof, found, .. } = self;
         TransactionReading { head, execution: found.map(|found| found.execution), proof, receipt_proof }
     }
 }
 
-/// A query for one transaction.
 struct Search {
     hash: B256,
 }
 
-/// An endpoint's answer: the block that contains the transaction, if there is one up to the block that it was asked
-/// about.
+/// An endpoint's answer: the block that contains the transaction, if there is one up to the requested block.
 #[derive(Clone, PartialEq)]
 struct Held(Option<Box<InBlock>>);
 
-/// A transaction in the block with this header.
+/// A transaction and the header of its block.
 #[derive(Clone, PartialEq)]
 struct InBlock {
     execution: Execution,
@@ -122,7 +120,6 @@ impl fmt::Display for Held {
     }
 }
 
-/// The fields of `eth_getTransactionByHash` that are used.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct StatedTransaction {
@@ -136,7 +133,7 @@ struct StatedTransaction {
 impl Votable for Search {
     type Vote = Held;
 
-    async fn observe(
+    async fn ask_at_own_block(
         &self,
         endpoint: &Arc<RpcEndpoint>,
         selector: BlockSelector,
@@ -185,7 +182,7 @@ impl Search {
         self.executed(receipt, transaction, block).map(|execution| Held(Some(Box::new(InBlock { execution, header }))))
     }
 
-    /// The transaction in the block at its height, if all of the endpoint's statements are consistent.
+    /// The transaction in its block, if all of the endpoint's statements are consistent.
     fn executed(
         &self,
         receipt: StatedReceipt,

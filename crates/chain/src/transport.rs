@@ -27,30 +27,29 @@ use clresolve_egress::count::{self, RequestOutcome, Upstream};
 use crate::keys::without_keys;
 use crate::revert::in_data;
 
-/// Longest reply of an endpoint, in bytes. A header with all its transaction hashes takes about 100 KB, the records of
-/// a name about 20 KB. The limit protects against memory exhaustion.
+/// Maximum length of an endpoint's reply, in bytes. A header with all its transaction hashes has about 100 KB, the
+/// records of a name about 20 KB. The limit protects against memory exhaustion.
 pub const MAX_REPLY_BYTES: usize = 1 << 20;
 
-/// Most requests in a batch to an endpoint that has not shown that it takes more. Free plans of common providers refuse
-/// more.
+/// Maximum number of requests in the first batches to an endpoint. Free plans of common providers refuse more.
 const FIRST_BATCH: usize = 3;
 
-/// Most requests in a batch. Each exchange that needed several batches, and got them answered, doubles the number.
+/// Maximum number of requests in a batch. The limit doubles after each exchange whose several batches were answered.
 const MAX_BATCH: usize = 48;
 
-/// Most batches of one exchange that are sent concurrently.
+/// Maximum number of batches of one exchange in flight.
 const MAX_IN_FLIGHT: usize = 8;
 
-/// After a batch that only succeeded as single requests: how many further batches are sent as single requests before a
-/// batch is tried again. Without the retry, one overload would triple the requests to the endpoint for ever.
+/// After a batch that succeeded only as single requests: the number of further batches sent as single requests before a
+/// batch is tried again. Without the retry, one overload would triple the requests to the endpoint permanently.
 const SENT_SINGLY: u32 = 1000;
 
-/// Statuses that are about the client and not about the request, whatever the body says: no key, no plan, too many
+/// Statuses that concern the client and not the request, whatever the body contains: no key, no plan, too many
 /// requests. The endpoint rests.
 const ABOUT_THE_CLIENT: [u16; 4] = [401, 402, 403, 429];
 
-/// Longest part of a refusal that is read as text, in bytes.
-const MAX_SAID_BYTES: usize = 4096;
+/// Maximum length of the part of a refusal that is read as text, in bytes.
+const MAX_REFUSAL_BYTES: usize = 4096;
 
 /// The HTTP client for endpoints.
 #[async_trait]
@@ -73,7 +72,7 @@ pub enum PostError {
     #[error("no answer within {} ms", .0.as_millis())]
     Timeout(Duration),
     /// The response has a status other than 2xx, and this body, which is empty if it could not be read.
-    #[error("HTTP status {0}{said}", said = said(.1).map(|said| format!(": {said}")).unwrap_or_default())]
+    #[error("HTTP status {0}{cause}", cause = refusal_text(.1).map(|text| format!(": {text}")).unwrap_or_default())]
     Status(u16, Bytes),
     /// The body is longer than the cap, in bytes.
     #[error("the reply has more than {0} bytes")]
@@ -88,7 +87,7 @@ pub enum PostError {
 
 impl PostError {
     /// The value of the outcome label in metrics.
-    const fn outcome(&self) -> RequestOutcome {
+    pub(crate) const fn outcome(&self) -> RequestOutcome {
         match self {
             Self::Timeout(_) => RequestOutcome::Timeout,
             Self::Status(status, _) => RequestOutcome::of_status(*status),
@@ -99,25 +98,24 @@ impl PostError {
 
 /// The error message in the body of a response with a status other than 2xx: the message of a JSON error, or else the
 /// first line of text. `None` if the body has none, or is HTML.
-fn said(body: &[u8]) -> Option<String> {
+fn refusal_text(body: &[u8]) -> Option<String> {
     if let Ok(body) = serde_json::from_slice::<Value>(body) {
         let places = [&body["error"]["message"], &body["error"], &body["message"]];
         return places.into_iter().find_map(Value::as_str).map(beginning);
     }
-    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_SAID_BYTES)]);
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     (!line.starts_with('<')).then(|| line.to_owned())
 }
 
-/// The beginning of a server's text, long enough that keys in what is shown of it are whole and can be removed.
+/// The beginning of a server's text, long enough that the keys in its displayed part are complete and can be removed.
 fn beginning(text: &str) -> String {
-    clipped(text, MAX_SAID_BYTES)
+    clipped(text, MAX_REFUSAL_BYTES)
 }
 
 /// Why an exchange with an endpoint failed, apart from JSON-RPC errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TransportFault {
-    /// HTTP failed.
     #[error(transparent)]
     Post(#[from] PostError),
     /// The body is HTML, for example a login page.
@@ -132,17 +130,17 @@ pub(super) enum TransportFault {
     /// Number of requests without a response.
     #[error("the reply leaves {0} requests unanswered")]
     Missing(usize),
-    /// The endpoint answered with an error that belongs to no request, or refused each request of a batch alike.
+    /// The endpoint returned an error that belongs to no request, or refused every request of a batch in the same way.
     #[error("the endpoint refused: {0}")]
     Refused(String),
     /// Too few of several endpoints returned the same response. Lists each response by label.
     #[error("the endpoints contradict each other")]
     Divided(Vec<(String, String)>),
-    /// A reply, or a call over proven state, reached a local limit of this program.
+    /// A local limit of this program was reached by a reply or by a call over proven state.
     #[error(transparent)]
     LocalLimit(#[from] LocalLimit),
     /// No endpoint returned a valid proof for a call over proven state. Lists the cause for each label.
-    #[error("no endpoint gave a proof that holds")]
+    #[error("no endpoint returned a valid proof")]
     #[cfg_attr(not(feature = "state-proof"), allow(dead_code, reason = "no call is computed in this build"))]
     Unproven(Vec<(String, String)>),
 }
@@ -202,10 +200,9 @@ struct Connection {
     batches: Arc<Batches>,
 }
 
-/// What an endpoint has shown about batches.
 #[derive(Debug, Default)]
 struct Batches {
-    /// Most requests in the next batch.
+    /// Maximum number of requests in the next batch.
     most: AtomicUsize,
     /// Whether the endpoint has refused a batch of more than [`FIRST_BATCH`] requests.
     is_limited: AtomicBool,
@@ -249,7 +246,7 @@ impl Connection {
         Ok(ResponsePacket::Batch(responses.into_iter().flatten().collect()))
     }
 
-    /// Sends these requests as one batch, and, if the endpoint does not answer it, once more one by one.
+    /// Sends these requests as one batch. If the endpoint does not answer it, sends them again one by one.
     async fn part(&self, requests: &[SerializedRequest]) -> Result<Vec<Response>, TransportFault> {
         let [first, others @ ..] = requests else { return Ok(Vec::new()) };
         if others.is_empty() {
@@ -264,7 +261,7 @@ impl Connection {
             Err(fault) if fault.may_be_about_the_batch() => {}
             answered => return answered,
         }
-        // The first one alone: an endpoint that limits the rate of requests gets no further ones.
+        // Send the first one alone: an endpoint that limits the request rate gets no further ones.
         let mut responses = vec![self.single(first).await?];
         let others: Vec<_> = others.iter().map(|request| self.single(request)).collect();
         responses.extend(stream::iter(others).buffered(MAX_IN_FLIGHT).try_collect::<Vec<_>>().await?);
@@ -352,8 +349,8 @@ fn match_ids(requests: &[SerializedRequest], responses: &[Response]) -> Result<(
     if open.is_empty() { Ok(()) } else { Err(TransportFault::Missing(open.len())) }
 }
 
-/// The error with which an endpoint answers this request in the body of an error status. Some nodes report reverts and
-/// unknown blocks so.
+/// The error that an endpoint returns for this request in the body of an error status. Some nodes report reverts and
+/// unknown blocks this way.
 fn error_in(body: &[u8], request: &SerializedRequest) -> Option<Response> {
     let Response { id, payload } = serde_json::from_slice(body).ok()?;
     let is_about_this = id.is_none() || id == *request.id();
@@ -366,7 +363,7 @@ fn refusal(response: &Response) -> Option<TransportFault> {
     Some(TransportFault::Refused(beginning(&error.message)))
 }
 
-/// The refusal if each response is an error that belongs to no request, or says that the endpoint takes no batch.
+/// The refusal, if each response is an error that belongs to no request or rejects batches.
 fn refusal_of_the_batch(responses: &[Response]) -> Option<TransportFault> {
     let refuses = |response: &Response| {
         let is_about_batches = |message: &str| message.to_ascii_lowercase().contains("batch");
@@ -386,7 +383,7 @@ mod tests {
 
     type Answer = fn(&Value) -> Result<String, PostError>;
 
-    /// An endpoint that answers as the function says, and the number of requests in each body that it got.
+    /// An endpoint that answers according to the function, and the number of requests in each body that it received.
     struct Scripted {
         answer: Answer,
         sizes: Mutex<Vec<usize>>,
@@ -426,7 +423,6 @@ mod tests {
         }
     }
 
-    /// The good answer to one request.
     fn good(request: &Value) -> Value {
         json!({"jsonrpc": "2.0", "id": request["id"], "result": "0x1"})
     }
@@ -468,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_batch_is_sent_once_more_one_by_one_and_then_no_more() {
+    async fn refused_batch_is_resent_once_as_single_requests() {
         let refusals: [Answer; 15] = [
             |body| singly(body, status(500, r#"{"error":{"code":31,"message":"Batch of more than 3 requests"}}"#)),
             |body| singly(body, status(400, "")),
@@ -539,7 +535,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_error_in_the_body_of_a_refusal_is_the_answer_to_the_request() {
+    async fn json_rpc_error_in_an_error_status_answers_the_request() {
         let of = async |answer: Answer| World::new(answer).endpoint.0.send(RequestPacket::Single(request(7))).await;
         let answers: [Answer; 2] = [
             |_| {
@@ -584,11 +580,11 @@ mod tests {
             let http: Arc<dyn HttpPost> = Arc::new(Scripted { answer, sizes: Mutex::default() });
             let url = Url::parse("http://endpoint/v2/KEYKEYKEY").unwrap();
             let endpoint = EndpointTransport::new(http, url, "a".to_owned(), Duration::MAX);
-            let said = match endpoint.0.send(RequestPacket::Single(request(7))).await {
+            let message = match endpoint.0.send(RequestPacket::Single(request(7))).await {
                 Ok(packet) => format!("{packet:?}"),
                 Err(fault) => fault.to_string(),
             };
-            assert!(said.contains("key [key] is exhausted") && !said.contains("KEYKEYKEY"), "{said}");
+            assert!(message.contains("key [key] is exhausted") && !message.contains("KEYKEYKEY"), "{message}");
         }
     }
 
@@ -610,7 +606,7 @@ mod tests {
             assert_eq!(error.to_string(), format!("HTTP status {expected}"), "{body}");
         }
         let long = "x".repeat(1 << 20);
-        assert!(said(long.as_bytes()).is_some_and(|said| said.len() <= MAX_SAID_BYTES));
+        assert!(refusal_text(long.as_bytes()).is_some_and(|text| text.len() <= MAX_REFUSAL_BYTES));
     }
 
     /// An endpoint that returns this reply to every request.

@@ -23,7 +23,6 @@ use crate::pool::{Clock, EndpointPool};
 use crate::query::{Query, not_before};
 use crate::quorum::{QuorumCounter, QuorumStatus};
 
-/// The hints of endpoints, and the pending requests for them.
 pub(crate) struct UnprovenHints {
     query: Arc<Query>,
     selector: BlockSelector,
@@ -73,7 +72,6 @@ impl UnprovenHints {
         hints
     }
 
-    /// Takes the list of what the call is likely to read.
     pub(crate) fn take_touched(&mut self) -> AccessList {
         self.touched.take().unwrap_or_default()
     }

@@ -11,9 +11,9 @@ use clresolve_core::fetch::{Cause, FetchError};
 /// client doubles its read size after each full read, and at this length its reads are still short.
 pub const SHORT_BODY: usize = 16 << 10;
 
-/// The bytes in memory that the bodies of one server longer than [`SHORT_BODY`] may use together.
+/// Bytes in memory that bodies of one server longer than [`SHORT_BODY`] may use together.
 ///
-/// A server that sends many long bodies at once therefore costs at most this many bytes, and only delays its own other
+/// A server that sends many long bodies at once therefore costs at most this many bytes, and delays only its own other
 /// responses. A body reserves its maximum in one step, so two bodies cannot deadlock.
 #[derive(Clone, Debug)]
 pub struct BodyBudget {

@@ -19,13 +19,12 @@ use super::pacer::Pacer;
 use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
-/// Most header lines in a response.
+/// Maximum number of header lines in a response.
 const HEADER_LINES: usize = 100;
 
 /// How long an idle connection is kept. Common servers close idle connections after 60 s or more.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
-/// Idle connections kept per host.
 const POOL_PER_HOST: usize = 4;
 
 /// Memory budget in bytes for the long bodies of one configured origin: two replies of maximum length.
@@ -39,9 +38,7 @@ pub(super) struct Clients {
     pub(super) tls: OnceLock<rustls::ClientConfig>,
     /// Bounded in size: foreign URLs can only use the allowed ports, and the operator's ports are in the configuration.
     pub(super) clients: Mutex<HashMap<(Door, u16), Client>>,
-    /// One budget per configured origin.
     pub(super) bodies: Mutex<HashMap<Origin, BodyBudget>>,
-    /// The pacer, if requests are paced.
     pub(super) pacer: Option<Pacer>,
 }
 
@@ -51,13 +48,11 @@ impl Clients {
         clients.entry((door, port)).or_insert_with(|| self.build(door, port)).clone()
     }
 
-    /// The body budget of a configured origin.
     pub(super) fn bodies(&self, origin: &Origin) -> BodyBudget {
         let mut bodies = self.bodies.lock().unwrap_or_else(PoisonError::into_inner);
         bodies.entry(origin.clone()).or_insert_with(|| BodyBudget::new(BODY_BYTES)).clone()
     }
 
-    /// The TLS configuration of all clients.
     pub(super) fn tls(&self) -> &rustls::ClientConfig {
         self.tls.get_or_init(|| tls_config(&self.extra_roots))
     }
@@ -188,7 +183,7 @@ impl SendError {
     }
 }
 
-/// Most errors of an error chain that are inspected: more than any chain of the HTTP client has.
+/// Maximum number of nested errors that are inspected: more than any error of the HTTP client has.
 const MAX_ERROR_CHAIN: usize = 16;
 
 /// The wrapped error. An I/O error's `source` skips the error directly inside it.

@@ -14,7 +14,7 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout from sending a request to the end of the response head.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Longest total timeout that is applied. A longer one means "no limit", and adding it to an instant may overflow.
+/// Maximum total timeout. A longer one means "no limit", and adding it to an instant may overflow.
 const MAX_TOTAL: Duration = Duration::from_secs(24 * 3600);
 
 /// What the operator allows and denies in addition to the built-in rules.
@@ -27,7 +27,7 @@ pub struct EgressConfig {
     pub connect_to: Vec<ConnectTo>,
     /// PEM files with trust roots in addition to the platform's.
     pub extra_roots: Vec<Bytes>,
-    /// Listeners of this process. Neither door connects to them.
+    /// Listeners of this process, to which neither door connects.
     pub denied: Vec<SocketAddr>,
     /// Timeout for connecting: DNS lookup, TCP and TLS handshake.
     pub connect_timeout: Duration,
@@ -67,5 +67,5 @@ pub fn deadline_in(limit: Duration) -> Instant {
     Instant::now() + limit.min(MAX_TOTAL)
 }
 
-/// How messages refer to a configured endpoint, because its host may contain an API key.
+/// How messages refer to a configured endpoint, whose host may contain an API key.
 pub(crate) const CONFIGURED: &str = "the configured endpoint";

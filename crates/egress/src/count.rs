@@ -11,7 +11,7 @@ pub const UPSTREAM_REQUESTS: &str = "clresolve_upstream_requests_total";
 /// Gauge of upstreams, by kind and endpoint label: 1 if the latest request was answered, otherwise 0.
 pub const UPSTREAM_UP: &str = "clresolve_upstream_up";
 
-/// The label of every host that a name, a card or a contract names.
+/// The label of every host that comes from a name, a card or a contract.
 pub const FOREIGN: &str = "foreign";
 
 /// The kind of an outbound request.
@@ -19,6 +19,8 @@ pub const FOREIGN: &str = "foreign";
 pub enum Upstream {
     /// A JSON-RPC endpoint.
     Rpc,
+    /// A beacon endpoint.
+    Beacon,
     /// An IPFS gateway.
     Gateway,
     /// The host of a card.
@@ -44,7 +46,7 @@ pub enum RequestOutcome {
     Timeout,
     /// The egress guard refused the request.
     Forbidden,
-    /// The request got no slot in time and was never sent.
+    /// The request got no permit in time and was never sent.
     Unsent,
     /// Any other failure.
     Failed,
@@ -67,6 +69,7 @@ impl Upstream {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Rpc => "rpc",
+            Self::Beacon => "beacon",
             Self::Gateway => "gateway",
             Self::Card => "card",
             Self::Schema => "schema",

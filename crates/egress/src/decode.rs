@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 
-/// Bytes on the wire that are decoded in one step. They decode to at most about 1032 times as many (RFC 1951). So a
+/// Bytes on the wire that are decoded in one step. They decode to at most about 1032 times as many (RFC 1951), so a
 /// decompression bomb is read in pieces of 132 KiB, and a reader that stops needs no memory for the rest.
 const PORTION: usize = 128;
 
@@ -42,7 +42,6 @@ impl Decoder {
         Ok(Self { coding, limit, wire: 0 })
     }
 
-    /// The limit in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
@@ -88,7 +87,6 @@ impl Decoder {
     }
 }
 
-/// Why a body could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeError {
     /// The body exceeds the limit, on the wire or decoded.

@@ -16,7 +16,7 @@ use clresolve_core::fetch::EgressViolation;
 /// intended for the public.
 pub const FOREIGN_PORTS: [u16; 2] = [443, 8443];
 
-/// Most addresses of one name to which a connection is tried. All of its addresses are checked.
+/// Maximum number of addresses of one name to which a connection is tried. All of its addresses are checked.
 const MAX_ADDRESSES: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_door_takes_http_and_no_listener_of_this_process() {
+    fn operator_door_allows_http_but_no_own_listener() {
         let own = "127.0.0.1:80".parse().unwrap();
         let guard = guard(EgressConfig { denied: vec![own], ..EgressConfig::default() });
         let configured = |url: &str| described(guard.admit_configured(&url.parse().unwrap())).map(drop);

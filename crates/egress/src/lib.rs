@@ -1,4 +1,4 @@
-//! The only crate that opens outbound connections. It defines the rules for them.
+//! The only crate that opens outbound connections, and the rules for them.
 //!
 //! A *door* is one set of rules: the foreign door for URLs that third parties choose, and the operator's door for
 //! origins that the operator configures.
@@ -15,9 +15,9 @@
 //! | a proxy in the environment | `no_proxy()` |
 //! | a pooled or unexpected connection | the peer's address is checked again before the body is read |
 //!
-//! The port is removed from the URL; only this crate's resolver supplies it. So `--connect-to` can redirect a name and
-//! port to another port, while `Host`, SNI and the certificate check still use the original name. Each door and port
-//! has its own HTTP client with its own connection pool, so that the resolver knows the port.
+//! The port is removed from the URL; only this crate's resolver supplies it. `--connect-to` can therefore redirect a
+//! name and port to another port, while `Host`, SNI and the certificate check still use the original name. Each door
+//! and port has its own HTTP client with its own connection pool, so that the resolver knows the port.
 
 mod body_budget;
 mod client;
@@ -58,10 +58,10 @@ pub use self::url::ForeignUrl;
 pub use clresolve_core::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_core::text::excerpt;
 
-/// Most attempts for one request to a server that asks for pauses.
+/// Maximum number of attempts for one request to a server that asks for pauses.
 const MOST_TRIES: usize = 4;
 
-/// The pause for a server that asks for one without a duration.
+/// The pause for a server that asks for one without stating its length.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Both doors. Cheap to clone; clones share connections.
@@ -71,7 +71,7 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// Creates both doors. No connection is opened yet.
+    /// Creates both doors. Opens no connection.
     ///
     /// # Errors
     /// [`EgressError`] if an extra root is not PEM, or contains no certificate that can be a trust anchor.
@@ -168,8 +168,8 @@ impl Egress {
         refused.ok_or_else(|| Cause::Timeout.into())
     }
 
-    /// Sends within the server's concurrency limit. The response time does not affect that limit: a gateway is fast for
-    /// content that it has, and slow for content that it has to find.
+    /// Sends within the server's concurrency limit. The response time does not affect the limit: a gateway is fast for
+    /// content that it stores, and slow for content that it must find.
     async fn send_in_turn(
         &self,
         pacer: &Pacer,
@@ -271,9 +271,8 @@ mod tests {
         }
     }
 
-    /// A server becomes slow before it refuses requests.
     #[tokio::test]
-    async fn a_server_whose_answers_take_much_longer_than_its_best_gets_fewer_requests_at_once() {
+    async fn slow_answers_lower_the_concurrency() {
         const HOUR: Duration = Duration::from_secs(3600);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();

@@ -12,7 +12,7 @@ use crate::body_budget::{BodyBudget, SHORT_BODY};
 use crate::decode::{DecodeError, Decoder};
 use clresolve_core::fetch::{Cause, FetchError};
 
-/// Most bytes of header names and values in a response. Real responses have one or two KiB.
+/// Maximum bytes of header names and values in a response. Real responses have one or two KiB.
 pub const HEAD_LIMIT: usize = 32 << 10;
 
 /// An HTTP request.
@@ -25,12 +25,13 @@ pub struct Call {
     pub(super) departure: Departure,
 }
 
-/// When a request was sent. Time spent waiting for a slot says nothing about the server. Clones share the value.
+/// When a request was sent, excluding the wait for a permit, which says nothing about the server. Clones share the
+/// value.
 #[derive(Clone, Debug, Default)]
 pub struct Departure(Arc<OnceLock<Instant>>);
 
 impl Departure {
-    /// When the request was sent; `None` while it waits for a slot.
+    /// When the request was sent; `None` while it waits for a permit.
     pub fn time(&self) -> Option<Instant> {
         self.0.get().copied()
     }
@@ -46,9 +47,9 @@ impl Departure {
 pub(super) enum Manners {
     /// The call is sent immediately.
     Hasty,
-    /// The call waits for a slot. A refusal is its final response.
+    /// The call waits for a permit. A refusal is its final response.
     InTurn,
-    /// The call waits for a slot. After a refusal it waits for the requested pause and is sent again.
+    /// The call waits for a permit. After a refusal it waits for the requested pause and is sent again.
     Patient,
 }
 
@@ -77,8 +78,8 @@ impl Call {
         self
     }
 
-    /// Makes the call wait for a slot, if requests are paced. A refusal is returned immediately, so that the caller can
-    /// try another server with the same content. `departure` receives the time of sending.
+    /// Makes the call wait for a permit, if requests are paced. A refusal is returned immediately, so that the caller
+    /// can try another server with the same content. `departure` receives the time of sending.
     #[must_use]
     pub fn in_turn(mut self, departure: Departure) -> Self {
         self.manners = Manners::InTurn;
@@ -126,10 +127,10 @@ impl Reply {
         headers.map(|(name, value)| (name.to_string(), value.as_bytes().escape_ascii().to_string())).collect()
     }
 
-    /// The first `most` bytes of the body, or fewer if it is shorter. The rest is not read.
+    /// The first `most` bytes of the body, or all of a shorter one. The rest is not read.
     pub async fn beginning(self, most: usize) -> Result<Vec<u8>, FetchError> {
         let mut body = Vec::new();
-        // A decoded piece may be longer than the number of bytes that are still needed.
+        // A decoded piece may be longer than the bytes that are still needed.
         let mut pieces = self.into_body(most.saturating_mul(2))?;
         while body.len() < most
             && let Some(piece) = pieces.next().await?
@@ -184,8 +185,8 @@ impl Reply {
         stream.collect(body, usize::MAX).await.map(Bytes::from)
     }
 
-    /// The most bytes that the decoded body may have: its `Content-Length` if it has one and no content coding,
-    /// otherwise `limit`. A `Content-Length` beyond `limit` is refused.
+    /// Maximum length of the decoded body: its `Content-Length` if it has one and no content coding, otherwise `limit`.
+    /// A `Content-Length` beyond `limit` is refused.
     fn expected(&self, limit: usize) -> Result<usize, FetchError> {
         let Some(length) = self.response.content_length() else { return Ok(limit) };
         let length = usize::try_from(length).unwrap_or(usize::MAX);

@@ -71,7 +71,7 @@ impl OperatorClient {
         let reply = self.send(url, Call::post_json(body).gzip().patient(), deadline_in(limit)).await?;
         let (status, date) = (reply.status(), reply.date());
         let body = reply.bytes_within(cap, &self.bodies).await;
-        // The status of a refusal says more than what is wrong with its body.
+        // The status of a refusal is more informative than a defect of its body.
         let body = if is_success(status) { body? } else { body.unwrap_or_default() };
         Ok(Answer { status, date, body })
     }
@@ -97,7 +97,7 @@ impl OperatorClient {
     }
 }
 
-/// The body of a response with status 200, within the server's `budget`.
+/// Reads the body of a response with status 200, within the server's `budget`.
 pub async fn whole_body(reply: Reply, cap: usize, budget: &BodyBudget) -> Result<Bytes, FetchError> {
     match reply.status() {
         200 => reply.bytes_within(cap, budget).await,

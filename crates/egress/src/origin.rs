@@ -74,7 +74,7 @@ impl fmt::Display for ConnectTo {
 /// Why a text is not an [`OriginSpec`] or a [`ConnectTo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// Parts are missing: the expected form.
+    /// Parts are missing. Contains the expected form.
     #[error("expected {0}")]
     Form(&'static str),
     /// The host is invalid, or is an IP literal where a name is required.

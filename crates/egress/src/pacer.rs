@@ -1,10 +1,10 @@
 //! Limits the request rate per server, for lists of names, which send thousands of requests to the same few servers.
 //!
 //! A configured server that asks for a pause gets it. For any server that asks for a pause, the concurrency limit is
-//! halved. The limit then grows by one each time as many responses arrive as requests are allowed at once. The limit
-//! also shrinks for a server whose responses take several times as long as its fastest one, unless response time is no
-//! sign of load. If a server refused one of several concurrent requests, that concurrency is seldom tried again,
-//! because each trial may cause a refusal.
+//! halved. The limit then grows by one each time as many responses arrive as requests are allowed at once. It also
+//! shrinks if a server's responses take several times as long as its fastest one, unless response time is no sign of
+//! load. If a server refused one of several concurrent requests, that concurrency is seldom tried again, because each
+//! trial may cause a refusal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Origin;
 
-/// Most concurrent requests to one server, until the response head. A list has at most as many names in progress at
-/// once.
+/// Maximum number of concurrent requests to one server, until the response head. A list has at most as many names in
+/// progress at once.
 const MOST_AT_ONCE: f64 = 64.0;
 
-/// Most servers that are paced. Requests to further ones are sent without pacing. A list of agents has few hosts.
+/// Maximum number of servers that are paced. Requests to further ones are not paced. A list of agents has few hosts.
 const MOST_SERVERS: usize = 4096;
 
-/// Longest pause that a server gets, whatever it asks for.
+/// Maximum pause, whatever a server asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// A response is slow if it takes more than this many times as long as the server's fastest one.
@@ -30,7 +30,7 @@ const SLOW: u32 = 4;
 /// A response within this time is never slow.
 const NEVER_SLOW: Duration = Duration::from_millis(500);
 
-/// Roughly how many successful responses raise the limit by one once it has reached the concurrency below the last
+/// Roughly how many successful responses raise the limit by one, once it has reached the concurrency below the last
 /// refusal. Each such trial may cause a refusal.
 const ANSWERS_TO_A_TRIAL: f64 = 64.0;
 
@@ -61,16 +61,16 @@ impl Default for Pace {
     }
 }
 
-/// A permit to send one request. Dropping it releases the slot.
+/// A permit to send one request, released on drop.
 pub(crate) struct Leave {
     server: Option<Arc<Server>>,
     began: Instant,
-    /// The number of requests in flight when the permit was granted, including its own.
+    /// Number of requests in flight when the permit was granted, including its own.
     in_flight: u32,
 }
 
 impl Pacer {
-    /// Waits for a permit for `origin`; `None` if there is none before the deadline.
+    /// Waits for a permit for `origin`; `None` if none is free by the deadline.
     pub(crate) async fn leave(&self, origin: Origin, deadline: Instant) -> Option<Leave> {
         let Some(server) = self.server(origin) else { return Some(Leave::granted(None, 1)) };
         loop {
@@ -132,11 +132,11 @@ impl Pace {
         Next::Now { in_flight: self.in_flight }
     }
 
-    /// Lowers the limit after a refusal of a request that was one of `when_sent` in flight when it was sent. Since then
-    /// other requests may have been sent or completed, so the larger of the counts then and now is decisive. The new
-    /// limit is half of that count. Half of the previous limit would be no measurement of the server: if few requests
-    /// are made at a time, each halving would cost a refusal, and each refusal a pause. A server that refuses a single
-    /// request does not refuse it because of concurrency, so `bears` stays unchanged.
+    /// Lowers the limit after a refusal of a request that was one of `when_sent` in flight when it was sent. Requests
+    /// may have been sent or completed since, so the larger of the counts then and now is halved. Halving the previous
+    /// limit would not measure the server: with few requests at a time, each halving would cost a refusal, and each
+    /// refusal a pause. A server that refuses a single request does not do so because of concurrency, so `bears` stays
+    /// unchanged.
     fn go_slower(&mut self, when_sent: u32) {
         let in_flight = when_sent.max(self.in_flight);
         if in_flight > 1 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_gets_the_pause_that_it_asks_for_and_no_other_server_does() {
+    async fn requested_pause_applies_to_that_server_only() {
         let pacer = Pacer::default();
         let (one, other) = (|| origin("https://one.example"), || origin("https://other.example"));
         pacer.leave(one(), later()).await.expect("it may be asked").rests(10 * SECOND);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn fewer_requests_go_at_once_after_each_refusal_and_more_again_after_answers() {
+    async fn refusals_lower_concurrency_and_answers_raise_it() {
         let pacer = Pacer::default();
         let at_once = async || {
             let mut taken = Vec::new();
@@ -271,7 +271,7 @@ mod tests {
 
     /// The successful responses arrive before or after the refusals of the same burst.
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_refused_one_of_several_at_once_seldom_gets_as_many_again() {
+    async fn refused_concurrency_is_seldom_tried_again() {
         for answers_come_first in [false, true] {
             let pacer = Pacer::default();
             let leave = async || pacer.leave(origin("https://one.example"), later()).now_or_never().flatten();
@@ -320,7 +320,6 @@ mod tests {
         left.len()
     }
 
-    /// The previous limit allows many more requests.
     #[tokio::test(start_paused = true)]
     async fn one_refusal_halves_what_was_on_its_way_whichever_was_refused() {
         for (in_flight, half) in [(3, 1), (4, 2), (10, 5), (64, 32)] {
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_takes_its_time_gets_no_fewer_where_time_says_nothing() {
+    async fn slow_answers_without_load_keep_the_concurrency() {
         let pacer = Pacer::default();
         for took in [SECOND / 100, 20 * SECOND, 20 * SECOND] {
             let leave = pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked");

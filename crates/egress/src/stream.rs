@@ -92,7 +92,7 @@ mod tests {
     use crate::{EgressConfig, EgressViolation};
 
     #[tokio::test]
-    async fn a_stream_leads_to_the_configured_place_but_never_to_a_listener_of_this_process() {
+    async fn stream_connects_to_its_address_but_no_own_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let to = StreamTo::Plain(address.to_string().parse().unwrap());

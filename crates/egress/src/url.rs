@@ -1,9 +1,9 @@
 //! [`ForeignUrl`]: a URL that a third party chose, parsed only if its text is unambiguous.
 //!
-//! The parser that browsers share (the WHATWG URL standard) repairs its input: it drops tabs and line ends anywhere,
-//! trims white space, reads `\` as `/`, and needs no `//` before a host. A person who reads a record, a checker that
-//! compares it and a client that requests it could then see three different URLs. This parser repairs nothing: it
-//! refuses such a text.
+//! The parser that browsers share (the WHATWG URL standard) repairs its input: it drops tabs and line ends, trims white
+//! space, reads `\` as `/`, and needs no `//` before a host. A person who reads a record, a checker that compares it
+//! and a client that requests it could then see three different URLs. This parser refuses such a text instead of
+//! repairing it.
 
 use url::Url;
 
@@ -26,7 +26,7 @@ impl ForeignUrl {
         Self::of(self.0.join(reference).map_err(|_| EgressViolation::NotUrl)?, limit)
     }
 
-    /// A URL that this program built from parts that it had already parsed.
+    /// A URL that this program built from already parsed parts.
     pub fn made(url: Url) -> Self {
         Self(url)
     }

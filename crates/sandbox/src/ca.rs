@@ -17,7 +17,6 @@ pub(super) const DOMAIN: &str = "sandbox.example";
 pub(super) struct Identity {
     /// The authority's certificate. Its key is dropped, so it cannot sign anything else.
     pub(super) ca_pem: String,
-    /// The TLS configuration of the servers.
     pub(super) tls: Arc<ServerConfig>,
 }
 

@@ -18,6 +18,7 @@ mod tests;
 
 use std::sync::{Arc, OnceLock};
 
+use alloy_consensus::Header;
 use alloy_primitives::{Address, B256, Bytes, Log, U256, address};
 use alloy_rpc_types_eth::{BlockId, BlockNumberOrTag, EIP1186AccountProofResponse};
 use jiff::Timestamp;
@@ -97,6 +98,23 @@ impl SandboxChain {
         matches!(newest.state.call(block, call), Ok(Executed::Returned(_)))
     }
 
+    /// The header and the hash of the block for the tag `latest`.
+    pub(crate) fn newest_header(&self) -> (&Header, B256) {
+        self.newest().hashed_header()
+    }
+
+    /// The header and the hash of the block for the tag `finalized`.
+    pub(crate) fn finalized_header(&self) -> (&Header, B256) {
+        self.finalized_header_at(u64::MAX)
+    }
+
+    /// The header and the hash of the last finalized block up to this time, in seconds since 1970.
+    pub(crate) fn finalized_header_at(&self, time: u64) -> (&Header, B256) {
+        let is_final = |header: &Header| header.number <= self.finalized && header.timestamp <= time;
+        let last = self.blocks.iter().rfind(|block| is_final(&block.header));
+        last.expect("block 0 is final, and its time is 0").hashed_header()
+    }
+
     fn newest(&self) -> &Sealed {
         self.blocks.last().expect("ChainBuilder::build refuses a chain without blocks")
     }
@@ -126,7 +144,7 @@ impl SandboxChain {
 
 /// A block and the state after it.
 struct Sealed {
-    header: alloy_consensus::Header,
+    header: Header,
     hash: B256,
     state: Accounts,
     transactions: Vec<Mined>,
@@ -135,8 +153,12 @@ struct Sealed {
 }
 
 impl Sealed {
-    fn new(header: alloy_consensus::Header, state: Accounts, transactions: Vec<Mined>) -> Self {
+    fn new(header: Header, state: Accounts, transactions: Vec<Mined>) -> Self {
         Self { hash: header.hash_slow(), header, state, transactions, tries: OnceLock::new() }
+    }
+
+    const fn hashed_header(&self) -> (&Header, B256) {
+        (&self.header, self.hash)
     }
 
     fn logs(&self) -> impl Iterator<Item = &Log> {

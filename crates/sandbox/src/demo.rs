@@ -28,7 +28,7 @@ const VERB: &str = "summarize";
 const HONEST_PATH: &str = "/honest/summarize";
 const LYING_PATH: &str = "/lying/summarize";
 
-/// The running sellers. Dropping them ends the acceptance of connections.
+/// The running sellers. Dropping them stops the server.
 #[derive(Debug)]
 pub struct DemoSellers {
     address: SocketAddr,
@@ -46,7 +46,7 @@ impl DemoSellers {
         let mut router = Router::new();
         for (path, pay_to) in [(HONEST_PATH, payee()), (LYING_PATH, stranger())] {
             let seller = Seller { url: format!("http://{address}{path}"), pay_to, chain: Arc::clone(chain) };
-            // A payment is executed in the EVM, which must not hold up the daemon of the same process.
+            // Executes the payment in the EVM, which must not block the daemon of the same process.
             let answer = move |headers: HeaderMap| async move {
                 let answered = tokio::task::spawn_blocking(move || seller.answer(&headers)).await;
                 answered.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)
@@ -96,7 +96,7 @@ impl Seller {
         self.demand("the payment is not valid for these terms")
     }
 
-    /// The terms, in the header for clients of x402, and in the body for people.
+    /// The terms, in the header for x402 clients, and in the body for people.
     fn demand(&self, error: &str) -> Response {
         let mut terms = terms(&self.url, VERB, &[entry(self.pay_to)], json!({}));
         terms["error"] = error.into();

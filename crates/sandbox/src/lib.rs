@@ -1,11 +1,14 @@
-//! The sandbox: a chain, web hosts and IPFS gateways in this process, for a first try and for tests.
+//! The sandbox: a chain with a beacon chain, web hosts and IPFS gateways in this process, for a first try and for
+//! tests.
 //!
 //! [`World`] runs it. [`agents`] defines the names that the program shows. All servers listen on 127.0.0.1 only. Each
 //! start creates a new certificate authority, and the chain has its own ID. A verdict of the sandbox therefore cannot
 //! be mistaken for a real one.
 
 pub mod agents;
+pub mod beacon;
 mod ca;
+mod ccip;
 pub mod chain;
 pub mod demo;
 mod discovery;

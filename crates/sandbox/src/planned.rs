@@ -48,7 +48,6 @@ pub(crate) fn registrations(spec: &Spec, publisher: Address) -> Result<Vec<NameR
     Ok(registrations)
 }
 
-/// The cards by host and path.
 pub(crate) fn documents(spec: &Spec) -> impl Iterator<Item = ((String, String), Document)> {
     let at = |card: &PlannedCard| Some((CARDS_HOST.to_owned(), url_path(card)?.to_owned()));
     cards(spec).filter_map(move |card| Some((at(card)?, Document::well(card.card.clone()))))

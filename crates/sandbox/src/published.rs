@@ -15,18 +15,14 @@ use clresolve_ipfs::build::{self, Blocks, Dag, Fanout};
 /// Host of every card, unless a record says otherwise.
 pub(crate) const CARDS_HOST: &str = "cards.sandbox.example";
 
-/// What an agent publishes.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
-    /// The URL path of the card.
     pub(crate) url_path: String,
-    /// The card.
     pub(crate) card: Bytes,
     /// Another version of the card.
     pub(crate) other: Bytes,
     /// How the card is served, with placeholders filled in.
     pub(crate) web: Manners,
-    /// The card's IPFS blocks.
     pub(crate) blocks: Blocks,
     /// The records that are set.
     pub(crate) records: BTreeMap<String, String>,
@@ -35,7 +31,6 @@ pub(crate) struct Published {
 }
 
 impl Agent {
-    /// Generates what the agent publishes.
     pub(crate) fn publish(&self, schemas: &Schemas) -> Result<Published, SpecError> {
         let good = self.good_card(schemas);
         let class = self.class.as_str();
@@ -197,7 +192,6 @@ fn old_form(cid: &ContentId) -> String {
     hash.map(|cid| cid.to_string()).unwrap_or_default()
 }
 
-/// The values of placeholders.
 struct Fill(BTreeMap<String, String>);
 
 impl Fill {
@@ -240,7 +234,6 @@ impl Fill {
 }
 
 impl CardEdit {
-    /// The members of the card.
     fn members(&self, good: &Map<String, Value>, fill: &Fill) -> Map<String, Value> {
         let mut card = Value::Object(good.clone());
         merge(&mut card, &fill.value(&Value::Object(self.patch.clone())));
@@ -253,7 +246,6 @@ impl CardEdit {
         }
     }
 
-    /// The bytes of the card.
     fn bytes(&self, members: &Map<String, Value>, fill: &Fill) -> Result<Bytes, String> {
         let mut text = self.text.as_ref().map_or_else(|| render(members), |text| fill.text(text));
         for Replacement { from, to } in &self.replace {
@@ -303,7 +295,6 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Removes the member that `pointer` names.
 fn remove(card: &mut Value, pointer: &str) {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return };
     if let Some(Value::Object(members)) = card.pointer_mut(parent) {

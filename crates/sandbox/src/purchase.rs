@@ -95,7 +95,6 @@ impl SandboxPurchase {
         chain.call(Self::SENDER, DOLLAR, self.call().into())
     }
 
-    /// The sender of the transaction.
     const SENDER: Address = alloy_primitives::address!("000000000000000000000000000000000000fac1");
 
     /// The call of the token that settles the purchase.

@@ -13,18 +13,14 @@ use crate::spec::{Agent, EntrySpec, SellerSpec, Spec, Wallet};
 
 /// An entry of the registry.
 pub(crate) struct RegistryEntry<'a> {
-    /// Its number.
     pub(crate) number: u64,
     /// The name of its agent, or the URL of its seller.
     pub(crate) subject: &'a str,
-    /// Its definition.
     pub(crate) spec: &'a EntrySpec,
-    /// Its registration file.
     pub(crate) file: String,
 }
 
 impl RegistryEntry<'_> {
-    /// The URI of the registration file.
     pub(crate) fn uri(&self) -> String {
         match &self.spec.uri {
             Some(uri) => uri.clone(),

@@ -59,12 +59,9 @@ pub(crate) struct VerbSchemas {
     pub(crate) receipt: Location,
 }
 
-/// The locations of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
-    /// The canonical location.
     pub(crate) location: String,
-    /// The mirror.
     pub(crate) mirror: String,
 }
 
@@ -92,7 +89,6 @@ struct Release {
 }
 
 impl Schemas {
-    /// Publishes both layers with `defects`.
     pub(crate) fn publish(defects: &[SchemaDefect]) -> Self {
         Self {
             commons: Release::new(Class::Commons, defects),
@@ -151,12 +147,10 @@ impl Schemas {
         self.release(class).cid
     }
 
-    /// All manifests.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         [&self.commons.manifest, &self.commercial.manifest].into_iter().chain(&self.next)
     }
 
-    /// The blocks of both layers.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Blocks> {
         [&self.commons.blocks, &self.commercial.blocks].into_iter()
     }
@@ -221,7 +215,6 @@ impl Release {
     }
 }
 
-/// Request or receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Request,

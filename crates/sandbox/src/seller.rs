@@ -17,7 +17,6 @@ use crate::chain::{CHAIN_ID, DOLLAR};
 use crate::keys::{payee, payee_key, stranger, stranger_key};
 use crate::web::{self, Reply};
 
-/// Host of the sellers.
 pub(crate) const SELLER_HOST: &str = "api.sandbox.example";
 
 /// The host to which a seller redirects. It responds with its own terms.
@@ -218,7 +217,6 @@ fn offer(url: &str, key: &SigningKey, pay_to: Address, now: Timestamp) -> Value 
     })
 }
 
-/// A signature in hex.
 fn signature(key: &SigningKey, hash: B256) -> String {
     alloy_primitives::hex::encode_prefixed(signature_bytes(key, hash))
 }

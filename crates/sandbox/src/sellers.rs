@@ -112,7 +112,6 @@ fn with_own_host(spec: &Spec) -> impl Iterator<Item = (String, &SellerSpec)> {
     spec.sellers.iter().filter_map(of_host).filter(|(host, _)| host != SELLER_HOST)
 }
 
-/// The sellers' own hosts.
 pub(crate) fn hosts(spec: &Spec) -> BTreeSet<String> {
     with_own_host(spec).map(|(host, _)| host).collect()
 }
@@ -149,9 +148,7 @@ pub(crate) struct Sellers(HashMap<(String, String), SellerReply>);
 
 /// The reply at one URL.
 enum SellerReply {
-    /// A redirect to this URL.
     Redirect(String),
-    /// Payment terms.
     Terms {
         url: String,
         /// The last segment of the path.
@@ -200,7 +197,6 @@ impl Sellers {
         })
     }
 
-    /// Whether a seller has this host.
     pub(crate) fn has(&self, host: &str) -> bool {
         self.0.keys().any(|(known, _)| known == host)
     }

@@ -21,7 +21,6 @@ use clresolve_core::reason::Code;
 use clresolve_core::state::{NearMiss, State};
 use clresolve_ipfs::build::Blocks;
 
-/// The default publisher of an agent.
 const PUBLISHER: &str = "publisher.eth";
 
 /// The account that holds the names of [`PUBLISHER`].
@@ -538,7 +537,6 @@ impl Agent {
         self.verb.as_deref().unwrap_or_else(|| self.class.default_verb())
     }
 
-    /// The first label of the name.
     pub(crate) fn label(&self) -> &str {
         self.name.split('.').next().unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! The HTTPS origin of a sandbox: one listener on loopback that serves every host, by the `Host` header.
 //!
-//! [`Manners`] describes how a document is served: correctly, or with one of many faults. A [`Site`] answers requests.
-//! The cards, the schemas, the IPFS gateways and the CCIP-Read gateway of a sandbox each implement it.
+//! [`Manners`] describes how a document is served: correctly, or with one of many faults. [`VirtualHosts`] answers the
+//! requests to every host: of the cards, the schemas, the sellers, the IPFS gateways and the CCIP-Read gateway.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -77,9 +77,7 @@ pub enum Manners {
 /// A document with the way in which it is served.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
-    /// How the document is served.
     pub(crate) manners: Manners,
-    /// The document.
     pub(crate) body: Bytes,
     /// The document for [`Manners::Other`].
     pub(crate) other: Bytes,
@@ -115,18 +113,16 @@ impl Document {
     }
 }
 
-/// How a site reacts to a request.
+/// How a host reacts to a request.
 pub(crate) enum Reply {
-    /// Sends a response.
     Answer(Response<Body>),
-    /// Closes the connection.
     Drop,
     /// Keeps the client waiting.
     Stall,
 }
 
-/// The hosts of a sandbox.
-pub(crate) trait Site: Send + Sync + 'static {
+/// All hosts of a sandbox behind one listener. The `Host` header selects one.
+pub(crate) trait VirtualHosts: Send + Sync + 'static {
     /// The response to a request for `host`. `body` is empty except for a POST.
     fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply;
 }
@@ -139,15 +135,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves `site` on a free port of 127.0.0.1. No other address can be bound.
-    pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, site: Arc<dyn Site>) -> std::io::Result<Self> {
+    /// Serves `hosts` on a free port of 127.0.0.1. No other address can be bound.
+    pub(crate) async fn start(tls: Arc<rustls::ServerConfig>, hosts: Arc<dyn VirtualHosts>) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), site));
+        let task = tokio::spawn(accept(listener, TlsAcceptor::from(tls), hosts));
         Ok(Self { address, task })
     }
 
-    /// The listener's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -160,57 +155,54 @@ impl Drop for Server {
 }
 
 /// Accepts connections until the task is aborted, which also closes every connection.
-async fn accept(listener: TcpListener, tls: TlsAcceptor, site: Arc<dyn Site>) {
+async fn accept(listener: TcpListener, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let (tls, site) = (tls.clone(), Arc::clone(&site));
+        let (tls, hosts) = (tls.clone(), Arc::clone(&hosts));
         connections.spawn(async move {
-            connection(stream, tls, site).await;
+            connection(stream, tls, hosts).await;
             drop(slot);
         });
     }
 }
 
-async fn connection(stream: TcpStream, tls: TlsAcceptor, site: Arc<dyn Site>) {
+async fn connection(stream: TcpStream, tls: TlsAcceptor, hosts: Arc<dyn VirtualHosts>) {
     let _ = stream.set_nodelay(true);
     let Ok(stream) = tls.accept(stream).await else { return };
     let service = service_fn(move |request| {
-        let site = Arc::clone(&site);
-        async move { handle(&*site, request).await }
+        let hosts = Arc::clone(&hosts);
+        async move { handle(&*hosts, request).await }
     });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    // An error means that the client closed the connection, or that the site dropped it on purpose.
+    // An error means that the client closed the connection, or that the host dropped it on purpose.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// The connection ends without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is dropped on purpose")]
 struct Dropped;
 
-async fn handle(site: &dyn Site, request: Request<Incoming>) -> Result<Response<Body>, Dropped> {
+async fn handle(hosts: &dyn VirtualHosts, request: Request<Incoming>) -> Result<Response<Body>, Dropped> {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(Body::new(body), CHUNK).await.map_err(|_| Dropped)?;
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let request = Request::from_parts(head, ());
-    match site.answer(&host, &request, &body) {
+    match hosts.answer(&host, &request, &body) {
         Reply::Answer(response) => Ok(response),
         Reply::Drop => Err(Dropped),
         Reply::Stall => std::future::pending().await,
     }
 }
 
-/// 200 with a JSON body.
 pub(crate) fn json(body: Bytes) -> Reply {
     bytes("application/json", body)
 }
 
-/// 200 with `body`.
 pub(crate) fn bytes(content_type: &str, body: Bytes) -> Reply {
     Reply::Answer(response(StatusCode::OK, &[(CONTENT_TYPE, content_type)], Body::from(body)))
 }
@@ -232,12 +224,10 @@ pub(crate) fn html(status: StatusCode) -> Reply {
     Reply::Answer(response(status, &[(CONTENT_TYPE, "text/html")], Body::from(page)))
 }
 
-/// A redirect.
 pub(crate) fn redirect(to: &str) -> Reply {
     Reply::Answer(response(StatusCode::FOUND, &[(LOCATION, to)], Body::empty()))
 }
 
-/// 200 with an endless body.
 pub(crate) fn endless(content_type: &str) -> Reply {
     endless_after(content_type, Bytes::new())
 }

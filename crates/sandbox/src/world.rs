@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, hex, keccak256};
+use alloy_primitives::{Address, B256, keccak256};
 use bytes::Bytes;
 use hyper::{Request, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 
+use super::beacon::{BeaconBehaviour, BeaconServers};
 use super::ca;
+use super::ccip::{self, CCIP_HOST};
 use super::chain::{BuildError, ChainBuilder, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain};
 use super::demo::DemoSellers;
 use super::discovery;
@@ -24,7 +26,7 @@ use super::schemas::{MIRROR_HOST, SCHEMAS_HOST, Schemas};
 use super::seller::{self, SELLER_HOST, THIEF_HOST};
 use super::sellers::{self, Sellers};
 use super::spec::{Agent, PUBLISHER_ACCOUNT, PlainName, ResolverSpec, Spec, SpecError, Wallet};
-use super::web::{self, Document, Reply, Server, Site};
+use super::web::{self, Document, Reply, Server, VirtualHosts};
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{CoinType, EndpointKey};
 use clresolve_core::reading::Block;
@@ -33,13 +35,9 @@ use clresolve_ipfs::build;
 /// Host of the gateway without faults. Those with faults are subdomains of it.
 const GATEWAY_HOST: &str = "gateway.sandbox.example";
 
-/// Host of the CCIP-Read gateway.
-const CCIP_HOST: &str = "ccip.sandbox.example";
-
 /// A host that the servers' certificate does not cover.
 const UNTRUSTED_HOST: &str = "untrusted.sandbox.example";
 
-/// Port of every https URL.
 const HTTPS: u16 = 443;
 
 /// How far the finalized block lags behind the clock, as on mainnet.
@@ -65,13 +63,14 @@ pub struct World {
     ca_pem: String,
     server: Server,
     rpc: RpcServer,
+    beacon: BeaconServers,
     /// Endpoints with faults that have been requested. They keep running.
     faulty: Mutex<Vec<(ChainState, RpcServer)>>,
     draft: Draft,
     /// The chain with a newest block that is hours old.
     stopped: Arc<SandboxChain>,
     started: Timestamp,
-    site: Arc<Hosts>,
+    hosts: Arc<Hosts>,
     manifests: Vec<Manifest>,
     agents: BTreeMap<String, u64>,
     /// The sellers' own hosts.
@@ -152,10 +151,12 @@ impl World {
         let of_sellers: Vec<&str> = sellers.iter().map(String::as_str).collect();
         let identity = ca::issue(&[&CERTIFIED[..], &discovery::HOSTS, &of_sellers].concat())
             .map_err(|error| WorldError::Listen(error.to_string()))?;
-        let site = Arc::new(Hosts::new(spec, &published, &schemas, Arc::clone(&chain)));
-        let server = Server::start(identity.tls, Arc::clone(&site) as Arc<dyn Site>)
+        let hosts = Arc::new(Hosts::new(spec, &published, &schemas, Arc::clone(&chain)));
+        let server = Server::start(identity.tls, Arc::clone(&hosts) as Arc<dyn VirtualHosts>)
             .await
             .map_err(|error| WorldError::Listen(error.to_string()))?;
+        let beacon = BeaconServers::start(Arc::clone(&chain)).await;
+        let beacon = beacon.map_err(|error| WorldError::Listen(error.to_string()))?;
         let rpc = RpcServer::bind(chain).await.map_err(|error| WorldError::Listen(error.to_string()))?;
         let manifests = schemas.manifests().cloned().collect();
         let is_agent = |name: &str| spec.agents.iter().any(|agent| agent.name == name);
@@ -165,11 +166,12 @@ impl World {
             ca_pem: identity.ca_pem,
             server,
             rpc,
+            beacon,
             faulty: Mutex::default(),
             draft,
             stopped,
             started: now,
-            site,
+            hosts,
             manifests,
             agents: of_agents.map(|entry| (entry.subject.to_owned(), entry.number)).collect(),
             sellers,
@@ -181,9 +183,28 @@ impl World {
         At { label: "sandbox-rpc".to_owned(), url: self.rpc.url() }
     }
 
+    /// The honest endpoint of the beacon API.
+    pub fn beacon(&self) -> At {
+        At { label: "sandbox-beacon".to_owned(), url: self.beacon.honest() }
+    }
+
+    /// The beacon block root from which a light client can start.
+    pub fn checkpoint(&self) -> B256 {
+        self.beacon.checkpoint()
+    }
+
+    /// Starts an endpoint of the beacon API that behaves like this.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub async fn beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<At, WorldError> {
+        let url = self.beacon.further(behaviour).await.map_err(|error| WorldError::Listen(error.to_string()))?;
+        Ok(At { label: format!("beacon-{behaviour}"), url })
+    }
+
     /// Hash of block 0.
     pub fn genesis(&self) -> B256 {
-        self.site.chain().genesis().hash
+        self.hosts.chain().genesis().hash
     }
 
     /// The certificate of the authority for its hosts, in PEM.
@@ -207,7 +228,7 @@ impl World {
     /// No port is free.
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState) -> Result<At, WorldError> {
         let chain = match state {
-            ChainState::Growing => self.site.chain(),
+            ChainState::Growing => self.hosts.chain(),
             ChainState::Ahead => Arc::new(self.draft.clone().grow(self.started + EPOCH)?),
             ChainState::Stopped => Arc::clone(&self.stopped),
         };
@@ -224,7 +245,7 @@ impl World {
     /// # Errors
     /// The port cannot be bound.
     pub async fn sell(&self, port: u16) -> std::io::Result<DemoSellers> {
-        DemoSellers::start(port, &self.site.chain()).await
+        DemoSellers::start(port, &self.hosts.chain()).await
     }
 
     /// Writes a text record on behalf of the name's holder, in a new block that is not final. Every endpoint of a
@@ -254,8 +275,9 @@ impl World {
     }
 
     fn publish(&self, chain: &Arc<SandboxChain>) {
-        self.site.publish(Arc::clone(chain));
+        self.hosts.publish(Arc::clone(chain));
         self.rpc.publish(Arc::clone(chain));
+        self.beacon.publish(Arc::clone(chain));
         let faulty = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, server) in faulty.iter().filter(|(state, _)| *state == ChainState::Growing) {
             server.publish(Arc::clone(chain));
@@ -272,16 +294,16 @@ impl World {
     /// Requests received so far.
     pub fn counts(&self) -> Counts {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let site = &self.site;
+        let hosts = &self.hosts;
         let further = self.faulty.lock().unwrap_or_else(PoisonError::into_inner);
         Counts {
-            https: count(&site.cards),
-            gateway: count(&site.gateways),
+            https: count(&hosts.cards),
+            gateway: count(&hosts.gateways),
             rpc: self.rpc.requests(),
             further_rpc: further.iter().map(|(_, server)| server.requests()).sum(),
-            ccip: count(&site.ccip),
-            schemas: count(&site.schemas),
-            sellers: count(&site.sellers),
+            ccip: count(&hosts.ccip),
+            schemas: count(&hosts.schemas),
+            sellers: count(&hosts.sellers),
         }
     }
 
@@ -291,6 +313,7 @@ impl World {
         let at = |label: &str, host: &str| (label.to_owned(), format!("https://{host} at {web}"));
         vec![
             ("JSON-RPC".to_owned(), self.rpc.url()),
+            ("beacon API".to_owned(), self.beacon.honest()),
             at("cards", CARDS_HOST),
             at("IPFS gateway", GATEWAY_HOST),
             at("CCIP-Read gateway", CCIP_HOST),
@@ -414,7 +437,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Registers a name without a card.
     fn put_plain(&mut self, plain: &PlainName, now: Timestamp) -> Result<(), WorldError> {
         let (name, resolver) = resolver(&plain.name, &plain.resolver)?;
         self.register(&NameRegistration {
@@ -541,7 +563,6 @@ fn account(label: &str) -> Address {
     Address::from_slice(&keccak256(format!("clresolve sandbox account {label}"))[12..])
 }
 
-/// All https hosts of the sandbox.
 struct Hosts {
     documents: HashMap<(String, String), Document>,
     without_card: Sellers,
@@ -616,59 +637,9 @@ impl Hosts {
         let key = (host.to_owned(), request.uri().path().to_owned());
         self.documents.get(&key).map_or_else(|| web::html(StatusCode::NOT_FOUND), |d| d.serve(request.uri()))
     }
-
-    /// Answers `/MANNERS/SENDER/DATA`, or a POST to `/MANNERS` with both in its body (EIP-3668).
-    fn lookup(&self, request: &Request<()>, body: &Bytes) -> Reply {
-        let path = request.uri().path().trim_start_matches('/').trim_end_matches(".json");
-        let mut parts = path.splitn(3, '/');
-        let manners = parts.next().unwrap_or_default();
-        let posted: CcipRequest = serde_json::from_slice(body).unwrap_or_default();
-        let sender = parts.next().unwrap_or(&posted.sender);
-        let data = parts.next().unwrap_or(&posted.data);
-        match manners {
-            "down" => return web::html(StatusCode::SERVICE_UNAVAILABLE),
-            "html" => return web::html(StatusCode::OK),
-            "garbage" => return web::json(Bytes::from_static(b"{\"data\": \"0xdeadbeef\"}")),
-            "not-hex" => return web::json(Bytes::from_static(b"{\"data\": \"words\"}")),
-            "endless" => return web::endless("application/json"),
-            "redirect" => return web::redirect(&format!("https://{CCIP_HOST}/ok/{sender}/{data}")),
-            "drop" => return Reply::Drop,
-            "stall" => return Reply::Stall,
-            _ => {}
-        }
-        let (Ok(sender), Ok(data)) = (sender.parse::<Address>(), hex::decode(data)) else {
-            return web::html(StatusCode::BAD_REQUEST);
-        };
-        match self.chain().answer(sender, &data) {
-            Ok(answer) if manners == "forged" => ccip_answer(&forged(&answer)),
-            Ok(answer) => ccip_answer(&answer),
-            Err(_) => web::html(StatusCode::NOT_FOUND),
-        }
-    }
 }
 
-/// Body of a POST to a CCIP-Read gateway.
-#[derive(Default, serde::Deserialize)]
-struct CcipRequest {
-    sender: String,
-    data: String,
-}
-
-fn ccip_answer(answer: &[u8]) -> Reply {
-    web::json(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
-}
-
-/// `answer` with one byte changed in its signature, which is the last part and padded to whole words.
-fn forged(answer: &[u8]) -> Vec<u8> {
-    let mut bytes = answer.to_vec();
-    let in_signature = bytes.len().saturating_sub(64);
-    if let Some(byte) = bytes.get_mut(in_signature) {
-        *byte ^= 1;
-    }
-    bytes
-}
-
-impl Site for Hosts {
+impl VirtualHosts for Hosts {
     fn answer(&self, host: &str, request: &Request<()>, body: &Bytes) -> Reply {
         let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
         let counter = match host.as_str() {
@@ -681,7 +652,7 @@ impl Site for Hosts {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         if host == CCIP_HOST {
-            return self.lookup(request, body);
+            return ccip::answer(&self.chain(), request, body);
         }
         if [SELLER_HOST, THIEF_HOST].contains(&host.as_str()) {
             return seller::answer(&host, request.uri().path(), Timestamp::now());

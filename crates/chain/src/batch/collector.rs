@@ -9,8 +9,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
-/// Most names per call. The records of a name take about 400,000 gas of the 12 million that the gas check of
-/// [`clresolve_state::Together`] leaves, and about 30 KB of the request. Endpoints commonly accept one megabyte.
+/// Maximum number of names per call. The records of a name use about 400,000 gas of the 12 million that the gas check
+/// of [`clresolve_state::Together`] leaves, and about 30 KB of the request. Endpoints commonly accept one megabyte.
 const MOST_NAMES: usize = 20;
 
 /// Waiting queries, grouped by what they must have in common.
@@ -24,7 +24,6 @@ struct Waiting<K, Q, A>(Mutex<Groups<K, Q, A>>);
 
 struct Groups<K, Q, A> {
     groups: HashMap<K, Group<Q, A>>,
-    /// Number of the next group.
     next: u64,
 }
 
@@ -46,9 +45,9 @@ where
         Self { waiting: Arc::new(Waiting(Mutex::new(Groups { groups: HashMap::new(), next: 0 }))), wait }
     }
 
-    /// Adds `question` to a group and returns its answer. `ask` answers the whole group in order, as soon as the group
-    /// has [`MOST_NAMES`] members or the wait is over. A caller that stops waiting does not affect the answers of
-    /// others. Returns `None` if `ask` was aborted.
+    /// Adds `question` to a group and returns its answer. `ask` answers the whole group, in order, once the group has
+    /// [`MOST_NAMES`] members or the wait is over. A caller that stops waiting does not affect the others. Returns
+    /// `None` if `ask` was aborted.
     pub(super) async fn join<F>(&self, key: K, question: Q, ask: impl FnOnce(Vec<Q>) -> F + Send + 'static) -> Option<A>
     where
         F: Future<Output = Vec<A>> + Send + 'static,
@@ -78,7 +77,6 @@ impl<K, Q, A> Waiting<K, Q, A> {
     }
 }
 
-/// The effect of adding a query.
 enum Added<M> {
     /// The query opened the group with this number.
     First(u64),
@@ -116,7 +114,7 @@ where
 {
     let (questions, senders): (Vec<Q>, Vec<oneshot::Sender<A>>) = members.into_iter().unzip();
     for (sender, answer) in senders.into_iter().zip(ask(questions).await) {
-        // A closed receiver means that the caller gave up.
+        // The receiver is closed if the caller gave up.
         let _ = sender.send(answer);
     }
 }

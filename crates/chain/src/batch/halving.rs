@@ -6,9 +6,9 @@ use futures_util::future::{BoxFuture, FutureExt as _, join};
 
 use crate::failure::Failure;
 
-/// The answer to each of `questions`, in order. `ask` either answers all the queries that it gets or fails for all of
-/// them. If it fails in a way that one query may cause, both halves are asked concurrently, so that no query waits for the one that fails; a single query
-/// fails alone. n queries cause at most 2n - 1 requests.
+/// The answer to each of `questions`, in order. `ask` answers all the queries that it gets or fails for all of them. If
+/// one query may have caused the failure, both halves are asked concurrently, until that query fails alone. n queries
+/// cause at most 2n - 1 requests.
 pub(super) fn halving<'a, Q, A, F>(
     questions: &'a [Q],
     ask: &'a (impl Fn(&'a [Q]) -> F + Sync),
@@ -47,8 +47,8 @@ mod tests {
         Failure::Unusable(why.to_owned())
     }
 
-    /// Asks `count` queries with requests that fail if they include one of `culprits`. Returns the results and the size
-    /// of each request.
+    /// Asks `count` queries through requests that fail if they include one of `culprits`. Returns the results and the
+    /// size of each request.
     fn asked(count: usize, culprits: &[usize]) -> (Vec<Result<usize, Failure>>, Vec<usize>) {
         let questions: Vec<usize> = (0..count).collect();
         let requests = Mutex::new(Vec::new());
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_no_question_and_one_that_fails_alone_is_not_asked_again() {
+    fn single_failed_query_is_not_repeated() {
         assert_eq!(asked(1, &[0]), (vec![Err(failure("culprit"))], vec![1]));
         assert_eq!(asked(0, &[]).0, []);
     }

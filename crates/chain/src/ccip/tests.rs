@@ -1,4 +1,4 @@
-//! Lookups with contracts and gateways that follow the rules, and with ones that do not.
+//! Lookups with contracts and gateways that follow the rules, and with some that do not.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -35,7 +35,6 @@ sol! {
 /// An endpoint with scripted call results. The last result is repeated.
 struct Endpoint {
     script: Mutex<VecDeque<Value>>,
-    /// The parameters of the calls.
     calls: Mutex<Vec<Value>>,
 }
 
@@ -90,7 +89,6 @@ impl CcipReadGateway for Gateway {
     }
 }
 
-/// The outcome of a lookup.
 struct Followed {
     result: Result<Bytes, ChainError>,
     calls: Vec<Value>,
@@ -153,9 +151,9 @@ async fn without_a_look_up_no_gateway_is_asked() {
     assert_eq!(refused(&followed), &CcipFault::Callback(ResolverFault::Reverted("no".to_owned())));
 }
 
-/// If the Universal Resolver answers with an error of its own, that says nothing about the gateway's response.
+/// An error of the Universal Resolver itself does not concern the gateway's response.
 #[tokio::test]
-async fn a_callback_that_fails_with_an_error_about_something_else_takes_no_response() {
+async fn unrelated_callback_error_does_not_reject_the_response() {
     let absent = ResolverNotFound { name: Bytes::new() }.abi_encode();
     let script = [reverted(&look_up(RESOLVER, &["https://a.example/"], &[])), reverted(&absent)];
     let followed = follow(script, |_| Ok(Bytes::new())).await;
@@ -181,7 +179,7 @@ async fn a_gateway_that_stays_silent_is_given_up() {
     }
 
     let (endpoint, rpc) = scripted([reverted(&look_up(RESOLVER, &["https://a.example/"], &[]))]);
-    let lookups = Lookups::new(Arc::new(Silent), MINUTE).with_patience(MINUTE);
+    let lookups = Lookups::new(Arc::new(Silent), MINUTE);
     let result = lookups.follow(&rpc, RESOLVER, CALL.into(), BlockId::hash(B256::ZERO)).await;
     assert_eq!(result, Err(ChainError::Ccip(CcipFault::Late(MINUTE))));
     assert_eq!(endpoint.calls.lock().unwrap().len(), 1);
@@ -191,7 +189,7 @@ async fn a_gateway_that_stays_silent_is_given_up() {
 async fn look_ups_without_end_are_stopped() {
     let script = [reverted(&look_up(RESOLVER, &["https://a.example/"], &[]))];
     let followed = follow(script, |_| Ok(vec![1].into())).await;
-    assert_eq!(refused(&followed), &client_fault("more than 4 look-ups follow each other"));
+    assert_eq!(refused(&followed), &client_fault("more than 4 lookups in a row"));
     assert_eq!((followed.calls.len(), followed.requests.len()), (5, 4));
     // The fourth lookup may be the last.
     let demand = reverted(&look_up(RESOLVER, &["https://a.example/"], &[]));
@@ -204,16 +202,16 @@ async fn look_ups_without_end_are_stopped() {
 async fn malformed_look_ups_ask_no_gateway() {
     let good = look_up(RESOLVER, &["https://a.example/"], &[]);
     for (revert, cause) in [
-        (good[..4].to_vec(), "the look-up is malformed: parts of the ABI data overlap"),
-        (good[..good.len() - 33].to_vec(), "the look-up is malformed: the ABI data ends too early"),
-        (look_up(RESOLVER, &[], &[0; MAX_LOOK_UP_BYTES]), "the look-up has more than 262144 bytes"),
+        (good[..4].to_vec(), "the lookup is malformed: parts of the ABI data overlap"),
+        (good[..good.len() - 33].to_vec(), "the lookup is malformed: the ABI data ends too early"),
+        (look_up(RESOLVER, &[], &[0; MAX_LOOK_UP_BYTES]), "the lookup has more than 262144 bytes"),
         (
             look_up(RESOLVER, &["https://a.example/"; 9], &[]),
             "the request to the gateway failed: more than 8 gateway URLs",
         ),
         (
             look_up(RESOLVER, &[BATCH], &[0; 64]),
-            "the request to the gateway failed: the look-up is malformed: the ABI data holds a value that its type does \
+            "the request to the gateway failed: the lookup is malformed: the ABI data contains a value that its type does \
              not allow",
         ),
     ] {
@@ -326,12 +324,12 @@ async fn batches_in_batches_are_bounded() {
     assert_eq!((innermost(&followed), followed.requests.len()), (Ok(vec![0xaa].into()), 1));
     for levels in [4, 150] {
         let followed = nested(levels, vec![1]).await;
-        let refusal = Err("more than 3 levels of batches".to_owned());
+        let refusal = Err("more than 3 nested batches".to_owned());
         assert_eq!((innermost(&followed), followed.requests.len()), (refusal, 0), "{levels}");
     }
 }
 
-const TOO_MANY_BYTES: &str = "batches and responses have more than 524288 bytes together";
+const TOO_MANY_BYTES: &str = "batches and responses exceed 524288 bytes in total";
 
 /// Each level of batches holds a copy of its contents.
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Requests for hints: what endpoints are asked besides the header if the reading is computed over proven state.
+//! Requests for hints: what endpoints are asked, besides the header, if the reading is computed over proven state.
 
 use alloy_json_rpc::RpcError;
 use alloy_primitives::Bytes;

@@ -15,9 +15,6 @@ use crate::request::tag;
 
 impl RpcEndpoint {
     /// Requests the header that `selector` means.
-    ///
-    /// # Errors
-    /// [`Failure`].
     pub(crate) async fn observe_header(
         &self,
         selector: BlockSelector,
@@ -37,9 +34,6 @@ impl RpcEndpoint {
     }
 
     /// Requests the header at the height of `block`.
-    ///
-    /// # Errors
-    /// [`Failure`].
     pub(crate) async fn attest_header(&self, block: &Block) -> Result<Attestation<HashedHeader>, Failure> {
         let number = BlockSelector::Number(block.number);
         let header = self.rpc.request::<_, Option<Header>>("eth_getBlockByNumber", (tag(number), false)).await;

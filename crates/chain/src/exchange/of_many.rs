@@ -15,7 +15,7 @@ use crate::query::{Query, not_before, spoiled};
 use crate::request::eth_call;
 
 impl RpcEndpoint {
-    /// Like [`RpcEndpoint::observe`], with a single call for all names.
+    /// Like [`RpcEndpoint::ask_at_own_block`], with a single call for all names.
     ///
     /// # Errors
     /// [`Failure`] if any name might get another answer than it would alone.
@@ -43,7 +43,7 @@ impl RpcEndpoint {
         Ok(queries.iter().enumerate().map(observation).collect())
     }
 
-    /// Like [`RpcEndpoint::observe`], with separate calls for each name.
+    /// Like [`RpcEndpoint::ask_at_own_block`], with separate calls for each name.
     ///
     /// # Errors
     /// [`Failure`] if the exchange failed for all names.

@@ -23,7 +23,6 @@ struct Seen {
     asked: Vec<(usize, u64)>,
     /// When enough answers had arrived.
     decided: Option<u64>,
-    /// Largest number of concurrent requests.
     most: usize,
 }
 
@@ -96,7 +95,7 @@ fn a_failure_beside_a_stall_is_replaced_at_once() {
 
 #[test]
 fn more_at_first_than_the_width_are_spares() {
-    // Three members of which two must agree: a single failure does not require another endpoint.
+    // Two of three members must agree, so a single failure does not require another endpoint.
     let seen = run(Plan::new(4, 3, 2), 2, &[Does::Fail(1), Does::Answer(10), Does::Answer(20), Does::Answer(1)]);
     assert_eq!((seen.asked.len(), seen.decided), (3, Some(20)));
     let seen = run(Plan::new(4, 3, 2), 2, &[Does::Fail(1), Does::Fail(2), Does::Answer(20), Does::Answer(1)]);
@@ -111,7 +110,7 @@ fn the_end_comes_when_all_have_answered() {
 }
 
 #[test]
-fn a_confirmation_is_asked_of_one_more_only_when_all_have_answered_or_stall() {
+fn confirmation_asks_another_only_after_answers_or_stalls() {
     let mut plan = Plan::new(4, 2, 3);
     assert_eq!([0; 2].map(|_| plan.next(Need::Confirmation)), [Action::Ask(0), Action::Ask(1)]);
     assert_eq!(plan.next(Need::Confirmation), Action::WaitForStall);
@@ -164,7 +163,7 @@ proptest! {
         let good = does.iter().filter(|does| matches!(does, Does::Answer(_))).count();
         prop_assert_eq!(seen.decided.is_some(), good >= wanted);
         if let Some(at) = seen.decided {
-            // Each candidate delays the decision by at most one stall, and the last ones by the time of their answer.
+            // Each candidate delays the decision by at most one stall, and the last ones by their answer time.
             prop_assert!(at <= PATIENCE * does.len() as u64 + 300, "{}", at);
         }
     }

@@ -18,7 +18,7 @@ fn child(parent: &HashedHeader, branch: u8) -> HashedHeader {
     })
 }
 
-/// `parent` and as many descendants on this branch.
+/// `parent` and `length` descendants on this branch.
 fn branch(parent: &HashedHeader, branch: u8, length: usize) -> Vec<HashedHeader> {
     std::iter::successors(Some(parent.clone()), |parent| Some(child(parent, branch))).take(length + 1).collect()
 }
@@ -144,7 +144,7 @@ fn endpoints_behind_do_not_replace_the_head_of_those_ahead() {
     let (chain, mut counter) = (chain(9), Counter::new(2, &["a", "b", "c", "d"]));
     counter.report(0, &chain[5], 1);
     counter.report(1, &chain[5], 2);
-    // Both have missed blocks, so that their reports link neither to each other nor to the head.
+    // Both have missed blocks, so their reports link neither to each other nor to the head.
     counter.report(0, &chain[9], 3);
     counter.report(1, &chain[7], 4);
     counter.report(2, &chain[4], 5);
@@ -262,7 +262,7 @@ proptest! {
     ) {
         let (chain, mut counter) = (chain(200), Counter::two_of_three());
         let mut heights = [0; 3];
-        // When an honest endpoint last vouched anew for the block at this height.
+        // When an honest endpoint last newly vouched for the block at this height.
         let mut vouched = vec![0; chain.len()];
         for (second, (endpoint, step, lied)) in (1..).zip(reports) {
             let now = if endpoint == 0 {

@@ -1,6 +1,7 @@
 //! Names read at the head of the sandbox chain, from endpoints that are honest, lag or lie.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use alloy_primitives::Address;
@@ -37,7 +38,7 @@ fn good() -> NameRegistration {
     agent("good.eth", ResolverKind::Public)
 }
 
-/// Chains with these names. The newest block of the second one follows that of the first one.
+/// Two chains with these names. The newest block of the second follows that of the first.
 fn two_chains(registrations: &[NameRegistration]) -> [Arc<SandboxChain>; 2] {
     let mut builder = ChainBuilder::new().unwrap();
     for registration in registrations {
@@ -49,7 +50,6 @@ fn two_chains(registrations: &[NameRegistration]) -> [Arc<SandboxChain>; 2] {
     })
 }
 
-/// A chain with these names.
 fn chain(registrations: &[NameRegistration]) -> Arc<SandboxChain> {
     let [_, chain] = two_chains(registrations);
     chain
@@ -59,7 +59,6 @@ fn http() -> Arc<dyn HttpPost> {
     Arc::new(OpenDoor::new())
 }
 
-/// One server for each of these chains.
 async fn servers(chains: &[&Arc<SandboxChain>]) -> Vec<RpcServer> {
     let mut servers = Vec::new();
     for chain in chains {
@@ -73,7 +72,7 @@ fn reader(servers: &[RpcServer], demand: GradeDemand) -> Arc<HeadReader> {
     Arc::new(HeadReader::new(ChainConfig { demand, ..config(servers) }, &http()))
 }
 
-/// What an endpoint of `chain` states of the name at the newest block, read like any resolution.
+/// What an endpoint of `chain` states about the name at the newest block, read like any resolution.
 async fn read_alone(chain: &Arc<SandboxChain>, text: &str) -> AtHead {
     let servers = servers(&[chain]).await;
     let reader = RpcChain::new(config(&servers), &http(), Arc::new(GuardedGateway::refusing()));
@@ -197,7 +196,7 @@ async fn name_that_spoiled_a_call_is_read_apart_from_then_on() {
     let servers = servers(&[&chain]).await;
     let reader = reader(&servers, GradeDemand::SingleRpc);
     let (head, names) = (chain.latest(), ["burner.eth", "one.eth", "two.eth"].map(name));
-    // First all together, the burner alone, and the others; then the burner alone, and the others.
+    // First a request for all names, the burner alone, and the others; then the burner alone, and the others.
     for requests in [3, 2] {
         let before = servers[0].requests();
         let found = join_all(names.iter().map(|name| reader.read(name, &head))).await;
@@ -270,4 +269,35 @@ async fn endpoint_that_fails_leaves_the_head_to_the_others() {
     let reader = reader(&servers, BOTH);
     assert!(reader.ask(0).await.is_err());
     assert_eq!(reader.ask_all().await.map(|head| head.block), Ok(chain.latest()));
+}
+
+/// One of the other two stands still, so they form no newer head.
+#[tokio::test]
+async fn resting_endpoint_is_due_when_the_others_form_no_newer_head() {
+    const POLL: Duration = Duration::from_secs(2);
+    let [before, after] = two_chains(&[good()]);
+    let servers = servers(&[&before, &before, &before]).await;
+    let seconds = Arc::new(AtomicI64::new(0));
+    let (start, shift) = (after.latest().timestamp, Arc::clone(&seconds));
+    let clock: Clock = Arc::new(move || start + SignedDuration::from_secs(shift.load(Ordering::Relaxed)));
+    let reader = HeadReader::new(ChainConfig { demand: BOTH, ..config(&servers) }, &http()).with_clock(clock);
+    servers[2].set_fault(RpcFault::Status(503));
+    assert!(reader.ask(2).await.is_err());
+    assert!(reader.is_due(2, POLL), "there is no head yet");
+    let head_of = async |endpoint| reader.ask(endpoint).await.unwrap().1.map(|head| head.block);
+    head_of(0).await;
+    assert_eq!(head_of(1).await, Some(before.latest()));
+    assert!(!reader.is_due(2, POLL));
+
+    servers[0].publish(Arc::clone(&after));
+    servers[2].set_fault(RpcFault::None);
+    servers[2].publish(Arc::clone(&after));
+    for (second, is_due) in [(2, false), (4, false), (6, false), (8, true)] {
+        seconds.store(second, Ordering::Relaxed);
+        assert_eq!([head_of(0).await, head_of(1).await], [Some(before.latest()); 2]);
+        // The first endpoint reported the head at second 0 for the last time.
+        assert_eq!(reader.is_due(2, POLL), is_due, "after {second} s");
+    }
+    assert_eq!(head_of(2).await, Some(after.latest()));
+    assert!(!reader.is_due(2, POLL), "it rests again while the head is reported");
 }

@@ -13,10 +13,9 @@ use crate::transport::PostError;
 
 const HOLDER: Address = Address::repeat_byte(7);
 
-/// An HTTP client that limits and falsifies the endpoints' replies.
 struct Door {
     open: OpenDoor,
-    /// Most blocks per log request. Longer ranges are refused, as public endpoints do.
+    /// Maximum number of blocks per log request. Longer ranges are refused, as by public endpoints.
     most_blocks: u64,
     /// Blocks with too many records for one reply, unless a request names their keys.
     full: Option<RangeInclusive<u64>>,
@@ -29,7 +28,6 @@ struct Door {
     calls: Calls,
 }
 
-/// How the endpoint handles contract calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Calls {
     Answered,
@@ -110,7 +108,6 @@ impl Stage {
         stage
     }
 
-    /// Registers each name in its own block.
     fn register(&mut self, registrations: &[NameRegistration]) {
         for registration in registrations {
             self.builder.register(registration).unwrap();
@@ -251,7 +248,7 @@ async fn a_known_key_is_known_by_its_hash_alone() {
 
 /// An attacker who fills a block with records hides only misspelt keys in it.
 #[tokio::test]
-async fn a_block_with_too_many_records_is_asked_for_those_of_known_keys() {
+async fn full_block_is_searched_for_records_of_known_keys() {
     for (full, expected) in [(2, [("one.eth", 5), ("two.eth", 2)]), (5, [("one.eth", 3), ("two.eth", 2)])] {
         let mut stage = two_agents();
         stage.builder.set_text(&name("one.eth"), "cl.agent-card", "https://a.example/").unwrap();
@@ -267,7 +264,7 @@ async fn a_block_with_too_many_records_is_asked_for_those_of_known_keys() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_gives_no_records_of_any_key_gives_those_of_known_keys() {
+async fn endpoint_without_logs_of_any_key_returns_known_keys() {
     let door = Door { full: Some(0..=u64::MAX), ..open_door() };
     let (found, finder, _servers) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3), ("two.eth", 2)]);
@@ -279,7 +276,7 @@ async fn an_endpoint_that_gives_no_records_of_any_key_gives_those_of_known_keys(
 }
 
 #[tokio::test]
-async fn a_block_whose_logs_come_late_is_asked_for_once_and_not_value_by_value() {
+async fn late_block_is_requested_once_and_not_split_by_value() {
     let door = Door { late: Some(2..=2), ..open_door() };
     let (found, ..) = two_agents().ask(&[RpcFault::None], door, &changed(0, None)).await;
     assert_eq!(of(&found, &AGENTS), [("one.eth", 3)], "the other blocks are read");
@@ -293,7 +290,6 @@ async fn a_block_whose_logs_come_late_is_asked_for_once_and_not_value_by_value()
     assert_eq!(reader.requests, 100 - ranges - blocks);
 }
 
-/// The search for records of any key.
 fn any_key() -> Search {
     Search {
         filter: Filter::new(),
@@ -457,5 +453,5 @@ fn an_endpoint_that_invents_names_without_end_is_cut_off() {
         telling.note(B256::left_padding_from(&number.to_be_bytes()), number);
     }
     assert_eq!(telling.nodes.len(), MAX_NODES);
-    assert_eq!(telling.failure.as_deref(), Some("it tells of more than 100000 names"));
+    assert_eq!(telling.failure.as_deref(), Some("it reports more than 100000 names"));
 }

@@ -22,14 +22,14 @@ fn header(number: u64) -> (HashedHeader, Block) {
 
 type Observed = Result<Observation<HashedHeader>, Failure>;
 
-/// A query whose endpoints are observed as the function says. None of them attests.
+/// A query whose observations are scripted. No endpoint attests.
 struct Scripted(fn(&str) -> Observed);
 
 #[async_trait]
 impl Votable for Scripted {
     type Vote = HashedHeader;
 
-    async fn observe(&self, endpoint: &Arc<RpcEndpoint>, _: BlockSelector, _: ChainIdentity) -> Observed {
+    async fn ask_at_own_block(&self, endpoint: &Arc<RpcEndpoint>, _: BlockSelector, _: ChainIdentity) -> Observed {
         (self.0)(&endpoint.label)
     }
 
@@ -45,7 +45,7 @@ fn buggy(label: &str) -> Observed {
     Ok(Observation { block, pinned, latest: None, genesis: None })
 }
 
-/// Fails for the reason with which the label begins.
+/// Fails with the cause with which the label begins.
 fn unreached(label: &str) -> Observed {
     Err(match label.split('.').next() {
         Some("name") => Failure::Unconnected(Unconnected::Name),
@@ -81,7 +81,7 @@ fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
         demand,
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
-        ccip: false,
+        lookup_timeout: None,
         coins: Coins::default(),
         max_head_age: None,
     };
@@ -92,7 +92,7 @@ fn pool(labels: [&str; 2], demand: GradeDemand) -> EndpointPool {
 fn is_a_bug_of(failed: &[(String, String)], label: &str) {
     let [(named, cause)] = failed else { panic!("{failed:?}") };
     assert_eq!(named, label);
-    assert!(cause.starts_with("the request was broken off: ") && cause.contains("a bug"), "{cause}");
+    assert!(cause.starts_with("the request ended without a result: ") && cause.contains("a bug"), "{cause}");
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ fn endpoint(host: &str) -> Arc<RpcEndpoint> {
     Arc::new(RpcEndpoint::new(endpoint, Arc::new(Door), Duration::from_secs(60)))
 }
 
-/// The caller's time runs out before any endpoint has answered. The failures up to then are recorded nevertheless.
+/// The caller's time runs out before any endpoint has answered. The failures up to then are still recorded.
 #[tokio::test]
 async fn a_failure_is_noted_when_it_happens() {
     let endpoints = ["down", "flood", "silent"].map(endpoint);

@@ -17,7 +17,6 @@ const fn weight(code_bytes: usize) -> usize {
     code_bytes + code_bytes / 8 + 256
 }
 
-/// The code of contracts, and the last known code hash of accounts.
 pub(super) struct CodeCache {
     by_hash: Cache<B256, Bytecode>,
     /// Each account's last known code hash. A guess, used to avoid fetching cached code again together with the proof

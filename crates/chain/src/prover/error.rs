@@ -1,12 +1,9 @@
-//! Why a call could not be computed.
-
 use clresolve_core::text::excerpt;
 use clresolve_state::ProofError;
 use tokio::task::JoinError;
 
 use crate::failure::Failure;
 
-/// Why a call could not be computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ProverError {
     /// The call or a proof was rejected.
@@ -16,7 +13,7 @@ pub(crate) enum ProverError {
     #[error("{0}")]
     Endpoint(Failure),
     /// The run ended without a result: it panicked, or the runtime is shutting down.
-    #[error("the run was broken off: {0}")]
+    #[error("the run ended without a result: {0}")]
     BrokenOff(String),
 }
 

@@ -17,8 +17,8 @@ const CAPACITY_BYTES: u64 = 4 << 20;
 const ENTRY_BYTES: usize = 256;
 const ACCOUNT_BYTES: usize = 64;
 
-/// What each call read the last time, or what an endpoint says that it reads, keyed by target and data. The block is
-/// not part of the key, since most reads are the same at the next block.
+/// What each call read last time, or what an endpoint claims that it reads, keyed by target and data. The block is not
+/// part of the key, since most reads are the same at the next block.
 pub(super) struct HintCache(Cache<B256, Arc<AccessList>>);
 
 impl HintCache {

@@ -24,9 +24,8 @@ const SLOT_REPLY_BYTES: usize = 9 << 10;
 const CODE_REPLY_BYTES: usize = 50 << 10;
 /// Planned length of a reply: half of the accepted length, since trie depths are estimated.
 const PLANNED_REPLY_BYTES: usize = MAX_REPLY_BYTES / 2;
-/// Most slots in one `eth_getProof`, so that one account fits into a reply.
+/// Maximum number of slots in one `eth_getProof`, so that one account fits into a reply.
 const MAX_SLOTS_AT_ONCE: usize = 32;
-/// Most concurrent batches.
 const MAX_IN_FLIGHT: usize = 8;
 
 /// A source of the state at a block. It is not trusted.
@@ -35,7 +34,6 @@ pub(crate) trait StateSource: Sync {
     /// A hint: the accounts and slots that the call reads (`eth_createAccessList`).
     async fn touched(&self, call: &Call, block: BlockId) -> Result<AccessList, ProverError>;
 
-    /// The wanted proofs and code.
     async fn fetch(&self, wanted: &Wanted, block: BlockId) -> Result<Vec<StateItem>, ProverError>;
 }
 
@@ -47,11 +45,8 @@ pub(crate) enum StateItem {
     Code(Address, Bytes),
 }
 
-/// An endpoint as a state source.
 pub(crate) struct RpcSource<'a> {
-    /// Its connection.
     pub(crate) rpc: &'a RpcClient,
-    /// Classifies an error of the endpoint.
     pub(crate) explain: &'a (dyn Fn(&TransportError) -> Failure + Send + Sync),
 }
 

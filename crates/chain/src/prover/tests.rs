@@ -75,7 +75,7 @@ async fn a_hint_saves_rounds_and_is_neither_believed_nor_kept() {
         let outcome = prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), Some(hint)).await;
         assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches);
-        // Afterwards, what was read is known regardless of the hint.
+        // From now on, what was read is known regardless of the hint.
         prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.unwrap();
         assert_eq!(endpoint.fetches.load(Ordering::Relaxed), fetches + 1);
     }
@@ -108,32 +108,33 @@ async fn long_hint_takes_nothing_from_what_a_call_may_read() {
     }
 }
 
-/// A guess is state proven before the header is known, possibly at another block.
+/// Prefetched proofs are fetched before the header is known, possibly at another block.
 #[tokio::test]
-async fn a_guess_that_holds_leaves_nothing_to_ask_and_any_other_is_dropped_whole() {
+async fn valid_prefetch_saves_requests_and_invalid_one_is_dropped() {
     let ledger = pointer();
     let endpoint = Endpoint::honest(&ledger);
     let prover = Prover::new(CHAIN);
     let tag = BlockId::finalized();
-    assert!(prover.guess(&endpoint, tag, &call(CONTRACT)).await.is_none(), "it never ran");
+    assert!(prover.prefetch_proofs(&endpoint, tag, &call(CONTRACT)).await.is_none(), "it never ran");
     prover.call(&endpoint, &mut ledger.session(), &call(CONTRACT), None).await.expect("it runs");
 
     let before = endpoint.fetches.load(Ordering::Relaxed);
-    let guess = prover.guess(&endpoint, tag, &call(CONTRACT)).await.expect("it is known");
+    let prefetched = prover.prefetch_proofs(&endpoint, tag, &call(CONTRACT)).await.expect("it is known");
     let mut session = ledger.session();
-    prover.adopt(&mut session, guess).await;
+    prover.adopt(&mut session, prefetched).await;
     let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
     assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
-    assert_eq!(endpoint.fetches.load(Ordering::Relaxed), before + 1, "the guess alone");
+    assert_eq!(endpoint.fetches.load(Ordering::Relaxed), before + 1, "the prefetched proofs alone");
 
     // A different ledger whose proofs are all valid under its own root.
     let other = Ledger::of([
         (CONTRACT, Account::contract(POINTER, &[(0, 6), (6, 66)])),
         (OTHER, Account::contract(&hex!("0011223344"), &[])),
     ]);
-    let guess = prover.guess(&Endpoint::honest(&other), tag, &call(CONTRACT)).await.expect("it is known");
+    let prefetched =
+        prover.prefetch_proofs(&Endpoint::honest(&other), tag, &call(CONTRACT)).await.expect("it is known");
     let mut session = ledger.session();
-    prover.adopt(&mut session, guess).await;
+    prover.adopt(&mut session, prefetched).await;
     assert_eq!(session.proven.accounts(), 0);
     let outcome = prover.call(&endpoint, &mut session, &call(CONTRACT), None).await;
     assert_eq!(outcome, Ok(CallOutcome::Returned(words(&[5, 77, 5]))));
@@ -147,7 +148,7 @@ async fn absent_accounts_and_slots_are_proven_absent() {
 }
 
 #[tokio::test]
-async fn hashes_of_past_blocks_come_from_the_header_or_the_state_or_not_at_all() {
+async fn past_block_hashes_come_only_from_header_or_state() {
     // BLOCKHASH(number - n), returned.
     let ask = |n: u8| Account::contract(&[&hex!("60")[..], &[n], &hex!("4303405f5260205ff3")].concat(), &[]);
     let history = address!("0000F90827F1C53a10cb7A02335B175320002935");
@@ -195,7 +196,7 @@ async fn what_reads_on_and_on_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_evm_does_not_begin_is_a_limit_of_this_program() {
+async fn call_that_the_evm_does_not_start_is_a_local_limit() {
     let ledger = pointer();
     // Less gas than every transaction costs.
     let call = Call { gas: 20_000, ..call(CONTRACT) };
@@ -205,7 +206,6 @@ async fn a_call_that_the_evm_does_not_begin_is_a_limit_of_this_program() {
     assert_eq!(error.blame(), Blame::LocalLimit(LocalLimit::Evm(words.clone())));
 }
 
-/// The error of a rejected proof.
 fn refused(error: ProverError) -> ProofError {
     match error {
         ProverError::Proof(error) => error,

@@ -151,7 +151,7 @@ fn one_that_is_ahead_on_another_branch_does_not_join() {
 }
 
 #[test]
-fn one_that_denies_a_made_up_block_may_still_vouch_for_the_true_one() {
+fn endpoint_that_denies_a_fake_block_vouches_for_the_true_one() {
     // Endpoint 0 invents block 5; endpoint 1 is ahead and has the true one.
     let mut counter = two(&[(5, 1, "x"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(1, block(5, 1))]);
@@ -176,7 +176,7 @@ fn the_highest_common_block_wins() {
 
 #[test]
 fn a_made_up_block_ahead_of_all_sends_the_count_down_to_the_true_one() {
-    // Endpoint 0 invents block 7, endpoint 1 is at the true 7 and endpoint 2 at 6: the two honest ones meet at 6.
+    // Endpoint 0 invents block 7; the honest endpoints, 1 at the true 7 and 2 at 6, agree on 6.
     let mut counter = two(&[(7, 1, "x"), (7, 0, "a"), (6, 0, "a")]);
     assert_eq!(again(&counter), [(0, block(6, 0)), (1, block(6, 0))]);
     counter.asked_again(1, block(6, 0));
@@ -257,7 +257,7 @@ fn what_enough_state_at_latest_counts_before_what_one_objects() {
 }
 
 #[test]
-fn a_change_of_payments_at_latest_leaves_the_records_as_they_are() {
+fn payment_change_at_newest_block_keeps_the_records() {
     let of = |votes: &[Result<&'static str, Failure>]| at_latest(newest(votes));
     let at = |records, payment| Some(AtLatest { records, payment });
     assert_eq!(of(&[Ok("a"), Ok("a/p")]), (at(0, 1), false), "the payments are not clear");
@@ -293,7 +293,7 @@ fn where_too_few_answer_an_objection_counts_for_its_part() {
 }
 
 #[test]
-fn the_votes_of_both_readers_are_the_same_answer_where_they_state_the_same() {
+fn equal_statements_of_both_readers_are_equal_votes() {
     let findings = |block, registered| Findings {
         block,
         time: None,
@@ -332,7 +332,7 @@ fn looked_up(look_up: &'static [u8]) -> Findings {
 }
 
 #[test]
-fn votes_are_the_same_up_to_look_ups_where_they_differ_in_these_and_in_payments_alone() {
+fn votes_are_same_up_to_differing_lookups_and_payments() {
     let one = looked_up(b"one");
     let same = [
         looked_up(b"one"),
@@ -355,11 +355,11 @@ fn votes_are_the_same_up_to_look_ups_where_they_differ_in_these_and_in_payments_
         assert!(!other.same_up_to_look_ups(&one), "{other:?}");
     }
     let header = HashedHeader::new(Header::default());
-    assert!(!header.same_up_to_look_ups(&header), "a header leaves nothing to look-ups");
+    assert!(!header.same_up_to_look_ups(&header), "a header leaves nothing to lookups");
 }
 
 #[test]
-fn the_newest_votes_that_are_the_same_up_to_look_ups_are_named_with_their_endpoints() {
+fn newest_votes_same_up_to_lookups_have_their_endpoints() {
     let latest = [
         Some(Ok(looked_up(b"another"))),
         Some(Ok(Findings { registered: false, ..looked_up(b"one") })),
@@ -389,7 +389,6 @@ fn who_is_awaited_no_longer_leaves_a_lower_block_to_the_others() {
     assert_eq!(settled(&counter), (block(7, 0), vec![0, 1]), "an answer that comes nevertheless counts");
 }
 
-/// Two endpoints agree, but not both voted on the newest block.
 #[test]
 fn one_word_on_the_newest_block_is_not_clear() {
     let failed = || Err(Failure::Unusable("busy".to_owned()));
@@ -450,7 +449,6 @@ fn one_word_is_enough_where_one_is_asked_for() {
     assert_eq!(settled(&counter), (block(5, 0), vec![0]));
 }
 
-/// A scripted endpoint.
 #[derive(Clone, Debug)]
 enum Script {
     /// Follows the true chain up to this height, and takes this long for each answer.
@@ -600,7 +598,7 @@ impl Vote for At {
 }
 
 #[test]
-fn newest_block_below_one_that_enough_have_finalized_is_a_failure() {
+fn newest_block_below_the_finalized_one_is_a_failure() {
     let mut counter = QuorumCounter::new(2);
     counter.observed(0, "0", block(5, 0), At(5, "a"), Some(Ok(At(4, "a"))));
     assert!(counter.latest_vote(0).is_some_and(Result::is_ok), "one alone has finalized nothing");

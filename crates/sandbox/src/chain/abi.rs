@@ -38,7 +38,6 @@ sol! {
         function setText(string key, string value);
     }
 
-    /// The address functions of those resolvers.
     interface OwnMulticoin {
         function setAddr(uint256 coinType, bytes value);
     }
@@ -56,7 +55,6 @@ sol! {
         function setText(uint256 recordId, string key, string value);
     }
 
-    /// Agents and their wallets (ERC-8004).
     interface IdentityRegistry {
         function register(string agentURI) returns (uint256 agentId);
         function unsetAgentWallet(uint256 agentId);

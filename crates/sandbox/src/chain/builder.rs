@@ -31,7 +31,6 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
 use clresolve_core::reading::Block;
 
-/// Namehash of the root.
 const ROOT_NODE: B256 = B256::ZERO;
 /// Namehash of `eth`.
 const ETH_NODE: B256 = b256!("93cdeb708b7545dc668eb9280176169d1c33cfd8ed6f04690a0bcc88a93fc4ae");
@@ -480,7 +479,6 @@ impl ChainBuilder {
         Ok(())
     }
 
-    /// Deploys the contract that `kind` needs.
     fn install(&mut self, kind: &ResolverKind) -> Result<(Address, RecordsAt), BuildError> {
         match kind {
             ResolverKind::Public => Ok((self.public_resolver, RecordsAt::Public)),
@@ -599,7 +597,6 @@ impl ChainBuilder {
     }
 }
 
-/// Records to write.
 struct Values<'a> {
     texts: &'a BTreeMap<String, String>,
     addr: Option<Address>,

@@ -21,7 +21,6 @@ pub enum Traces {
     Cleared,
 }
 
-/// The deployed contracts.
 #[derive(Clone, Copy)]
 pub(super) struct Ensv2 {
     /// The resolver that keys records by id.
@@ -31,12 +30,10 @@ pub(super) struct Ensv2 {
 }
 
 impl Ensv2 {
-    /// The contracts, without records.
     pub(super) const fn new(resolver: Address) -> Self {
         Self { resolver, records: 0 }
     }
 
-    /// A new record id.
     pub(super) const fn new_record(&mut self) -> u64 {
         self.records += 1;
         self.records

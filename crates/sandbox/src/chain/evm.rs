@@ -24,7 +24,6 @@ pub(super) const GAS_LIMIT: u64 = 50_000_000;
 #[derive(Clone, Default)]
 pub(super) struct Accounts(CacheDB<EmptyDB>);
 
-/// A message call.
 pub(super) struct Call {
     pub(super) from: Address,
     pub(super) to: Address,
@@ -32,7 +31,6 @@ pub(super) struct Call {
     pub(super) gas: u64,
 }
 
-/// The result of an execution.
 #[derive(Debug)]
 pub(super) enum Executed {
     Returned(Output),
@@ -45,7 +43,6 @@ pub(super) enum Executed {
 pub(super) struct Touched {
     pub(super) list: AccessList,
     pub(super) gas: u64,
-    /// Whether it reverted or halted.
     pub(super) failed: bool,
 }
 
@@ -130,7 +127,6 @@ impl Accounts {
         })
     }
 
-    /// The root of the state trie.
     pub(super) fn root(&self) -> B256 {
         state_root_unhashed(self.trie_accounts())
     }

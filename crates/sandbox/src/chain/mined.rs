@@ -69,7 +69,6 @@ pub(crate) fn hash(from: Address, to: Option<Address>, input: &[u8]) -> B256 {
     keccak256([from.as_slice(), to.unwrap_or_default().as_slice(), input].concat())
 }
 
-/// The root of the receipts trie.
 pub(super) fn receipts_root(transactions: &[Mined]) -> B256 {
     let receipts: Vec<_> = transactions.iter().enumerate().map(|(index, mined)| mined.receipt(index)).collect();
     ordered_trie_root_with_encoder(&receipts, |receipt, out| receipt.encode(out))

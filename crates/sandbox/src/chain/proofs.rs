@@ -15,7 +15,6 @@ use super::evm::Accounts;
 /// A node shorter than this is embedded in its parent and does not appear separately in a proof.
 const HASH_BYTES: usize = 32;
 
-/// The tries of one block.
 pub(super) struct Tries {
     accounts: HashMap<Address, TrieAccount>,
     state: Trie,

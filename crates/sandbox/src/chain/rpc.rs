@@ -46,7 +46,6 @@ pub struct RpcServer {
 #[error("the sandbox cannot open a loopback port: {0}")]
 pub struct BindError(String);
 
-/// What the endpoint currently serves.
 #[derive(Clone)]
 struct Serving {
     chain: Arc<SandboxChain>,

@@ -65,7 +65,6 @@ pub(super) fn trie(mut leaves: Vec<(B256, Vec<u8>)>, targets: &[B256]) -> (B256,
     (root, targets.iter().map(proof).collect())
 }
 
-/// A complete state.
 #[derive(Clone)]
 pub(super) struct Ledger {
     accounts: BTreeMap<Address, Account>,

@@ -22,7 +22,6 @@ async fn refusal_of(lie: impl Fn(&mut StateItem) + Send + Sync + 'static) -> Pro
     error
 }
 
-/// Falsifies only the proof of [`CONTRACT`].
 async fn refusal_for_contract(lie: impl Fn(&mut EIP1186AccountProofResponse) + Send + Sync + 'static) -> ProofError {
     refusal_of(move |given| {
         if let StateItem::Proof(CONTRACT, _, answer) = given {
@@ -188,7 +187,6 @@ fn tries_that_no_ledger_has_are_refused_by_name() {
     assert_eq!(error, slot_flaw(Flaw::BadValue));
 }
 
-/// Why recorded proofs are rejected.
 fn refusal_of_recording(nodes: ProofNodes) -> ProofError {
     let proof = StateProof {
         contracts: Contracts::default(),
@@ -197,6 +195,7 @@ fn refusal_of_recording(nodes: ProofNodes) -> ProofError {
         name_look_ups: Vec::new(),
         payment_look_ups: Vec::new(),
         owner_look_ups: Vec::new(),
+        light_client: None,
     };
     match proof.open(&pointer().header().rlp(), CHAIN) {
         Err(StateProofError::State(error)) => error,

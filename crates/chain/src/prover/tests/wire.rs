@@ -30,7 +30,7 @@ type Change = Box<dyn Fn(&str, &mut Value) + Send + Sync>;
 /// An HTTP client for the sandbox that counts round trips and may falsify replies.
 struct Door {
     open: OpenDoor,
-    /// Round trips: how many requests at most were sent one after another, each after the answer to the one before.
+    /// Number of sequential requests: each was sent after the answer to the previous one.
     rounds: AtomicUsize,
     change: Change,
 }
@@ -102,7 +102,6 @@ impl World {
         (outcome, self.door.rounds.load(Ordering::Relaxed) - before)
     }
 
-    /// The outcome that the endpoint states.
     async fn stated(&self, name: &str) -> CallOutcome {
         let (to, data) = question(name);
         let call: TransactionRequest = eth_call(to, data);

@@ -48,7 +48,7 @@ enum View {
     UpTo(u64),
     /// It has every true block, but states the old record in all of them.
     OldRecords,
-    /// Like `OldRecords`, but it claims to have stopped at this height, while its newest block is recent.
+    /// Like `OldRecords`, but it claims to be stuck at this height, while its newest block is recent.
     OldRecordsFrom(u64),
     /// It states the true record in the finalized block, but the old one in the newest block.
     Hiding,
@@ -109,8 +109,8 @@ impl View {
     }
 }
 
-/// The record that a verdict could rely on: one on which two of these endpoints agree, and which also holds at the
-/// newest block. The endpoints answer in this order. The record was replaced in the block `changed`.
+/// The record on which a verdict could rely: two of these endpoints agree on it, and it is still valid at the newest
+/// block. The endpoints answer in this order. The record was replaced in the block `changed`.
 fn settled_on(views: &[View], changed: u64, age: HeadAge) -> Option<&'static str> {
     let now = block(HEAD, 0).timestamp;
     let mut counter = QuorumCounter::new(2);

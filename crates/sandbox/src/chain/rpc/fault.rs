@@ -119,16 +119,13 @@ pub enum RpcFault {
     OtherCallees,
 }
 
-/// The connection must be closed.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is dropped on purpose")]
 pub(super) struct Dropped;
 
 /// The effect of a fault on the HTTP response.
 pub(super) enum Transport {
-    /// The JSON-RPC response is sent.
     Sound,
-    /// This response is sent instead.
     Spoiled(Response<Body>),
 }
 
@@ -196,7 +193,6 @@ impl RpcFault {
         }
     }
 
-    /// Applies the fault to a proof.
     pub(super) fn proof(self, proof: &mut EIP1186AccountProofResponse) {
         match self {
             Self::OtherAccounts => proof.balance += U256::ONE,
@@ -291,7 +287,6 @@ impl RpcFault {
         newest
     }
 
-    /// Applies the fault to a header.
     pub(super) fn header(self, header: &Header) -> Header {
         let mut header = header.clone();
         if matches!((self, header.number), (Self::OtherBlocks, 1..) | (Self::OtherGenesis, 0)) {

@@ -1,0 +1,547 @@
+//! Keeps the store of a light client up to date.
+//!
+//! One synchronization runs at a time. It needs one honest endpoint: data that a rule refuses changes nothing, and the
+//! next endpoint is asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use alloy_primitives::{B256, Bytes};
+use clresolve_beacon::{
+    ChainSpec, LightClientBootstrap, LightClientError, LightClientFinalityUpdate, LightClientOptimisticUpdate,
+    LightClientStore, LightClientUpdate, MAX_CHECKPOINT_AGE, SyncAggregate,
+};
+use clresolve_core::reading::HeaderFault;
+use futures_util::future::{OptionFuture, join};
+use jiff::Timestamp;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+use super::endpoint::{AskedEndpoint, BeaconFault};
+use super::history::History;
+use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decoded, decoded_updates};
+use super::status::Participation;
+use super::verified::{Currency, Verified, Wanted, seconds};
+use super::{BeaconGet, LightClientConfig, saved};
+use crate::fan_out::first;
+use crate::pool::Clock;
+
+/// Maximum number of requests for updates in one synchronization. With periods as short as in the preset `minimal`, two
+/// weeks have about 1,600.
+const MAX_ROUNDS: usize = 512;
+
+/// Maximum wait for a newer header than that of the first valid answer: shorter than an answer can be used.
+const WAIT_FOR_NEWER: Duration = Duration::from_secs(3);
+
+/// Number of finalized headers whose proof is kept for bundles. One lasts for an epoch.
+const MAX_FINALITY_UPDATES: usize = 16;
+
+pub(super) struct Follower {
+    pub(super) config: LightClientConfig,
+    pub(super) endpoints: Vec<Arc<AskedEndpoint>>,
+    clock: Clock,
+    store: Mutex<Option<LightClientStore>>,
+    /// What the store has verified, for readers.
+    verified: RwLock<Option<Verified>>,
+    /// Slot of the checkpoint, once an endpoint has proven it.
+    checkpoint_slot: Mutex<Option<u64>>,
+    /// The finality updates of the latest finalized headers, by the hash of the execution block.
+    finality_updates: Mutex<VecDeque<(B256, LightClientFinalityUpdate)>>,
+    /// The data from the checkpoint on, once a bundle needed it.
+    pub(super) history: tokio::sync::Mutex<Option<History>>,
+    /// The state that the file has, as far as this process knows.
+    saved: Mutex<Option<(B256, u64)>>,
+    /// Whether the file is only read.
+    is_observer: bool,
+    /// The epoch in which endpoints were last asked for a committee that is not needed yet.
+    committee_asked: Mutex<Option<u64>>,
+    /// Pending requests for the newest headers, at most one per endpoint. A late answer reaches the store, although the
+    /// synchronization that sent the request has ended.
+    pending: tokio::sync::Mutex<JoinSet<()>>,
+}
+
+/// The next updates that a store needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct WantedUpdates {
+    start_period: u64,
+    count: u64,
+    /// Whether no later header can be verified without them.
+    are_needed: bool,
+}
+
+/// What a verified response adds to the snapshot for readers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Report {
+    /// The header that the endpoint reports as its newest.
+    newest: Option<Wanted>,
+    participation: Option<Participation>,
+}
+
+impl Follower {
+    pub(super) fn new(config: LightClientConfig, http: &Arc<dyn BeaconGet>, clock: Clock) -> Self {
+        let asked = |endpoint: &super::BeaconEndpoint| {
+            Arc::new(AskedEndpoint::new(endpoint.clone(), Arc::clone(http), Arc::clone(&clock), config.timeout))
+        };
+        let endpoints = config.endpoints.iter().map(asked).collect();
+        Self {
+            endpoints,
+            config,
+            clock,
+            store: Mutex::default(),
+            verified: RwLock::default(),
+            checkpoint_slot: Mutex::default(),
+            finality_updates: Mutex::default(),
+            history: tokio::sync::Mutex::default(),
+            saved: Mutex::default(),
+            is_observer: false,
+            committee_asked: Mutex::default(),
+            pending: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Never writes the file.
+    pub(super) fn observing(self) -> Self {
+        Self { is_observer: true, ..self }
+    }
+
+    /// Takes over what `before` has verified, unless it follows another chain or began at another checkpoint.
+    pub(super) fn adopt(&self, before: &Self) {
+        let origin = |follower: &Self| (follower.config.spec.clone(), follower.config.checkpoint);
+        if origin(self) != origin(before) {
+            return;
+        }
+        (*lock(&self.store)).clone_from(&lock(&before.store));
+        *lock(&self.checkpoint_slot) = *lock(&before.checkpoint_slot);
+        (*lock(&self.finality_updates)).clone_from(&lock(&before.finality_updates));
+        *self.verified.write().unwrap_or_else(PoisonError::into_inner) = before.verified();
+    }
+
+    pub(super) fn verified(&self) -> Option<Verified> {
+        *self.verified.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> jiff::Timestamp {
+        (self.clock)()
+    }
+
+    pub(super) const fn spec(&self) -> &ChainSpec {
+        &self.config.spec
+    }
+
+    pub(super) fn checkpoint_slot(&self) -> Option<u64> {
+        *lock(&self.checkpoint_slot)
+    }
+
+    /// The finality update that finalized the execution block with this hash.
+    pub(super) fn finality_update(&self, block_hash: B256) -> Option<LightClientFinalityUpdate> {
+        let updates = lock(&self.finality_updates);
+        updates.iter().find(|(hash, _)| *hash == block_hash).map(|(_, update)| update.clone())
+    }
+
+    /// The endpoints in the order of asking: as configured, but those that failed lately last. Endpoints whose data
+    /// violated a rule are asked only if all others failed lately.
+    pub(super) fn in_order(&self) -> Vec<Arc<AskedEndpoint>> {
+        let endpoints = self.endpoints.iter().cloned();
+        let (honest, mut set_aside): (Vec<_>, Vec<_>) = endpoints.partition(|endpoint| endpoint.is_trusted_to_answer());
+        let (resting, ready): (Vec<_>, Vec<_>) = honest.into_iter().partition(|endpoint| endpoint.rests());
+        if !ready.is_empty() {
+            set_aside.clear();
+        }
+        [ready, resting, set_aside].concat()
+    }
+
+    /// Why the endpoints brought nothing.
+    pub(super) fn fault(&self) -> HeaderFault {
+        HeaderFault::Endpoints(self.endpoints.iter().filter_map(|endpoint| endpoint.last_failure()).collect())
+    }
+
+    /// Brings the store up to date, as far as the endpoints allow.
+    pub(super) async fn sync(self: &Arc<Self>) -> Result<(), HeaderFault> {
+        if !self.has_recent_store() {
+            self.start().await?;
+        }
+        let synchronized = match self.catch_up().await {
+            Ok(()) => self.ask_newest().await,
+            failed => failed,
+        };
+        self.prepare_next_period();
+        self.save().await;
+        synchronized
+    }
+
+    fn has_recent_store(&self) -> bool {
+        let now = seconds(self.now());
+        lock(&self.store).as_ref().is_some_and(|store| store.check_age(now).is_ok())
+    }
+
+    /// Continues from the file, or else starts from the checkpoint.
+    async fn start(self: &Arc<Self>) -> Result<(), HeaderFault> {
+        let store = match self.loaded().await {
+            Some(store) => store,
+            None => self.bootstrapped().await?,
+        };
+        let verified = Verified {
+            finalized: store.finalized(),
+            optimistic: store.optimistic(),
+            participation: None,
+            finality_at: None,
+            optimistic_at: None,
+        };
+        *lock(&self.store) = Some(store);
+        *self.verified.write().unwrap_or_else(PoisonError::into_inner) = Some(verified);
+        Ok(())
+    }
+
+    async fn loaded(self: &Arc<Self>) -> Option<LightClientStore> {
+        let path = self.config.file.clone()?;
+        let (spec, checkpoint, now) = (self.spec().clone(), self.config.checkpoint, seconds(self.now()));
+        let shown = path.display().to_string();
+        let loading = tokio::task::spawn_blocking(move || saved::load(&path, spec, checkpoint, now));
+        match loading.await.ok()? {
+            Ok(store) => {
+                *lock(&self.saved) = store.as_ref().map(saved_state);
+                store
+            }
+            Err(error) => {
+                tracing::warn!(file = shown, "the light client's state file is not used: {error}");
+                None
+            }
+        }
+    }
+
+    async fn bootstrapped(self: &Arc<Self>) -> Result<LightClientStore, HeaderFault> {
+        let (store, _) = self.bootstrap().await?;
+        let now = seconds(self.now());
+        match store.check_age(now) {
+            Ok(()) => Ok(store),
+            Err(LightClientError::CheckpointTooOld { .. }) => {
+                let age = self.spec().slot_age(store.finalized().slot(), now);
+                Err(HeaderFault::CheckpointTooOld { age, limit: MAX_CHECKPOINT_AGE })
+            }
+            Err(error) => Err(HeaderFault::Refused(error.to_string())),
+        }
+    }
+
+    /// A store at the checkpoint, and the bootstrap, from the first endpoint that has a valid one.
+    pub(super) async fn bootstrap(self: &Arc<Self>) -> Result<(LightClientStore, LightClientBootstrap), HeaderFault> {
+        let endpoints = self.in_order();
+        let ask = |index: usize| self.noted(Arc::clone(&endpoints[index]), Self::bootstrap_of);
+        let asked = first(endpoints.len(), Some(self.config.hedge_after), ask).await;
+        let (_, started) = asked.success.ok_or_else(|| self.fault())?;
+        *lock(&self.checkpoint_slot) = Some(started.0.finalized().slot());
+        Ok(started)
+    }
+
+    async fn bootstrap_of(
+        self: Arc<Self>,
+        endpoint: Arc<AskedEndpoint>,
+    ) -> Result<(LightClientStore, LightClientBootstrap), BeaconFault> {
+        let response = endpoint.ask(BeaconRequest::Bootstrap(self.config.checkpoint)).await?;
+        blocking(move || {
+            let spec = self.spec();
+            let bootstrap: LightClientBootstrap = decoded(&response, spec)?;
+            let store = LightClientStore::bootstrap(spec.clone(), self.config.checkpoint, bootstrap.clone())?;
+            Ok((store, bootstrap))
+        })
+        .await
+    }
+
+    /// Runs `ask` and records its outcome for the endpoint.
+    pub(super) async fn noted<T, F: Future<Output = Result<T, BeaconFault>>>(
+        self: &Arc<Self>,
+        endpoint: Arc<AskedEndpoint>,
+        ask: impl FnOnce(Arc<Self>, Arc<AskedEndpoint>) -> F,
+    ) -> Result<T, BeaconFault> {
+        let outcome = ask(Arc::clone(self), Arc::clone(&endpoint)).await;
+        match &outcome {
+            Ok(_) => endpoint.note_success(),
+            Err(fault) => endpoint.note_fault(fault),
+        }
+        outcome
+    }
+
+    /// Fetches the updates without which no later header can be verified.
+    async fn catch_up(self: &Arc<Self>) -> Result<(), HeaderFault> {
+        for _ in 0..MAX_ROUNDS {
+            let Some(needed) = self.wanted_updates().filter(|wanted| wanted.are_needed) else { return Ok(()) };
+            if !self.has_fetched(needed).await {
+                return Err(self.fault());
+            }
+        }
+        Err(HeaderFault::Refused(format!("more than {MAX_ROUNDS} requests for updates are needed")))
+    }
+
+    /// Fetches the committee of the next period in the background. It is needed only when that period begins; until
+    /// then, one request an epoch is enough.
+    fn prepare_next_period(self: &Arc<Self>) {
+        let Some(wanted) = self.wanted_updates().filter(|wanted| !wanted.are_needed) else { return };
+        let epoch = self.spec().slot_at(seconds(self.now())) / self.spec().preset.slots_per_epoch;
+        if lock(&self.committee_asked).replace(epoch) != Some(epoch) {
+            let this = Arc::clone(self);
+            tokio::spawn(async move { this.has_fetched(wanted).await });
+        }
+    }
+
+    /// Asks endpoints for updates until one of them has supplied some.
+    async fn has_fetched(self: &Arc<Self>, wanted: WantedUpdates) -> bool {
+        let endpoints = self.in_order();
+        let ask = |index: usize| {
+            self.noted(Arc::clone(&endpoints[index]), move |this, endpoint| this.updates_of(endpoint, wanted))
+        };
+        first(endpoints.len(), Some(self.config.hedge_after), ask).await.success.is_some()
+    }
+
+    fn wanted_updates(&self) -> Option<WantedUpdates> {
+        let store = lock(&self.store);
+        let store = store.as_ref()?;
+        let current_period = self.spec().period_at_slot(self.spec().slot_at(seconds(self.now())));
+        let start_period = store.wanted_period();
+        let are_needed = start_period < current_period;
+        let are_useful = start_period == current_period && start_period == store.period();
+        let count = current_period.saturating_sub(start_period).saturating_add(1).min(MAX_UPDATES_AT_ONCE);
+        (are_needed || are_useful).then_some(WantedUpdates { start_period, count, are_needed })
+    }
+
+    async fn updates_of(
+        self: Arc<Self>,
+        endpoint: Arc<AskedEndpoint>,
+        wanted: WantedUpdates,
+    ) -> Result<(), BeaconFault> {
+        let WantedUpdates { start_period, count, are_needed } = wanted;
+        let response = endpoint.ask(BeaconRequest::Updates { start_period, count }).await?;
+        self.on_store(move |store, slot| {
+            for update in decoded_updates(&response, count, store.spec())? {
+                process_next(store, &update, slot)?;
+            }
+            // The committee may have arrived in the background in the meantime.
+            if are_needed && store.wanted_period() <= start_period {
+                return Err(BeaconFault::NoUpdate(start_period));
+            }
+            Ok(Report::default())
+        })
+        .await
+    }
+
+    /// Asks all endpoints for the newest headers. Ends as soon as one of them has brought what is due, or a while after
+    /// the first valid answer. Fails if no endpoint has proven what is due since it began.
+    async fn ask_newest(self: &Arc<Self>) -> Result<(), HeaderFault> {
+        let (Some(known), began) = (self.verified(), self.now()) else { return Err(self.fault()) };
+        let is_finality_due = known.currency(Wanted::Finalized, self.spec(), began) != Currency::Fresh;
+        let mut pending = self.pending.lock().await;
+        for endpoint in self.in_order().into_iter().filter(|endpoint| !endpoint.is_pending()) {
+            let request = Arc::clone(self).newest_of(Arc::clone(&endpoint), known, is_finality_due);
+            endpoint.note_pending(pending.spawn(request));
+        }
+        let mut answered_at = None;
+        loop {
+            let ended = match answered_at {
+                Some(at) => timeout_at(at + self.patience(), pending.join_next()).await.ok().flatten(),
+                None => pending.join_next().await,
+            };
+            if ended.is_none() || self.has_brought(&known, is_finality_due) {
+                break;
+            }
+            if self.is_answered(Wanted::Optimistic, began) {
+                answered_at.get_or_insert_with(Instant::now);
+            }
+        }
+        let is_answered = self.is_answered(Wanted::Optimistic, began)
+            && (!is_finality_due || self.is_answered(Wanted::Finalized, began));
+        if is_answered { Ok(()) } else { Err(self.fault()) }
+    }
+
+    /// Whether an endpoint has proven its newest header at `began` or later.
+    fn is_answered(&self, wanted: Wanted, began: Timestamp) -> bool {
+        self.verified().and_then(|verified| verified.answered_at(wanted)).is_some_and(|at| at >= began)
+    }
+
+    /// How long the pending requests may take after the first valid answer. A newer head is worth waiting for, but not
+    /// a newer finalized header alone, nor an endpoint that failed lately.
+    fn patience(&self) -> Duration {
+        let is_head = self.verified().is_some_and(|verified| verified.is_head(self.spec(), self.now()));
+        let may_bring_head =
+            !is_head && self.endpoints.iter().any(|endpoint| endpoint.is_pending() && !endpoint.rests());
+        if may_bring_head { WAIT_FOR_NEWER } else { self.config.hedge_after.min(WAIT_FOR_NEWER) }
+    }
+
+    /// Whether nothing newer can be brought. A newer header alone is not enough: otherwise a fast endpoint that lags
+    /// would hold back the headers of the others.
+    fn has_brought(&self, before: &Verified, is_finality_due: bool) -> bool {
+        let Some(verified) = self.verified() else { return false };
+        let is_newest = verified.optimistic_at.is_some() && verified.is_head(self.spec(), self.now());
+        let is_first_enough = is_newest || clresolve_core::mutant!("beacon-laggards-win");
+        is_first_enough && (!is_finality_due || verified.finalized.slot() > before.finalized.slot())
+    }
+
+    /// Asks one endpoint for the newest headers, and records one outcome for both.
+    async fn newest_of(self: Arc<Self>, endpoint: Arc<AskedEndpoint>, known: Verified, is_finality_due: bool) {
+        let optimistic = Arc::clone(&self).optimistic_update_of(Arc::clone(&endpoint), known);
+        let finality = is_finality_due.then(|| self.finality_update_of(Arc::clone(&endpoint), known));
+        let (optimistic, finality) = join(optimistic, OptionFuture::from(finality)).await;
+        let faults = [finality.and_then(Result::err), optimistic.err()];
+        if faults.iter().all(Option::is_none) {
+            endpoint.note_success();
+        }
+        faults.iter().flatten().for_each(|fault| endpoint.note_fault(fault));
+    }
+
+    async fn optimistic_update_of(
+        self: Arc<Self>,
+        endpoint: Arc<AskedEndpoint>,
+        known: Verified,
+    ) -> Result<(), BeaconFault> {
+        let response = endpoint.ask(BeaconRequest::OptimisticUpdate).await?;
+        self.on_store(move |store, slot| {
+            let update: LightClientOptimisticUpdate = decoded(&response, store.spec())?;
+            let beacon = &update.attested_header.beacon;
+            check_not_behind(beacon.slot, known.optimistic.slot())?;
+            let newest = Some(Wanted::Optimistic);
+            // A report of the known header needs no second verification.
+            if beacon.hash_tree_root() == store.optimistic().beacon_root() {
+                return Ok(Report { newest, participation: None });
+            }
+            store.process_optimistic_update(&update, slot)?;
+            // Another endpoint may have brought a later header in the meantime.
+            let newest = newest.filter(|_| beacon.slot == store.optimistic().slot());
+            Ok(Report { newest, participation: Some(participation(&update.sync_aggregate, store.spec())) })
+        })
+        .await
+    }
+
+    async fn finality_update_of(
+        self: Arc<Self>,
+        endpoint: Arc<AskedEndpoint>,
+        known: Verified,
+    ) -> Result<(), BeaconFault> {
+        let response = endpoint.ask(BeaconRequest::FinalityUpdate).await?;
+        let this = Arc::clone(&self);
+        self.on_store(move |store, slot| {
+            let update: LightClientFinalityUpdate = decoded(&response, store.spec())?;
+            let beacon = &update.finalized_header.beacon;
+            check_not_behind(beacon.slot, known.finalized.slot())?;
+            store.process_finality_update(&update, slot)?;
+            let participation = Some(participation(&update.sync_aggregate, store.spec()));
+            let is_newest = beacon.hash_tree_root() == store.finalized().beacon_root();
+            if is_newest {
+                this.keep(store.finalized().block_hash(), update);
+            }
+            Ok(Report { newest: is_newest.then_some(Wanted::Finalized), participation })
+        })
+        .await
+    }
+
+    /// Runs a job on the store in a thread for blocking work, then publishes what the store has verified.
+    async fn on_store(
+        self: Arc<Self>,
+        job: impl FnOnce(&mut LightClientStore, u64) -> Result<Report, BeaconFault> + Send + 'static,
+    ) -> Result<(), BeaconFault> {
+        blocking(move || {
+            let slot = self.spec().slot_at(seconds(self.now()));
+            let mut store = lock(&self.store);
+            let store = store.as_mut().ok_or_else(|| BeaconFault::BrokenOff("there is no store".to_owned()))?;
+            let report = job(store, slot);
+            self.publish(store, report.as_ref().copied().unwrap_or_default());
+            report.map(drop)
+        })
+        .await
+    }
+
+    fn publish(&self, store: &LightClientStore, report: Report) {
+        let now = self.now();
+        let mut verified = self.verified.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(verified) = verified.as_mut() else { return };
+        (verified.finalized, verified.optimistic) = (store.finalized(), store.optimistic());
+        verified.participation = report.participation.or(verified.participation);
+        match report.newest {
+            Some(Wanted::Optimistic) => verified.optimistic_at = Some(now),
+            Some(Wanted::Finalized) => verified.finality_at = Some(now),
+            None => {}
+        }
+        verified.record(self.spec());
+    }
+
+    /// Keeps the first finality update of a block for bundles. A later one may be signed after the time of a bundle.
+    fn keep(&self, block_hash: B256, update: LightClientFinalityUpdate) {
+        let mut updates = lock(&self.finality_updates);
+        if updates.iter().any(|(hash, _)| *hash == block_hash) {
+            return;
+        }
+        if updates.len() == MAX_FINALITY_UPDATES {
+            updates.pop_front();
+        }
+        updates.push_back((block_hash, update));
+    }
+
+    /// Writes the state to the file if the finalized header or a committee is new.
+    async fn save(self: &Arc<Self>) {
+        let Some(path) = self.config.file.clone().filter(|_| !self.is_observer) else { return };
+        let (state, bytes) = {
+            let store = lock(&self.store);
+            let Some(store) = store.as_ref() else { return };
+            let state = saved_state(store);
+            if *lock(&self.saved) == Some(state) {
+                return;
+            }
+            (state, store.to_bytes())
+        };
+        let shown = path.display().to_string();
+        let saving = tokio::task::spawn_blocking(move || saved::save(&path, &bytes));
+        match saving.await {
+            Ok(Ok(())) => *lock(&self.saved) = Some(state),
+            Ok(Err(error)) => tracing::warn!(file = shown, %error, "the light client's state is not saved"),
+            Err(error) => tracing::warn!(file = shown, %error, "the light client's state is not saved"),
+        }
+    }
+}
+
+/// Processes an update of a list. What the store knows already is skipped.
+pub(super) fn process_next(
+    store: &mut LightClientStore,
+    update: &LightClientUpdate,
+    current_slot: u64,
+) -> Result<(), LightClientError> {
+    match store.process_update(update, current_slot) {
+        Ok(_) | Err(LightClientError::NothingNew { .. } | LightClientError::PeriodPast { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What distinguishes the saved states of one checkpoint: the finalized header, and the next period whose committee is
+/// not known.
+fn saved_state(store: &LightClientStore) -> (B256, u64) {
+    (store.finalized().beacon_root(), store.wanted_period())
+}
+
+/// Verifies that the newest header of an endpoint is not older than the known one. An older one is no report that the
+/// known one is still the newest.
+fn check_not_behind(observed: u64, known: u64) -> Result<(), BeaconFault> {
+    if observed < known && !clresolve_core::mutant!("beacon-replays-are-reports") {
+        return Err(BeaconFault::Behind { observed, known });
+    }
+    Ok(())
+}
+
+fn participation(aggregate: &SyncAggregate, spec: &ChainSpec) -> Participation {
+    Participation { participants: aggregate.participants(), size: spec.preset.sync_committee_size }
+}
+
+/// The SSZ of an update, in the layout of its fork.
+pub(super) fn ssz_of<T: clresolve_beacon::LightClientData>(
+    data: &T,
+    slot: u64,
+    spec: &ChainSpec,
+) -> Result<Bytes, LightClientError> {
+    Ok(data.to_ssz(spec.fork_at_slot(slot)?).into())
+}
+
+pub(super) async fn blocking<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, BeaconFault> + Send + 'static,
+) -> Result<T, BeaconFault> {
+    let ran = tokio::task::spawn_blocking(job).await;
+    ran.unwrap_or_else(|error| Err(BeaconFault::BrokenOff(error.to_string())))
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

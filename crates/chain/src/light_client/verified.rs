@@ -1,0 +1,123 @@
+//! What a light client has verified, and whether a newer header can exist. No I/O, no clock.
+
+use std::time::Duration;
+
+use clresolve_beacon::{ChainSpec, VerifiedHeader};
+use jiff::Timestamp;
+use metrics::gauge;
+
+use super::status::{HeaderStatus, Participation};
+use crate::beacon_metrics::{BEACON_FINALIZED_TIME, BEACON_OPTIMISTIC_TIME, BEACON_PARTICIPATION};
+use crate::head_age::signed;
+
+/// How long an answer about the newest header is used without another request, if a newer header may exist.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+
+/// How long an answer about the newest header is used while another request is under way: less than a slot, so that
+/// callers seldom wait and never miss more than one block.
+const USABLE_FOR: Duration = Duration::from_secs(4);
+
+/// For how many slots an answer about the finalized header is used while another request is under way. A finalized
+/// header stays true when a newer one exists.
+const FINALITY_USABLE_SLOTS: u64 = 4;
+
+/// Which header is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Finalized,
+    Optimistic,
+}
+
+/// Whether a header can be used as the newest one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Currency {
+    /// No newer header exists, or endpoints answered just now.
+    Fresh,
+    /// It may be used while endpoints are asked again.
+    Usable,
+    /// Endpoints must be asked first.
+    Due,
+}
+
+/// The verified headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Verified {
+    pub(super) finalized: VerifiedHeader,
+    pub(super) optimistic: VerifiedHeader,
+    /// Signers of the last verified update.
+    pub(super) participation: Option<Participation>,
+    /// When an endpoint last proved that the finalized header is its newest.
+    pub(super) finality_at: Option<Timestamp>,
+    /// When an endpoint last reported that the optimistic header is its newest.
+    pub(super) optimistic_at: Option<Timestamp>,
+}
+
+impl Verified {
+    pub(super) const fn header(&self, wanted: Wanted) -> VerifiedHeader {
+        match wanted {
+            Wanted::Finalized => self.finalized,
+            Wanted::Optimistic => self.optimistic,
+        }
+    }
+
+    /// When an endpoint last proved that the header is its newest.
+    pub(super) const fn answered_at(&self, wanted: Wanted) -> Option<Timestamp> {
+        match wanted {
+            Wanted::Finalized => self.finality_at,
+            Wanted::Optimistic => self.optimistic_at,
+        }
+    }
+
+    pub(super) fn currency(&self, wanted: Wanted, spec: &ChainSpec, now: Timestamp) -> Currency {
+        let (fresh, usable) = match wanted {
+            Wanted::Finalized => (slots(1, spec), slots(FINALITY_USABLE_SLOTS, spec)),
+            Wanted::Optimistic => (FRESH_FOR, USABLE_FOR),
+        };
+        let Some(answered_at) = self.answered_at(wanted) else { return Currency::Due };
+        let age = now.duration_since(answered_at);
+        if wanted == Wanted::Optimistic && self.is_head(spec, now) {
+            return Currency::Fresh;
+        }
+        match () {
+            () if age.is_negative() => Currency::Due,
+            () if age < signed(fresh) => Currency::Fresh,
+            () if age < signed(usable) => Currency::Usable,
+            () => Currency::Due,
+        }
+    }
+
+    /// Whether no later header than the optimistic one can have been signed: a header is signed in the slot after its
+    /// own.
+    pub(super) fn is_head(&self, spec: &ChainSpec, now: Timestamp) -> bool {
+        self.optimistic.slot() + 1 >= spec.slot_at(seconds(now))
+    }
+
+    /// Records the metrics.
+    pub(super) fn record(&self, spec: &ChainSpec) {
+        gauge!(BEACON_FINALIZED_TIME).set(spec.slot_start(self.finalized.slot()) as f64);
+        gauge!(BEACON_OPTIMISTIC_TIME).set(spec.slot_start(self.optimistic.slot()) as f64);
+        if let Some(Participation { participants, size }) = self.participation {
+            gauge!(BEACON_PARTICIPATION).set(participants as f64 / size as f64);
+        }
+    }
+
+    pub(super) fn status(&self, spec: &ChainSpec, now: Timestamp) -> HeaderStatus {
+        let now = seconds(now);
+        HeaderStatus {
+            finalized_slot: self.finalized.slot(),
+            finalized_age: spec.slot_age(self.finalized.slot(), now),
+            optimistic_slot: self.optimistic.slot(),
+            current_slot: spec.slot_at(now),
+            participation: self.participation,
+        }
+    }
+}
+
+/// Seconds since 1970; 0 for earlier times.
+pub(super) fn seconds(time: Timestamp) -> u64 {
+    u64::try_from(time.as_second()).unwrap_or_default()
+}
+
+fn slots(count: u64, spec: &ChainSpec) -> Duration {
+    Duration::from_secs(count.saturating_mul(spec.seconds_per_slot))
+}

@@ -1,0 +1,306 @@
+//! The blocks of the beacon chain.
+//!
+//! A beacon block has the slot of its EVM block's timestamp, or the next free one. Slots only increase: where the EVM
+//! chain pauses, or replaces its newest block by an older one, the next beacon block still has a later slot. In each
+//! period the chain has two more blocks, which repeat the EVM block before them: one that is finalized, and one that
+//! finalizes it. Light clients therefore follow the committees through periods without EVM blocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, U256};
+use clresolve_beacon::testing::{BeaconBlock, BeaconState};
+use clresolve_beacon::{
+    ChainSpec, ExecutionPayloadHeader, LightClientBootstrap, LightClientFinalityUpdate, LightClientHeader,
+    LightClientOptimisticUpdate, LightClientUpdate,
+};
+use jiff::Timestamp;
+
+use super::behaviour::BeaconBehaviour;
+use super::signer::{Signer, committee, signature};
+use crate::chain::SandboxChain;
+
+/// The parent of blocks that compete with those of the chain.
+const OTHER_PARENT: B256 = B256::repeat_byte(1);
+
+/// Slots between the beginning of a period and the end of it that a replayed update has: those of the finalized
+/// header, of the attested one and of the signature.
+const REPLAYED_SLOTS: u64 = 3;
+
+/// The beacon chain. Its first block is built when it is first used.
+pub(super) struct BeaconChain {
+    /// The chain whose finalized block the checkpoint has.
+    first: Arc<SandboxChain>,
+    evm: Arc<SandboxChain>,
+    blocks: Option<BeaconBlocks>,
+}
+
+impl BeaconChain {
+    pub(super) fn new(evm: Arc<SandboxChain>) -> Self {
+        Self { first: Arc::clone(&evm), evm, blocks: None }
+    }
+
+    pub(super) fn publish(&mut self, evm: Arc<SandboxChain>) {
+        self.evm = evm;
+    }
+
+    pub(super) fn checkpoint(&mut self) -> B256 {
+        self.blocks().checkpoint.root()
+    }
+
+    pub(super) fn bootstrap(&mut self, root: B256) -> Option<LightClientBootstrap> {
+        let checkpoint = &self.blocks().checkpoint;
+        (checkpoint.root() == root).then(|| checkpoint.bootstrap())
+    }
+
+    /// The update of a period. `None` if the period is before the checkpoint, or neither over nor finalized.
+    pub(super) fn update(
+        &mut self,
+        period: u64,
+        now: Timestamp,
+        behaviour: BeaconBehaviour,
+    ) -> Option<LightClientUpdate> {
+        let evm = Arc::clone(&self.evm);
+        let blocks = self.followed();
+        let attested = blocks.attested_in(period, &evm, now)?;
+        let signature = blocks.signer.sign(&attested, behaviour, &blocks.spec);
+        let mut update = attested.update(signature, attested.header.beacon.slot + 1);
+        match behaviour {
+            BeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
+            BeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
+            _ => {}
+        }
+        Some(update)
+    }
+
+    /// The update whose finalized header has the EVM chain's finalized block.
+    pub(super) fn finality_update(&mut self, behaviour: BeaconBehaviour) -> LightClientFinalityUpdate {
+        let blocks = self.followed();
+        let (attested, aggregate) = match behaviour {
+            BeaconBehaviour::Replayed | BeaconBehaviour::Equivocation => {
+                let attested = blocks.competing(behaviour);
+                let aggregate = signature(&attested, behaviour, &blocks.spec);
+                (attested, aggregate)
+            }
+            _ => (blocks.head.clone(), blocks.signer.sign(&blocks.head, behaviour, &blocks.spec)),
+        };
+        let mut update = attested.finality_update(aggregate, attested.header.beacon.slot + 1);
+        match behaviour {
+            BeaconBehaviour::ForgedFinality => forge_finality(&mut update.finalized_header),
+            BeaconBehaviour::ForgedExecution => forge_execution(&mut update.attested_header),
+            _ => {}
+        }
+        update
+    }
+
+    /// The update whose attested header has the EVM chain's newest block.
+    pub(super) fn optimistic_update(&mut self, behaviour: BeaconBehaviour) -> LightClientOptimisticUpdate {
+        // Two signed headers of its slot would make the light client depend on which it sees first.
+        let behaviour = if behaviour == BeaconBehaviour::Equivocation { BeaconBehaviour::Honest } else { behaviour };
+        let LightClientFinalityUpdate { attested_header, sync_aggregate, signature_slot, .. } =
+            self.finality_update(behaviour);
+        LightClientOptimisticUpdate { attested_header, sync_aggregate, signature_slot }
+    }
+
+    fn blocks(&mut self) -> &mut BeaconBlocks {
+        self.blocks.get_or_insert_with(|| BeaconBlocks::new(&self.first))
+    }
+
+    /// The blocks, up to those of the published EVM chain.
+    fn followed(&mut self) -> &mut BeaconBlocks {
+        let evm = Arc::clone(&self.evm);
+        let blocks = self.blocks();
+        blocks.follow(&evm);
+        blocks
+    }
+}
+
+struct BeaconBlocks {
+    spec: ChainSpec,
+    signer: Signer,
+    /// The slots that have a block.
+    slots: BTreeSet<u64>,
+    checkpoint: BeaconBlock,
+    finalized: BeaconBlock,
+    head: BeaconBlock,
+    /// The last slot with a block that a committee signed.
+    last_attested: u64,
+    /// The blocks that the updates attest, by period.
+    attested: BTreeMap<u64, BeaconBlock>,
+}
+
+impl BeaconBlocks {
+    fn new(evm: &SandboxChain) -> Self {
+        let spec = ChainSpec::sandbox();
+        let (header, hash) = evm.finalized_header();
+        let slot = spec.slot_at(header.timestamp);
+        let checkpoint = block(slot, B256::ZERO, execution(header, hash), None, &spec);
+        Self {
+            spec,
+            signer: Signer::default(),
+            slots: BTreeSet::from([slot]),
+            head: checkpoint.clone(),
+            finalized: checkpoint.clone(),
+            checkpoint,
+            last_attested: slot,
+            attested: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the finalized and the newest block of the EVM chain.
+    fn follow(&mut self, evm: &SandboxChain) {
+        let (header, hash) = evm.finalized_header();
+        if hash_of(&self.finalized) != hash {
+            let is_head = hash_of(&self.head) == hash && slot_of(&self.head) > slot_of(&self.finalized);
+            let earliest = self.spec.slot_at(header.timestamp).max(slot_of(&self.finalized) + 1);
+            self.finalized =
+                if is_head { self.head.clone() } else { self.added(earliest, execution(header, hash), None) };
+        }
+        let (header, hash) = evm.newest_header();
+        let finalized = &self.finalized.header;
+        let is_followed = hash_of(&self.head) == hash
+            && self.head.state.finalized.as_ref() == Some(finalized)
+            && slot_of(&self.head) >= self.last_attested;
+        if is_followed {
+            return;
+        }
+        let earliest = self.last_attested.max(slot_of(&self.finalized)) + 1;
+        let earliest = self.spec.slot_at(header.timestamp).max(earliest);
+        let finalized = Some(finalized.clone());
+        self.head = self.added(earliest, execution(header, hash), finalized);
+        self.last_attested = slot_of(&self.head);
+    }
+
+    /// The block that the update of a period attests.
+    fn attested_in(&mut self, period: u64, evm: &SandboxChain, now: Timestamp) -> Option<BeaconBlock> {
+        if let Some(attested) = self.attested.get(&period) {
+            return Some(attested.clone());
+        }
+        let period_at = |slot| self.spec.period_at_slot(slot);
+        let now = u64::try_from(now.as_second()).unwrap_or_default();
+        let is_over = period < period_at(self.spec.slot_at(now));
+        let is_finalized = period <= period_at(slot_of(&self.finalized));
+        if period < period_at(slot_of(&self.checkpoint)) || !(is_over || is_finalized) {
+            return None;
+        }
+        let finalized = self.finalized_in(period, evm);
+        let earliest = slot_of(&finalized) + 1;
+        let execution = match earliest > slot_of(&self.head) {
+            true => self.head.header.execution.clone(),
+            false => finalized.header.execution.clone(),
+        };
+        let attested = self.added(earliest, execution, Some(finalized.header.clone()));
+        self.last_attested = self.last_attested.max(slot_of(&attested));
+        if slot_of(&finalized) > slot_of(&self.finalized) {
+            self.finalized = finalized;
+        }
+        self.attested.insert(period, attested.clone());
+        self.follow(evm);
+        Some(attested)
+    }
+
+    /// A new block at the beginning of a period, with the last finalized EVM block before it.
+    fn finalized_in(&mut self, period: u64, evm: &SandboxChain) -> BeaconBlock {
+        let slot = self.free_from(self.period_start(period));
+        let (header, hash) = evm.finalized_header_at(self.spec.slot_start(slot));
+        self.added(slot, execution(header, hash), None)
+    }
+
+    /// A signed block that light clients refuse, with a finalized block that they refuse.
+    fn competing(&self, behaviour: BeaconBehaviour) -> BeaconBlock {
+        let (finalized_slot, attested_slot) = match behaviour {
+            BeaconBehaviour::Replayed => {
+                let period = self.spec.period_at_slot(slot_of(&self.checkpoint));
+                let first = self.period_start(period).saturating_sub(REPLAYED_SLOTS);
+                (first, first + 1)
+            }
+            _ => (slot_of(&self.finalized), slot_of(&self.head)),
+        };
+        let other = |slot, of: &BeaconBlock, finalized| {
+            block(slot, OTHER_PARENT, of.header.execution.clone(), finalized, &self.spec)
+        };
+        let finalized = other(finalized_slot, &self.finalized, None);
+        other(attested_slot, &self.head, Some(finalized.header))
+    }
+
+    fn period_start(&self, period: u64) -> u64 {
+        let preset = self.spec.preset;
+        period * preset.epochs_per_sync_committee_period * preset.slots_per_epoch
+    }
+
+    fn free_from(&self, earliest: u64) -> u64 {
+        let mut slot = earliest;
+        while self.slots.contains(&slot) {
+            slot += 1;
+        }
+        slot
+    }
+
+    /// Adds a block in the first free slot.
+    fn added(
+        &mut self,
+        earliest: u64,
+        execution: ExecutionPayloadHeader,
+        finalized: Option<LightClientHeader>,
+    ) -> BeaconBlock {
+        let slot = self.free_from(earliest);
+        self.slots.insert(slot);
+        block(slot, B256::ZERO, execution, finalized, &self.spec)
+    }
+}
+
+fn block(
+    slot: u64,
+    parent_root: B256,
+    execution: ExecutionPayloadHeader,
+    finalized: Option<LightClientHeader>,
+    spec: &ChainSpec,
+) -> BeaconBlock {
+    let period = spec.period_at_slot(slot);
+    let state = BeaconState {
+        current_sync_committee: committee(period),
+        next_sync_committee: committee(period + 1),
+        finalized,
+    };
+    BeaconBlock::new(slot, parent_root, execution, state, spec).expect("the chain begins with Electra")
+}
+
+const fn slot_of(block: &BeaconBlock) -> u64 {
+    block.header.beacon.slot
+}
+
+const fn hash_of(block: &BeaconBlock) -> B256 {
+    block.header.execution.block_hash
+}
+
+/// The execution header of an EVM block. Light clients do not read the roots of its transactions and withdrawals.
+fn execution(header: &Header, block_hash: B256) -> ExecutionPayloadHeader {
+    ExecutionPayloadHeader {
+        parent_hash: header.parent_hash,
+        fee_recipient: header.beneficiary,
+        state_root: header.state_root,
+        receipts_root: header.receipts_root,
+        logs_bloom: header.logs_bloom.0,
+        prev_randao: header.mix_hash,
+        block_number: header.number,
+        gas_limit: header.gas_limit,
+        gas_used: header.gas_used,
+        timestamp: header.timestamp,
+        extra_data: header.extra_data.clone(),
+        base_fee_per_gas: U256::from(header.base_fee_per_gas.unwrap_or_default()),
+        block_hash,
+        transactions_root: B256::ZERO,
+        withdrawals_root: B256::ZERO,
+        blob_gas_used: header.blob_gas_used.unwrap_or_default(),
+        excess_blob_gas: header.excess_blob_gas.unwrap_or_default(),
+    }
+}
+
+fn forge_finality(finalized: &mut LightClientHeader) {
+    finalized.beacon.proposer_index += 1;
+}
+
+fn forge_execution(attested: &mut LightClientHeader) {
+    attested.execution.state_root = OTHER_PARENT;
+}

@@ -1,0 +1,61 @@
+//! The CCIP-Read gateway (EIP-3668).
+
+use alloy_primitives::{Address, hex};
+use bytes::Bytes;
+use hyper::{Request, StatusCode};
+
+use crate::chain::SandboxChain;
+use crate::web::{self, Reply};
+
+/// The gateway's host.
+pub(crate) const CCIP_HOST: &str = "ccip.sandbox.example";
+
+/// Answers `/MANNERS/SENDER/DATA`, or a POST to `/MANNERS` with both in its body (EIP-3668).
+pub(crate) fn answer(chain: &SandboxChain, request: &Request<()>, body: &Bytes) -> Reply {
+    let path = request.uri().path().trim_start_matches('/').trim_end_matches(".json");
+    let mut parts = path.splitn(3, '/');
+    let manners = parts.next().unwrap_or_default();
+    let posted: CcipRequest = serde_json::from_slice(body).unwrap_or_default();
+    let sender = parts.next().unwrap_or(&posted.sender);
+    let data = parts.next().unwrap_or(&posted.data);
+    match manners {
+        "down" => return web::html(StatusCode::SERVICE_UNAVAILABLE),
+        "html" => return web::html(StatusCode::OK),
+        "garbage" => return web::json(Bytes::from_static(b"{\"data\": \"0xdeadbeef\"}")),
+        "not-hex" => return web::json(Bytes::from_static(b"{\"data\": \"words\"}")),
+        "endless" => return web::endless("application/json"),
+        "redirect" => return web::redirect(&format!("https://{CCIP_HOST}/ok/{sender}/{data}")),
+        "drop" => return Reply::Drop,
+        "stall" => return Reply::Stall,
+        _ => {}
+    }
+    let (Ok(sender), Ok(data)) = (sender.parse::<Address>(), hex::decode(data)) else {
+        return web::html(StatusCode::BAD_REQUEST);
+    };
+    match chain.answer(sender, &data) {
+        Ok(answer) if manners == "forged" => ccip_answer(&forged(&answer)),
+        Ok(answer) => ccip_answer(&answer),
+        Err(_) => web::html(StatusCode::NOT_FOUND),
+    }
+}
+
+/// Body of a POST to a CCIP-Read gateway.
+#[derive(Default, serde::Deserialize)]
+struct CcipRequest {
+    sender: String,
+    data: String,
+}
+
+fn ccip_answer(answer: &[u8]) -> Reply {
+    web::json(Bytes::from(format!("{{\"data\": \"{}\"}}", hex::encode_prefixed(answer))))
+}
+
+/// `answer` with one byte changed in its signature, which is the last part and padded to whole words.
+fn forged(answer: &[u8]) -> Vec<u8> {
+    let mut bytes = answer.to_vec();
+    let in_signature = bytes.len().saturating_sub(64);
+    if let Some(byte) = bytes.get_mut(in_signature) {
+        *byte ^= 1;
+    }
+    bytes
+}
