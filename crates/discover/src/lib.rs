@@ -1,10 +1,12 @@
-//! Discovery: which cards a host serves at the paths of the card systems, and what their rules find in each.
+//! Discovery: finds the cards that a host serves at the paths of the card systems, and judges each by its rules.
 //!
-//! A host is asked for the well-known paths of every card system ([`DiscoveryRules`](clresolve_cards::system::DiscoveryRules))
-//! through the foreign door: https only, no credentials, few re-checked redirects, 256 KiB each. Plain http is for a host
-//! whose origin the operator named ([`Target::parse_plain`]). [`lint`](clresolve_cards::lint) judges what is served. URLs in a card are not contacted. The result is not a verdict on a name: a card that only a
-//! host serves is that host's claim. On demand the names in CommandLayer cards are resolved. [`Discovery::ens_bound`]
-//! then says whether a trusted verdict proved the same bytes.
+//! A host is queried at the well-known paths of every card system
+//! ([`DiscoveryRules`](clresolve_cards::system::DiscoveryRules)) through the fetcher for untrusted URLs: https only, no
+//! credentials, few re-checked redirects, 256 KiB each. Plain http requires that the operator listed the origin
+//! ([`Target::parse_plain`]). [`lint`](clresolve_cards::lint) judges each document. URLs in a card are not contacted.
+//! The result is not a verdict on a name: a card that only a host serves is that host's claim. On request, the names in
+//! CommandLayer cards are resolved. [`Discovery::ens_bound`] then reports whether a trusted verdict proved the same
+//! bytes.
 
 mod freshness;
 mod roots;
@@ -42,7 +44,7 @@ pub const SCHEMA: &str = "clresolve.discovery/1";
 /// Advice for a host without a card of its own.
 const NAME_A_SYSTEM: &str = "A host of several agent systems serves their cards only below /v1/agent-systems/. Name one (--system, or system= in the query).";
 
-/// Most names that are resolved in one discovery. A host with more cards has one at every path.
+/// Maximum number of names resolved in one discovery. A host with more cards serves one at every path.
 const MAX_NAMES: usize = 4;
 
 /// What to discover.
@@ -50,20 +52,20 @@ const MAX_NAMES: usize = 4;
 pub struct Question {
     /// Where to look.
     pub target: Target,
-    /// The only system to look for. Without it, the paths of all systems are asked, and each card is recognised by its
+    /// The only system to look for. If `None`, the paths of all systems are queried, and each card is recognised by its
     /// shape.
     pub system: Option<CardSystem>,
-    /// Whether the names in CommandLayer cards are resolved on the chain.
+    /// Whether the names in CommandLayer cards are resolved.
     pub bind: bool,
 }
 
 impl Question {
-    /// A question about cards of any system, without the chain.
+    /// A question about cards of any system, without resolving names.
     pub const fn new(target: Target) -> Self {
         Self { target, system: None, bind: false }
     }
 
-    /// The system that the question is about, if it names one.
+    /// The system that the question is about, if it is known.
     fn meant(&self) -> Option<CardSystem> {
         self.system.or_else(|| self.target.names_system_of())
     }
@@ -82,11 +84,11 @@ pub struct Discovery {
     pub outcome: DiscoveryOutcome,
     /// Reasons about the host as a whole, sorted by effect and code.
     pub reasons: Vec<Reason>,
-    /// The URLs that were asked, in order.
+    /// The queried URLs, in order.
     pub places: Vec<UrlResult>,
     /// The cards, by their first URL.
     pub cards: Vec<DiscoveredCard>,
-    /// Documents that are not cards but say where cards are, by their first URL. The URLs in them were not asked.
+    /// Documents that are not cards but list where cards are, by their first URL. The listed URLs are not queried.
     pub descriptors: Vec<Descriptor>,
     /// The ENS name that proves a card; `null` if none does, or none was resolved.
     pub ens_bound: Option<EnsBound>,
@@ -94,7 +96,7 @@ pub struct Discovery {
     pub tool: Tool,
 }
 
-/// Whether the cards of a host are valid. It does not say who published them.
+/// Whether the cards of a host are valid, whoever published them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiscoveryOutcome {
@@ -109,7 +111,7 @@ pub enum DiscoveryOutcome {
 /// The result of one URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UrlResult {
-    /// The URL. The query of a document is left out, since it may hold a secret.
+    /// The URL, without the query of a document, since it may contain a secret.
     pub url: String,
     /// The systems whose cards are looked for there.
     pub systems: Vec<CardSystem>,
@@ -119,9 +121,9 @@ pub struct UrlResult {
     pub codes: Vec<Code>,
     /// The cause in words, if there is no document or it belongs to another agent system.
     pub detail: Option<String>,
-    /// The end of the redirects, without query.
+    /// The final URL after redirects, without query.
     pub redirected_to: Option<String>,
-    /// The `Content-Type` of the document, cut short.
+    /// The `Content-Type` of the document, truncated.
     pub content_type: Option<String>,
     /// The digest of the document.
     pub sha256: Option<Digest>,
@@ -159,7 +161,7 @@ pub struct DiscoveredCard {
     pub report: Report,
 }
 
-/// A document that says where cards are.
+/// A document that lists where cards are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Descriptor {
     /// SHA-256 of the bytes as received.
@@ -184,9 +186,9 @@ pub struct EnsBound {
     pub sha256: Digest,
 }
 
-/// Asks a host for its cards and judges them. It never fails: failures are part of the result.
+/// Queries a host for its cards and judges them. Never fails: failures are part of the result.
 ///
-/// All URLs are asked in parallel, each within the time limit of one question.
+/// All URLs are queried in parallel, each within the time limit of one question.
 pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Profile>) -> Discovery {
     let deadline = Instant::now() + resolver.time_limit();
     let candidates = question.target.candidates(question.system);
@@ -222,7 +224,7 @@ struct Answered {
     document: Option<Arc<Document>>,
 }
 
-/// Judges the documents of a host, each as a job of its own, and the same bytes once.
+/// Judges the documents of a host, each distinct one once, in its own job.
 struct Judging<'a> {
     pool: &'a CpuPool,
     system: Option<CardSystem>,
@@ -318,7 +320,7 @@ fn no_card(code: Code, target: &Target, places: &[UrlResult]) -> Reason {
     reason.message(message)
 }
 
-/// What a document is held to, beyond itself.
+/// What a document is compared with.
 #[derive(Clone, Copy)]
 struct Held {
     /// The system that the question is about.
@@ -346,7 +348,7 @@ fn served(candidate: &CandidateUrl, body: &Body, document: &Document, held: Held
     }
 }
 
-/// The result of a URL without one.
+/// The result of a URL without a document.
 fn not_served(candidate: &CandidateUrl, answer: &Result<Body, FetchError>, meant: Option<CardSystem>) -> UrlResult {
     let meant = meant.filter(|system| candidate.systems.contains(system)).map(CardSystem::discovery_rules);
     let (outcome, code, detail) = match answer {
@@ -394,13 +396,12 @@ fn media_type(content_type: Option<&str>) -> &str {
     content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-/// Whether a media type is JSON by its name.
 fn is_json(content_type: Option<&str>) -> bool {
     let media = media_type(content_type).to_ascii_lowercase();
     media == "application/json" || media == "text/json" || media.ends_with("+json")
 }
 
-/// The first name, in their order, whose trusted verdict proved the bytes of a card here.
+/// The alphabetically first name whose trusted verdict proved the bytes of one of these cards.
 async fn bound(resolver: &Resolver, answered: &[Answered]) -> Option<EnsBound> {
     let documents = answered.iter().filter_map(|answered| answered.document.as_deref());
     let cards = documents.filter(|document| document.system() == Some(CardSystem::CommandLayer));

@@ -1,4 +1,4 @@
-//! Trust roots of card signatures: obtains the keys of the source that a verifier names.
+//! Trust roots of card signatures: obtains the keys from the source that a verifier selects.
 
 use std::fmt::Display;
 
@@ -19,11 +19,11 @@ pub enum RootSource {
     Ens(EnsName),
 }
 
-/// The keys of a trust root, read within the time limit of one question; a root without usable keys says why.
+/// Reads the keys of a trust root within the time limit of one question. A root without usable keys contains the cause.
 ///
-/// Web pages are fetched as from any foreign host, and only from the origin that is named: a redirect to another one makes
-/// the root unusable. A record must stand at a settled block, and more than one endpoint, or the operator's own, must
-/// vouch for it.
+/// Web pages are fetched like any untrusted URL, and only from the selected origin: a redirect to another origin makes
+/// the root unusable. A record must be read at a settled block, and be vouched for by several endpoints or by the
+/// operator's own.
 pub async fn trust_root(resolver: &Resolver, source: &RootSource) -> Root {
     match source {
         RootSource::Url(url) => document(resolver, url, url, |bytes| Root::from_jwks(url, bytes)).await,

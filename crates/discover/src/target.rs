@@ -1,4 +1,4 @@
-//! Where to look: a host, one of its systems, or one document.
+//! The target of a discovery: a host, one of its systems, or one document.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use clresolve_cards::system::{CardSystem, fits};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::card::Card;
 
-/// Longest text of a target, in bytes: the limit on URLs.
+/// Maximum length of a target, in bytes: the limit on URLs.
 const MAX_BYTES: usize = 2048;
 
 /// The path above a host's agent systems.
@@ -34,9 +34,8 @@ pub struct Target {
 enum What {
     /// The well-known paths of the host.
     Host,
-    /// Those, and the paths of one system.
+    /// The well-known paths, and the paths of one system.
     System(SystemName),
-    /// One document.
     Document(Url),
 }
 
@@ -73,7 +72,6 @@ pub enum TargetError {
     SystemOfDocument,
 }
 
-/// A URL to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CandidateUrl {
     pub(super) url: Url,
@@ -86,7 +84,7 @@ pub(super) struct CandidateUrl {
 }
 
 impl CandidateUrl {
-    /// The URL for people. A query that may hold a secret is left out.
+    /// The URL for display, without a query that may contain a secret.
     pub(super) fn shown(&self) -> String {
         shown(&self.url)
     }
@@ -102,7 +100,7 @@ fn shown(url: &Url) -> String {
 }
 
 impl Target {
-    /// Reads a host (`agent.example`), an origin, the URL of a system, or that of a document that ends in `.json`.
+    /// Parses a host (`agent.example`), an origin, the URL of a system, or that of a document that ends in `.json`.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -110,7 +108,8 @@ impl Target {
         Self::parse_plain(text).and_then(|target| if target.is_plain() { Err(TargetError::Scheme) } else { Ok(target) })
     }
 
-    /// As [`parse`](Self::parse), also plain `http` URLs. Requests go out only if the operator named the origin.
+    /// Like [`parse`](Self::parse), but also accepts plain `http` URLs. They are requested only if the operator listed
+    /// the origin.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -147,7 +146,7 @@ impl Target {
     /// The same host, with the paths of one of its systems.
     ///
     /// # Errors
-    /// [`TargetError::SystemOfDocument`] where the target is one document.
+    /// [`TargetError::SystemOfDocument`] if the target is one document.
     pub fn with_system(self, name: SystemName) -> Result<Self, TargetError> {
         match self.what {
             What::Document(_) => Err(TargetError::SystemOfDocument),
@@ -160,13 +159,13 @@ impl Target {
         self.origin.scheme() == "http"
     }
 
-    /// Host and port, as `--allow-host` takes them.
+    /// Host and port, in the format of `--allow-host`.
     pub fn host_port(&self) -> String {
         let port = self.origin.port_or_known_default().unwrap_or_default();
         format!("{}:{port}", self.origin.host_str().unwrap_or_default())
     }
 
-    /// Scheme, host and port, without a slash at the end.
+    /// Scheme, host and port, without a trailing slash.
     pub fn origin(&self) -> String {
         self.origin.as_str().trim_end_matches('/').to_owned()
     }
@@ -181,7 +180,7 @@ impl Target {
         matches!(self.what, What::Host) && systems.iter().any(has_systems)
     }
 
-    /// The URLs to ask, without duplicates, in order.
+    /// The URLs to query, without duplicates, in order.
     pub(super) fn candidates(&self, only: Option<CardSystem>) -> Vec<CandidateUrl> {
         let card_systems =
             CardSystem::ALL.iter().copied().filter(|card_system| only.is_none_or(|only| only == *card_system));
@@ -212,7 +211,7 @@ impl Target {
         candidates
     }
 
-    /// The URL of a form of a path; none if the form does not apply to this target.
+    /// The URL of a path template. `None` if the template does not apply to this target.
     fn url(&self, form: &str) -> Option<Url> {
         match &self.what {
             What::Document(url) => fits(form, url.path()).then(|| url.clone()),
@@ -241,7 +240,7 @@ impl fmt::Display for Target {
 }
 
 impl SystemName {
-    /// Reads `NAME` or `NAMESPACE/NAME`: any name that Orloj's resources can have.
+    /// Parses `NAME` or `NAMESPACE/NAME`: any name that Orloj's resources can have.
     ///
     /// # Errors
     /// [`TargetError::SystemName`].
@@ -276,8 +275,8 @@ impl SystemName {
         Self::new(namespace.as_deref(), &name)
     }
 
-    /// Whether a card claims to be this system's: by its name, and by the namespace in its endpoint. Orloj's server
-    /// leaves out the default namespace.
+    /// Whether a card claims to be this system's, by its name and by the namespace in its endpoint. Orloj's server
+    /// omits the default namespace.
     pub(super) fn is_of(&self, card: &Card) -> bool {
         let endpoint = card.text("/url").and_then(|url| Url::parse(url).ok());
         let stated = endpoint.as_ref().and_then(|url| url.query_pairs().find(|(key, _)| key == NAMESPACE));
@@ -291,7 +290,7 @@ fn has_systems(card_system: &CardSystem) -> bool {
     card_system.discovery_rules().paths.iter().any(|form| form.contains(NAME))
 }
 
-/// The form at the end of a URL.
+/// Formats the name as it appears at the end of a URL.
 impl fmt::Display for SystemName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", escaped(&self.name))?;

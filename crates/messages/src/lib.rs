@@ -1,10 +1,10 @@
-//! The messages between a client and an agent: requests, and the receipts that agents give for them. No I/O and no
+//! The messages between a client and an agent: requests, and the receipts that agents return for them. No I/O and no
 //! clock.
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`request`] | whether a request follows the agent's schema, and templates of requests that do |
-//! | [`receipt`] | whether a receipt holds: form, hash, signature, key, signer, time and echo of the request |
+//! | [`request`] | whether a request follows the agent's schema, and templates of valid requests |
+//! | [`receipt`] | whether a receipt is valid: form, hash, signature, key, signer, time and echo of the request |
 
 pub mod receipt;
 pub mod request;

@@ -1,9 +1,9 @@
 //! Verifies receipts: family, hash, signature, key, signer, time, and whether the receipt repeats the request. No I/O
 //! and no clock.
 //!
-//! CommandLayer's programs sign receipts in eleven ways, and their verifiers differ. Each way has its own module, which
-//! separates the signed content from the proof ([`Family`]). All checks then use only the content that the signature
-//! covers, recomputed from the bytes.
+//! CommandLayer's programs sign receipts in eleven ways, and their verifiers differ. One module per way separates the
+//! signed content from the proof ([`Family`]). All checks then use only the content that the signature covers,
+//! recomputed from the bytes.
 //!
 //! | module | contents |
 //! |---|---|

@@ -61,7 +61,7 @@ const NAMES: [&str; 16] = [
     "signature",
 ];
 
-/// Stands for a name or a value that the JSON library cannot print.
+/// A placeholder for a name or value that the JSON library cannot print.
 const PLACE: &str = "@place@";
 const NAME: &str = "@name@";
 

@@ -17,8 +17,8 @@ use clresolve_jose::{BASE64URL, ED25519_ALGORITHMS, PublicKey};
 use crate::forms;
 use crate::typed_data::{NoSigner, es256k_signers, signer};
 
-/// Most bytes of an artifact's signature, and of the header and payload in a JWS. Those that the SDK writes take one
-/// kilobyte.
+/// Maximum length of an artifact's signature, and of the header and payload of a JWS. Those that the SDK writes take
+/// one kilobyte.
 pub const MAX_ARTIFACT_BYTES: usize = 16 * 1024;
 
 /// Parser limits for the header and payload of a JWS. The payload is flat; a header may contain a key or certificates,
@@ -104,7 +104,6 @@ enum Signature {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Jws {
-    /// The header's `alg`.
     algorithm: String,
     /// The encoded header and payload, as they were signed.
     signed: String,
@@ -135,9 +134,9 @@ impl<P: Payload> Artifact<P> {
         let (payload, signature) = match (envelope.format.as_str(), envelope.payload) {
             ("eip712", Some(payload)) => (payload, Signature::Eip712(envelope.signature)),
             ("jws", None) => jws(&envelope.signature)?,
-            ("eip712", None) => return Err(Malformed::new("no payload beside the signature")),
-            ("jws", Some(_)) => return Err(Malformed::new("a payload beside the JWS that holds it")),
-            _ => return Err(Malformed::new("a format other than eip712 and jws")),
+            ("eip712", None) => return Err(Malformed::new("a signature without a payload")),
+            ("jws", Some(_)) => return Err(Malformed::new("a payload in addition to the one in the JWS")),
+            _ => return Err(Malformed::new("a format other than eip712 or jws")),
         };
         let payload: P = forms::record(&payload).map_err(Malformed::new)?;
         if payload.version() != VERSION {

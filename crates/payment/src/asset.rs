@@ -18,7 +18,7 @@ pub struct AssetId {
 
 /// The properties of an asset's contract.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asset {
+pub struct AssetProperties {
     /// The `name` of its EIP-712 domain.
     pub name: Cow<'static, str>,
     /// The `version` of its EIP-712 domain.
@@ -29,7 +29,7 @@ pub struct Asset {
     pub symbol: Cow<'static, str>,
 }
 
-impl Asset {
+impl AssetProperties {
     /// Looks up a contract in the built-in table.
     pub fn known(id: &AssetId) -> Option<Self> {
         let chain = id.network.chain_id()?;
@@ -89,13 +89,13 @@ mod tests {
     fn an_asset_is_known_by_its_contract() {
         let id = |network: &str, address| AssetId { network: network.parse().unwrap(), address };
         let usdc = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
-        assert_eq!(Asset::known(&id("eip155:8453", usdc)).unwrap().name, "USD Coin");
-        assert_eq!(Asset::known(&id("eip155:1", usdc)), None);
+        assert_eq!(AssetProperties::known(&id("eip155:8453", usdc)).unwrap().name, "USD Coin");
+        assert_eq!(AssetProperties::known(&id("eip155:1", usdc)), None);
     }
 
     #[test]
     fn amounts_are_written_in_units() {
-        let asset = |decimals| Asset { name: "".into(), version: "".into(), decimals, symbol: "".into() };
+        let asset = |decimals| AssetProperties { name: "".into(), version: "".into(), decimals, symbol: "".into() };
         assert_eq!(asset(6).units(U256::from(10_000)), "0.01");
         assert_eq!(asset(6).units(U256::from(1_000_000)), "1");
         assert_eq!(asset(6).units(U256::ZERO), "0");

@@ -36,10 +36,10 @@ use crate::terms::{Price, Terms};
 pub use answer::{CheckAnswer, EvidenceRow, EvidenceState, RegistrationOutcome, SCHEMA};
 use evidence::EvidenceInputs;
 pub use identity::{
-    CheckPolicy, EvidenceKind, FirstContact, Named, NamedBy, NotAnIdentity, NotAnOrigin, Remembered, SeenPayee,
-    SellerIdentity, WebOrigin,
+    CheckPolicy, EvidenceKind, FirstContact, Named, NamedBy, NotAnIdentity, NotAnOrigin, Remembered, SeenIdentity,
+    SeenPayee, SellerIdentity, WebOrigin,
 };
-pub use reading::{NameReading, OriginFile, RegistrationReading};
+pub use reading::{JudgedName, OriginFile, RegistrationReading};
 pub use request::CheckRequest;
 
 /// What the operator permits.
@@ -75,7 +75,7 @@ pub struct Checking {
     terms: Result<Terms, Box<Reason>>,
     origin: Option<WebOrigin>,
     file: OriginFile,
-    name: Option<NameReading>,
+    name: Option<JudgedName>,
     registration: Option<RegistrationReading>,
 }
 
@@ -126,7 +126,7 @@ impl Checking {
     }
 
     /// Supplies what was read about the name.
-    pub fn supply_name(&mut self, reading: NameReading) {
+    pub fn supply_name(&mut self, reading: JudgedName) {
         self.name = Some(reading);
     }
 
@@ -157,6 +157,19 @@ impl Checking {
         self.remembered.as_ref().ok()
     }
 
+    fn known_identity(&self) -> Option<&SellerIdentity> {
+        Some(&self.known()?.identity.as_ref()?.identity)
+    }
+
+    /// The block of the name's records or of the registration.
+    fn block(&self) -> Option<u64> {
+        match (&self.name, &self.registration) {
+            (Some(name), _) => name.block(),
+            (None, Some(RegistrationReading::Read { block, .. })) => Some(*block),
+            _ => None,
+        }
+    }
+
     /// The identity that the check is about, and who names it: the configuration, else the caller, else the memory,
     /// else the seller. If the seller names a different identity than the remembered one, the check is about the
     /// seller's.
@@ -170,7 +183,7 @@ impl Checking {
         if self.request.name.is_some() && self.request.named_by == NamedBy::Caller {
             return self.given().map(by(NamedBy::Caller));
         }
-        let remembered = self.known().and_then(|known| known.identity.clone());
+        let remembered = self.known_identity().cloned();
         match (remembered, self.claim()) {
             (Some(known), None) => Some(known).map(by(NamedBy::Memory)),
             (Some(known), Some(claim)) if known == claim => Some(known).map(by(NamedBy::Memory)),
@@ -197,7 +210,7 @@ impl Checking {
     /// The answer at `now`.
     pub fn finish(&self, now: Timestamp) -> CheckOutcome {
         let payees = self.payees();
-        let tools = self.name.as_ref().and_then(NameReading::tools);
+        let tools = self.name.as_ref().and_then(JudgedName::tools);
         let measure = Measure {
             limits: &self.rules.limits,
             card_networks: None,
@@ -290,7 +303,8 @@ impl Checking {
         let objection = |reason| vec![Objection::new(Check::Route, reason)];
         let mismatch = Reason::new(Code::OriginMismatch);
         let Some(url) = self.request.url.as_deref() else {
-            let unknown = Reason::new(Code::InvokeNoRoute).message("The asker did not say which URL answered.");
+            let unknown =
+                Reason::new(Code::InvokeNoRoute).message("The request does not contain the URL that answered.");
             return objection(unknown);
         };
         let Some(origin) = &self.origin else {
@@ -317,7 +331,9 @@ impl Checking {
             objections.push(objection(Reason::new(Code::NameInvalid).observed(given)));
         }
         // The unread entry may bind the origin to another identity.
-        if let Err(reason) = &self.remembered {
+        if let Err(reason) = &self.remembered
+            && !clresolve_core::mutant!("unread-memory-binds-nobody")
+        {
             objections.push(Objection::of_gate(Effect::Unknown, reason.code.slug()));
         }
         if let Some((known, other)) = self.changed(named)
@@ -328,8 +344,9 @@ impl Checking {
         }
         let trusts_asker =
             named.is_some_and(|named| matches!(named.named_by, NamedBy::Configuration | NamedBy::Caller));
-        let is_known = trusts_asker || self.known().is_some_and(|known| known.identity.is_some());
-        let other_payee = self.other_payee().filter(|_| !is_known);
+        let is_known = trusts_asker || self.known_identity().is_some();
+        let is_seen = !is_known && !clresolve_core::mutant!("payees-change-unseen");
+        let other_payee = self.other_payee().filter(|_| is_seen);
         if let Some(before) = other_payee {
             let reason = Reason::new(Code::PayeeChanged).expected(before.to_string());
             objections.push(Objection::new(Check::Payee, reason));
@@ -356,7 +373,7 @@ impl Checking {
             let given: SellerIdentity = self.request.name.as_deref()?.parse().ok()?;
             return (given != named.identity).then(|| (named.identity.clone(), given));
         }
-        let known = self.known()?.identity.clone()?;
+        let known = self.known_identity()?.clone();
         let claim = self.claim().filter(|claim| *claim != known);
         let other = claim.or_else(|| Some(named.identity.clone()).filter(|identity| *identity != known))?;
         Some((known, other))
@@ -445,9 +462,7 @@ impl Checking {
         let priced = shown.and_then(|judged| Some((judged.entry.price.as_ref().ok()?, judged.proven?)));
         let first = objections.iter().min_by(|a, b| a.rank().cmp(&b.rank()));
         match (outcome, priced, first) {
-            (Outcome::Allow, Some((price, proven)), _) => {
-                decide::payment(measure, price, proven, self.name.as_ref().and_then(NameReading::block))
-            }
+            (Outcome::Allow, Some((price, proven)), _) => decide::payment(measure, price, proven, self.block()),
             (_, _, Some(first)) => format!("{}: {}", first.code, first.message),
             _ => String::new(),
         }
@@ -461,32 +476,31 @@ impl Checking {
         let mut next = Remembered::default();
         let is_seen = |seen: &SeenPayee| (seen.address, &seen.network) == (payee.address, &price.network);
         if !known.payee.as_ref().is_some_and(is_seen) {
-            let block = self.name.as_ref().and_then(NameReading::block);
-            next.payee = Some(SeenPayee { address: payee.address, network: price.network.clone(), at: now, block });
+            let (address, network) = (payee.address, price.network.clone());
+            next.payee = Some(SeenPayee { address, network, at: now, block: self.block() });
         }
-        let is_new = |identity: &&Named| Some(&identity.identity) != known.identity.as_ref();
+        let is_new = |named: &&Named| Some(&named.identity) != self.known_identity();
         // What a model names was not shown by the origin.
         let is_shown = self.request.name.is_none() || clresolve_core::mutant!("models-propose-identities");
         let by_seller = |named: &&Named| named.named_by == NamedBy::Seller && is_proven_both_ways(&answer.evidence);
         if let Some(named) = named.filter(is_new).filter(by_seller).filter(|_| is_shown) {
+            let seen = SeenIdentity { identity: named.identity.clone(), at: now, block: self.block() };
             if known.identity.is_none() && !answer.abort {
-                next.identity = Some(named.identity.clone());
+                next.identity = Some(seen);
             } else {
-                next.proposed = Some(named.identity.clone());
+                next.proposed = Some(seen);
             }
         }
         (next != Remembered::default()).then_some((origin, next))
     }
 }
 
-/// What a check found.
 struct Judgement<'a> {
     named: Option<Named>,
     rows: Vec<EvidenceRow>,
     /// The objections that apply to every entry.
     common: Vec<Objection>,
     entries: Vec<Judged<'a>>,
-    /// All objections.
     objections: Vec<Objection>,
 }
 
@@ -494,7 +508,8 @@ struct Judgement<'a> {
 fn contradictions(rows: &[EvidenceRow], common: &[Objection], entries: &[Judged<'_>]) -> Vec<Objection> {
     let of_entries = entries.iter().flat_map(|entry| entry.objections.iter());
     let made: Vec<&str> = common.iter().chain(of_entries).filter(|one| one.decides()).map(|one| &*one.code).collect();
-    let contradicted = rows.iter().filter(|row| row.state == EvidenceState::Contradicted);
+    let dropped = clresolve_core::mutant!("contradicted-rows-are-dropped");
+    let contradicted = rows.iter().filter(|row| row.state == EvidenceState::Contradicted && !dropped);
     let missing = contradicted.filter(|row| !row.codes.iter().any(|code| made.contains(&&**code)));
     let code = |row: &EvidenceRow| row.codes.first().cloned().unwrap_or_else(|| Code::PayeeMismatch.slug().to_owned());
     missing.map(|row| Objection::of_gate(Effect::Fail, &code(row))).collect()
@@ -503,6 +518,9 @@ fn contradictions(rows: &[EvidenceRow], common: &[Objection], entries: &[Judged<
 /// Whether the name or the registration is proven in both directions.
 fn is_proven_both_ways(rows: &[EvidenceRow]) -> bool {
     let kinds = [EvidenceKind::Name, EvidenceKind::Erc8004];
+    if clresolve_core::mutant!("one-way-is-both-ways") {
+        return rows.iter().any(|row| kinds.contains(&row.kind) && row.state == EvidenceState::Claimed);
+    }
     rows.iter().any(|row| kinds.contains(&row.kind) && row.state == EvidenceState::Proven)
 }
 

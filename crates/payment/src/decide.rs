@@ -125,8 +125,8 @@ pub(crate) fn judge_terms<'t>(
     (entries, None)
 }
 
-/// The networks of the entries that only the payee keeps from being paid. Further sources of a payee are worth a request
-/// for these alone.
+/// The networks of the entries whose payee is the only obstacle. Only for these is it worth querying further sources of
+/// payees.
 pub fn open_networks(terms: &Terms, rows: &[EntryRow]) -> BTreeSet<Network> {
     let open = rows.iter().filter(|row| row.abort && row.is_but_for_the_payee);
     let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
@@ -273,7 +273,7 @@ fn common(question: &PaymentQuestion<'_>, known: &Knowledge<'_>) -> Vec<Objectio
         (Err(reason), _) => objections.push(Objection::new(Check::Route, reason.clone())),
         (Ok(route), None) => {
             let unknown = Reason::new(Code::InvokeNoRoute).expected(route.url().as_str());
-            let unknown = unknown.message("The asker did not say which URL answered.");
+            let unknown = unknown.message("The request does not contain the URL that answered.");
             objections.push(Objection::new(Check::Route, unknown));
         }
     }
@@ -304,8 +304,8 @@ fn numbered(known: &Knowledge<'_>) -> Option<Objection> {
     if !block.is_chosen_by_number() || clresolve_core::mutant!("the-past-is-paid") {
         return None;
     }
-    let reason =
-        Reason::new(Code::ChainBehind).message("A decision is about now, and this block was chosen by number.");
+    let reason = Reason::new(Code::ChainBehind)
+        .message("A decision applies to the present, but this block was chosen by number.");
     Some(Objection::new(Check::Identity, reason.observed(block.tag.as_str())))
 }
 
@@ -318,7 +318,7 @@ pub(crate) fn chosen<'t>(
     let entries: Vec<_> = match selected {
         None => return Ok(all.collect()),
         Some(Selected::Index(index)) if terms.moved.contains(index) => {
-            let message = "Another place of the reply has another entry at the index that the client selected.";
+            let message = "Another place of the reply has a different entry at the index that the client selected.";
             let reason = Reason::new(Code::PaymentTermsAmbiguous).message(message).at(format!("/accepts/{index}"));
             return Err(Box::new(reason.expected("the entry itself").observed(index.to_string())));
         }
@@ -334,7 +334,7 @@ pub(crate) fn chosen<'t>(
     }
     let count = entries.len();
     let reason = Reason::new(Code::PaymentTermsAmbiguous)
-        .message("What the client selected is not exactly one of the entries.")
+        .message("The client's selection does not match exactly one entry.")
         .expected("1 entry")
         .observed(format!("{count} entries"));
     Err(Box::new(reason))
@@ -408,7 +408,7 @@ fn judge<'t>(
 /// Tools are called over MCP, so a tool's terms in an HTTP reply come from a different place.
 fn tool_over_http(question: &PaymentQuestion<'_>, resource: Option<&str>) -> Option<Reason> {
     let tool = resource.filter(|resource| question.is_http_reply && is_tool(resource))?;
-    let message = "A reply over HTTP names a tool of MCP as its resource.";
+    let message = "An HTTP reply names an MCP tool as its resource.";
     Some(Reason::new(Code::EndpointMismatch).message(message).expected("the URL that answered").observed(tool))
 }
 

@@ -49,7 +49,6 @@ pub(crate) const fn longest(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-/// Why a header's value is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HeaderError {
     #[error("empty")]

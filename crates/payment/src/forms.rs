@@ -10,7 +10,6 @@ use serde_json::{Number, Value};
 
 use clresolve_core::mutant;
 
-/// The notation of an amount.
 pub(crate) const AMOUNT: &str = "a decimal integer below 2^256 in quotes, without sign or leading zero";
 
 /// The notation of an address.
@@ -73,19 +72,16 @@ fn holds_list(value: &Value) -> bool {
     }
 }
 
-/// Serde helper: reads an amount.
 pub(crate) fn read_amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<U256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     amount(&text).ok_or_else(|| D::Error::custom(format_args!("expected {AMOUNT}")))
 }
 
-/// Serde helper: reads an address.
 pub(crate) fn read_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     address(&text).ok_or_else(|| D::Error::custom(format_args!("expected {ADDRESS}")))
 }
 
-/// Serde helper: reads 32 bytes.
 pub(crate) fn read_word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<B256, D::Error> {
     let text = Cow::<str>::deserialize(deserializer)?;
     word(&text).ok_or_else(|| D::Error::custom("expected 0x and 64 hex digits"))

@@ -9,7 +9,7 @@
 //! | [`terms`] | the terms that a seller demands: x402 versions 1 and 2 and MCP, parsed strictly into one type |
 //! | [`network`], [`asset`] | networks (CAIP-2), and assets with their EIP-712 domains |
 //! | [`limits`] | what the operator permits, and how a caller tightens it |
-//! | [`payee`] | the payees that the name specifies |
+//! | [`payee`] | a name's payees by configuration, address record and ERC-8004 wallet; the proof of a payee |
 //! | [`offer`] | offers signed by a seller |
 //! | [`receipt`], [`artifact`] | receipts signed by a seller; the common form of offers and receipts |
 //! | [`route`] | the URL behind an entry |
@@ -17,7 +17,7 @@
 //! | [`settlement`] | whether a payment was settled |
 //! | [`request`] | the decision request |
 //! | [`decide`](mod@decide), [`decision`] | the decision, and its serialized form |
-//! | [`check`] | who is paid and what proves it, for sellers that may have no card |
+//! | [`check`] | who a seller is, with or without a card, and whether it may be paid; which evidence to read |
 
 pub mod artifact;
 pub mod asset;

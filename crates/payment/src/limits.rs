@@ -6,14 +6,15 @@ use alloy_primitives::{Address, U256};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::asset::{Asset, AssetId};
+use crate::asset::{AssetId, AssetProperties};
 use crate::forms;
 use crate::network::Network;
 
 /// Maximum validity of an authorisation, in seconds.
 pub const MAX_TIMEOUT_SECONDS: u64 = 300;
 
-/// Most networks in the limits. For each network one address record is read, together with the name's other records.
+/// Maximum number of networks in the limits. For each one, an address record is read along with the name's other
+/// records.
 pub const MAX_NETWORKS: usize = 32;
 
 /// What may be paid. The default permits nothing.
@@ -58,7 +59,7 @@ pub enum Scheme {
 pub struct AssetLimit {
     /// The asset's EIP-712 domain and unit.
     #[serde(flatten)]
-    pub asset: Asset,
+    pub asset: AssetProperties,
     /// Maximum amount of one payment, in atomic units. `None` permits no payment.
     #[serde(serialize_with = "decimal")]
     pub max_amount: Option<U256>,
@@ -113,7 +114,7 @@ impl Scheme {
     }
 }
 
-/// What a caller tightens. What is not named stays as the operator has it.
+/// Limits that a caller tightens. For missing members, the operator's limits apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(transform = crate::schema::two_spellings))]
 #[serde(deny_unknown_fields)]
@@ -123,17 +124,17 @@ pub struct CallerLimits {
     pub networks: Option<BTreeSet<Network>>,
     /// Schemes that remain permitted.
     pub schemes: Option<Vec<String>>,
-    /// Longest time, in seconds.
+    /// Maximum validity of an authorisation, in seconds.
     #[serde(default, alias = "maxTimeoutSeconds", deserialize_with = "forms::read_whole_or_null")]
     pub max_timeout_seconds: Option<u64>,
-    /// Most atomic units, of every asset.
+    /// Maximum amount in atomic units, for every asset.
     #[serde(alias = "maxAmount")]
     pub max_amount: Option<Atomic>,
     /// Assets that remain permitted, by network.
     pub assets: Option<BTreeMap<Network, CallerAssets>>,
 }
 
-/// Assets of one network, as a caller names them.
+/// Assets of one network, as listed by a caller.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(
@@ -145,13 +146,13 @@ pub enum CallerAssets {
     /// Contracts.
     Listed(
         #[serde(deserialize_with = "listed_addresses")]
-        #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::Contract>"))]
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::schema::ContractAddress>"))]
         BTreeSet<Address>,
     ),
-    /// Contracts, each with the most atomic units.
+    /// Contracts, each with the maximum amount in atomic units.
     Limited(
         #[serde(deserialize_with = "each_once")]
-        #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<crate::schema::Contract, Atomic>"))]
+        #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<crate::schema::ContractAddress, Atomic>"))]
         BTreeMap<Address, Atomic>,
     ),
 }
@@ -254,7 +255,7 @@ mod tests {
 
     fn limits() -> Limits {
         let id = AssetId { network: network(), address: USDC };
-        let asset = Asset::known(&id).unwrap();
+        let asset = AssetProperties::known(&id).unwrap();
         let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
         Limits { set: true, networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
     }

@@ -22,11 +22,11 @@ use crate::forms;
 use crate::terms::{MAX_ENTRIES, Price};
 use crate::typed_data;
 
-/// Most offers whose terms are read: one per entry.
+/// Maximum number of offers that are read: one per entry.
 pub const MAX_OFFERS: usize = MAX_ENTRIES;
 
-/// Most offers per entry whose signatures are checked. A seller makes one, or one in each of the two formats.
-/// Recovering a signer takes 100 µs.
+/// Maximum number of offers per entry whose signatures are checked. A seller makes one, or one in each of the two
+/// formats. Recovering a signer takes 100 µs.
 pub const MAX_SIGNATURES: usize = 4;
 
 /// A valid offer.
@@ -204,7 +204,6 @@ enum Objection {
 }
 
 impl Objection {
-    /// The severity of the objection.
     const fn rank(&self) -> u8 {
         match self {
             Self::Open(_) => 0,
@@ -225,13 +224,13 @@ impl Objection {
             Self::Undecided => {
                 let cause = "an algorithm of which no key can be published, a contract wallet's signature, which only the chain can \
                              check, or this build checks none";
-                let message = "Who has signed the offer cannot be checked here.";
+                let message = "The offer's signer cannot be verified here.";
                 Reason::new(Code::OfferSignerUnproven).message(message).observed(cause)
             }
             Self::Signer => Reason::new(Code::OfferSignerUnproven),
-            Self::Signature => invalid("The offer's signature is not one that a key makes."),
+            Self::Signature => invalid("No key can have made the offer's signature."),
             Self::Ended => invalid("The offer has expired."),
-            Self::Terms => invalid("The offer states other terms than the entry."),
+            Self::Terms => invalid("The offer's terms differ from the entry."),
             Self::Form(cause) => invalid("The offer cannot be read.").observed(cause),
         };
         Box::new(reason.at(format!("/extensions/offer-receipt/info/offers/{index}")))

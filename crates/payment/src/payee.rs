@@ -75,13 +75,13 @@ impl Claim {
 pub enum ClaimSource {
     /// The name's address record of this coin type.
     Record(CoinType),
-    /// This entry of the ERC-8004 registry on the network.
-    Registration(Box<Registration>),
+    /// The entry of the ERC-8004 registry on the network.
+    Registration(Box<RegistrationSource>),
 }
 
 /// The entry of an ERC-8004 registry from which a wallet was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
+pub struct RegistrationSource {
     /// The agent's number in the registry.
     pub agent: U256,
     /// The height of the registry's block at which it was read.
@@ -203,7 +203,7 @@ impl Payees {
             (ProvenBy::Configured, _) => "proven by the configuration".to_owned(),
             (ProvenBy::Addr, _) => at("addr(name)"),
             (ProvenBy::Erc8004, Claim::Is(_, ClaimSource::Registration(read))) => {
-                let Registration { agent, block, .. } = &**read;
+                let RegistrationSource { agent, block, .. } = &**read;
                 format!("proven by agent {agent} of the ERC-8004 registry on {network} at its block {block}")
             }
             (ProvenBy::Erc8004, _) => at("its ERC-8004 registration"),
@@ -253,7 +253,7 @@ mod tests {
     const UNTIL: Timestamp = Timestamp::UNIX_EPOCH;
 
     fn registered(wallet: Address) -> Claim {
-        let read = Registration { agent: U256::from(22), block: 5, until: UNTIL };
+        let read = RegistrationSource { agent: U256::from(22), block: 5, until: UNTIL };
         Claim::Is(wallet, ClaimSource::Registration(Box::new(read)))
     }
 

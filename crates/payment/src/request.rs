@@ -17,17 +17,17 @@ use crate::decide::Selected;
 use crate::limits::CallerLimits;
 use crate::terms::{self, MAX_HEADERS, Reply, Terms};
 
-/// Longest request, in bytes. It has room for an oversized reply, so that the decision can report the excess.
+/// Maximum size of a request. It leaves room for an oversized reply, so that the decision can report the excess.
 pub const MAX_REQUEST_BYTES: usize = 512 * 1024;
 
-/// Longest name or verb, in bytes: the same as for member names in a card.
+/// Maximum length of a name or verb: the same as for member names in a card.
 pub const MAX_WORD_BYTES: usize = 1024;
 
-/// Longest URL, in bytes: the longest request line that common servers accept. It is compared with every entry and
+/// Maximum length of a URL: the longest request line that common servers accept. It is compared with every entry and
 /// every offer.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Most bytes kept of a header's name. All headers that are read have shorter names.
+/// Maximum number of bytes kept of a header's name. All relevant headers have shorter names.
 const MAX_HEADER_NAME_BYTES: usize = 256;
 
 /// A request to decide whether a payment may be made.
@@ -138,7 +138,6 @@ impl Demand {
 
 /// The name or the verb of a request: text that a decision requires and a check does not.
 pub(crate) trait MaybeText {
-    /// The text.
     fn text(&self) -> Option<&str>;
 }
 
@@ -169,9 +168,9 @@ impl MaybeText for Option<String> {
 pub(crate) struct Form<W> {
     /// The agent's ENS name.
     name: W,
-    /// What the agent is to do.
+    /// The verb to invoke.
     verb: W,
-    /// The seller's reply, as it came.
+    /// The seller's unmodified reply.
     #[cfg_attr(feature = "schema", schemars(with = "Option<Response>"))]
     response: Option<Object<Response>>,
     /// The terms alone.
@@ -179,9 +178,9 @@ pub(crate) struct Form<W> {
     payment_required: Option<Box<RawValue>>,
     /// Where the terms come from.
     url: Option<String>,
-    /// The entry that the client has chosen, or its place in `accepts`.
+    /// The entry that the client has chosen, or its index in `accepts`.
     selected: Option<Box<RawValue>>,
-    /// What the caller tightens.
+    /// Limits that the caller tightens.
     #[cfg_attr(feature = "schema", schemars(with = "Option<CallerLimits>"))]
     limits: Option<Box<RawValue>>,
     /// The payment header that is about to be sent.
@@ -305,7 +304,6 @@ impl Selected {
 )]
 #[serde(deny_unknown_fields)]
 struct Response {
-    /// The status of HTTP.
     #[serde(deserialize_with = "crate::forms::read_whole")]
     status: u16,
     /// The URL that answered.
@@ -313,9 +311,9 @@ struct Response {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "HeadersForm"))]
     headers: Headers,
-    /// The body, where it is text.
+    /// The body, if it is text.
     body: Option<String>,
-    /// The body, whatever it is.
+    /// The body as base64.
     #[cfg_attr(
         feature = "schema",
         schemars(extend("contentEncoding" = "base64", "pattern" = crate::schema::BASE64))

@@ -216,7 +216,7 @@ pub(crate) fn is_url_as_sent(text: &str) -> bool {
 }
 
 fn unusable(key: EndpointKey) -> Reason {
-    Reason::new(Code::InvokeNoRoute).message("The record that names the route cannot be used.").at(key.as_str())
+    Reason::new(Code::InvokeNoRoute).message("The record with the route cannot be used.").at(key.as_str())
 }
 
 /// The version segment after the verb: that of the x402 entry, else that of the card.

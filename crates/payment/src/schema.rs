@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 /// The address of a contract, as text.
-pub(crate) struct Contract;
+pub(crate) struct ContractAddress;
 
 /// A request contains either a reply, which has its URL, or only terms.
 pub(crate) fn one_demand(question: &mut Schema) {
@@ -74,7 +74,7 @@ macro_rules! texts {
 }
 pub(crate) use texts;
 
-texts!(Contract: "^0x[0-9a-fA-F]{40}$");
+texts!(ContractAddress: "^0x[0-9a-fA-F]{40}$");
 
 #[cfg(test)]
 mod tests {

@@ -32,17 +32,16 @@ use crate::receipt::{Bought, Receipt};
 use crate::signed::{MAX_CLOCK_SKEW, PERMIT2_PROXY, Permission, Permit};
 use crate::terms::Version;
 
-/// Longest decision document, in bytes. One with the maximum number of entries takes half of it.
+/// Maximum size of a decision document. One with the maximum number of entries takes half of it.
 pub const MAX_DECISION_BYTES: usize = 64 * 1024;
 
 /// How long a permitted payment may stay open, in seconds: as long as any terms may allow. A payment may be settled
 /// this much later than its decision expires, and this much later than its seller signs a receipt.
 const OPEN_SECONDS: u64 = MAX_TIMEOUT_SECONDS + MAX_CLOCK_SKEW;
 
-/// Longest validity of a decision, in seconds. It expires with the terms that it allows, if not sooner.
+/// Maximum validity of a decision, in seconds. It expires with the terms that it allows, if not sooner.
 const DECISION_SECONDS: u64 = MAX_TIMEOUT_SECONDS;
 
-/// Parser limits for a decision document.
 const DECISION: Limits = Limits { bytes: MAX_DECISION_BYTES, levels: 16, values: 4096, name: 1024, paths: 256 * 1024 };
 
 /// Parser limits for the header of a reply, which may repeat a signed receipt.
@@ -59,7 +58,7 @@ sol! {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Purchase {
     /// The decision on which the payment was made.
-    pub decision: Option<Decided>,
+    pub decision: Option<StoredDecision>,
     /// The payment.
     pub payment: Option<Payment>,
     /// The header of the seller's reply (`PAYMENT-RESPONSE`, in version 1 `X-PAYMENT-RESPONSE`), unmodified.
@@ -68,7 +67,7 @@ pub struct Purchase {
 
 /// The fields used of a stored decision that allowed a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decided {
+pub struct StoredDecision {
     id: String,
     digest: String,
     name: String,
@@ -124,7 +123,7 @@ struct RouteForm {
     url: String,
 }
 
-impl Decided {
+impl StoredDecision {
     /// Parses the JSON document of a decision.
     ///
     /// # Errors
@@ -154,7 +153,8 @@ impl Decided {
     fn compare<T: PartialEq + Display>(&self, place: &str, permitted: &T, decided: &T) -> Result<(), Box<Reason>> {
         let compared = compare(place, permitted, decided);
         if self.is_of_several && compared.is_err() {
-            let cause = format!("{decided}, and the decision was about several entries, of which it tells the first");
+            let cause =
+                format!("{decided}, and the decision was about several entries, of which it records only the first");
             return Err(unproven(place, cause).expected(permitted.to_string()).into());
         }
         compared
@@ -171,7 +171,7 @@ impl Decided {
     fn objection_at(&self, block: &Block) -> Option<Box<Reason>> {
         const PLACE: &str = "decision: /valid_until";
         let Some((first, end)) = self.earliest().zip(self.valid_until) else {
-            return Some(unproven(PLACE, "it does not say until when it holds").into());
+            return Some(unproven(PLACE, "it has no expiry").into());
         };
         let last = end.checked_add(SignedDuration::from_secs(OPEN_SECONDS.cast_signed())).unwrap_or(Timestamp::MAX);
         let is_early = block.timestamp < first && !mutant!("decisions-about-what-was-settled");
@@ -329,7 +329,7 @@ impl Settlement {
             Some(payer) if payer == due.payer => {}
             Some(_) => return Some(mismatch("/payload/payer", due.payer, payer)),
             None => {
-                let cause = format!("{}, which is no address to compare", excerpt(payer));
+                let cause = format!("{}, which is not an address", excerpt(payer));
                 return Some(unproven("/payload/payer", cause).expected(due.payer.to_string()).into());
             }
         }
@@ -349,7 +349,8 @@ impl Purchase {
     /// Whether the decision or the payment header cannot be read, and why, in words. The seller's header never causes
     /// an error, however malformed it is.
     pub fn read(decision: Option<&[u8]>, payment: Option<&str>, settlement: Option<String>) -> Result<Self, String> {
-        let decision = decision.map(Decided::from_bytes).transpose().map_err(|why| format!("decision: {why}"))?;
+        let decision =
+            decision.map(StoredDecision::from_bytes).transpose().map_err(|why| format!("decision: {why}"))?;
         let payment = payment.map(Payment::of_header).transpose().map_err(|why| format!("payment: {why}"))?;
         Ok(Self { decision, payment, settlement })
     }
@@ -361,7 +362,7 @@ impl Purchase {
 
     /// The facts with which an x402 receipt is compared, if there is a decision.
     pub fn bought(&self) -> Option<Bought> {
-        let Decided { id, digest, name, verb, price, url, is_of_several, .. } = self.decision.clone()?;
+        let StoredDecision { id, digest, name, verb, price, url, is_of_several, .. } = self.decision.clone()?;
         let decision = if mutant!("decisions-state-their-digest") { id } else { digest };
         let permitted = self.payment.as_ref().map(|Payment(payment)| payment);
         let network = if is_of_several { permitted.map(|it| it.network.clone()) } else { Some(price.network) };
@@ -371,7 +372,7 @@ impl Purchase {
     /// The earliest time of the purchase: neither the decision nor the permission of the settled payment can be older.
     /// `None` if both are unknown.
     pub fn earliest(&self, settlement: Option<&Settlement>) -> Option<Timestamp> {
-        let decided = self.decision.as_ref().and_then(Decided::earliest);
+        let decided = self.decision.as_ref().and_then(StoredDecision::earliest);
         decided.into_iter().chain(settlement.and_then(Settlement::earliest)).max()
     }
 
@@ -391,10 +392,10 @@ impl Purchase {
             compare("decision: /name", name, &decision.name)?;
         }
         let Some(Payment(payment)) = &self.payment else {
-            return Err(unproven("payment", "not given, so that any transaction could be shown").into());
+            return Err(unproven("payment", "missing, so any transaction could be presented").into());
         };
         payment.check_accepted()?;
-        if let Some(decided @ Decided { price, payee, .. }) = &self.decision {
+        if let Some(decided @ StoredDecision { price, payee, .. }) = &self.decision {
             decided.compare("decision: /price/network", &payment.network, &price.network)?;
             decided.compare("decision: /price/amount", &payment.amount, &price.amount)?;
             decided.compare("decision: /payee/address", &payment.pay_to, payee)?;
@@ -407,15 +408,15 @@ impl Purchase {
             (Some(asset), None) => asset,
             (None, Some(decided)) if !decided.is_of_several => decided.price.asset,
             (None, Some(_)) => {
-                let cause = "the decision was about several entries, and the payment does not say which asset it pays";
+                let cause = "the decision was about several entries, and the payment does not name its asset";
                 return Err(unproven("payment", cause).into());
             }
             (None, None) => {
-                return Err(unproven("payment", "neither it nor a decision says which asset was paid").into());
+                return Err(unproven("payment", "neither it nor a decision names the asset").into());
             }
         };
         let Some(header) = &self.settlement else {
-            return Err(unproven("settlement", "not given, so that no transaction is known").into());
+            return Err(unproven("settlement", "missing, so the transaction is unknown").into());
         };
         let answer = Answer::of_header(header, payment)?;
         Ok(Due {
@@ -583,7 +584,7 @@ impl Due {
             return Ok(());
         }
         let call = proxy::settled(&execution.input)
-            .ok_or_else(|| unproven("transaction: input", "it is no call of the proxy that settles a payment"))?;
+            .ok_or_else(|| unproven("transaction: input", "not a call of the proxy that settles a payment"))?;
         compare("transaction: owner", &self.payer, &call.owner)?;
         compare("transaction: token", &self.asset, &call.permit.permitted.token)?;
         compare("transaction: amount", &self.amount, &call.permit.permitted.amount)?;
@@ -610,7 +611,6 @@ fn compare<T: PartialEq + Display + ?Sized>(place: &str, expected: &T, observed:
     Err(mismatch(place, expected, observed))
 }
 
-/// A contradiction at `place`.
 fn mismatch(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
     let reason = Reason::new(Code::SettlementMismatch).at(place).expected(expected.to_string());
     Box::new(reason.observed(excerpt(&observed.to_string())))

@@ -20,7 +20,7 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::canonical_digest;
 
-use crate::asset::Asset;
+use crate::asset::AssetProperties;
 use crate::encoding::decode;
 use crate::forms;
 use crate::network::Network;
@@ -31,7 +31,7 @@ use payload::{Eip3009, Permit2};
 pub(crate) use permission::Permission;
 pub use permission::Permit;
 
-/// Longest payment header, in bytes. Those of the SDKs take two kilobytes.
+/// Maximum length of a payment header. Those of the SDKs take two kilobytes.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
 
 /// How far the signer's clock may be ahead of the local clock, in seconds: the same tolerance as for signed verdicts.
@@ -43,16 +43,13 @@ pub const PERMIT2_PROXY: Address = address!("402085c248EeA27D92E8b30b2C58ed07f9E
 /// Parser limits for a payment header. It repeats the extensions of the terms, so it nests as deeply.
 const LIMITS: Limits = Limits { bytes: MAX_HEADER_BYTES, levels: 32, values: 2048, name: 1024, paths: 256 * 1024 };
 
-/// The members of a payment header of version 1.
 const MEMBERS_V1: &[&str] = &["x402Version", "scheme", "network", "payload"];
 
-/// The members of a payment header of version 2.
 const MEMBERS_V2: &[&str] = &["x402Version", "resource", "accepted", "payload", "extensions"];
 
 /// The extension in which a client identifies its payment.
 const PAYMENT_IDENTIFIER: &str = "payment-identifier";
 
-/// Length of a payment identifier, in bytes.
 const PAYMENT_ID_BYTES: RangeInclusive<usize> = 16..=128;
 
 /// A payment header (`PAYMENT-SIGNATURE`, or `X-PAYMENT` in version 1) that answers terms and permits only the one
@@ -82,7 +79,13 @@ impl PaymentHeader {
     ///
     /// # Errors
     /// `payment-signature-mismatch`, with the difference.
-    pub fn check(&self, entry: &Value, price: &Price, asset: &Asset, now: Timestamp) -> Result<(), Box<Reason>> {
+    pub fn check(
+        &self,
+        entry: &Value,
+        price: &Price,
+        asset: &AssetProperties,
+        now: Timestamp,
+    ) -> Result<(), Box<Reason>> {
         match self.version {
             Version::V1 => check_claims(&self.payment, price)?,
             Version::V2 => check_accepted(&self.payment, entry, price)?,
@@ -125,7 +128,7 @@ fn check_members(payment: &Value, version: Version) -> Result<(), Box<Reason>> {
     let Some(further) = members.find(|name| !known.contains(&name.as_str()) && !mutant!("any-member-leaves")) else {
         return Ok(());
     };
-    let message = "The payment header has a member that x402 does not have.";
+    let message = "The payment header has a member that x402 does not define.";
     Err(mismatch("", message).observed(excerpt(further)).into())
 }
 
@@ -149,13 +152,13 @@ fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), B
     let Some(accepted) = payment.get("accepted") else { return Ok(()) };
     let stated = terms::price(accepted, Version::V2, "/accepted".to_owned());
     if stated.as_ref() != Ok(price) && !mutant!("headers-accept-any-entry") {
-        let message = "The payment header accepts another entry than the one that was decided.";
+        let message = "The payment header accepts a different entry than the decided one.";
         return Err(mismatch("/accepted", message).into());
     }
     if repeats_entry(accepted, entry) {
         return Ok(());
     }
-    Err(mismatch("/accepted", "The payment header says more of the entry than the terms do.").into())
+    Err(mismatch("/accepted", "The payment header's entry has members that the terms do not have.").into())
 }
 
 /// Whether `accepted` contains nothing beyond the entry.
@@ -196,7 +199,7 @@ fn check_resource(payment: &Value, demanded: Option<&Value>) -> Result<(), Box<R
         return Ok(());
     }
     let message =
-        "The payment header says something else of the resource than the terms, and what that permits is not checked.";
+        "The payment header describes the resource differently than the terms, and what that permits is not checked.";
     Err(mismatch("/resource", message).into())
 }
 
@@ -213,8 +216,7 @@ fn check_extensions(payment: &Value, demanded: &Map<String, Value>) -> Result<()
     };
     let further = extensions.iter().find(|(name, said)| !repeats(name, said) && !mutant!("further-signatures-leave"));
     let Some((name, _)) = further else { return Ok(()) };
-    let message =
-        "An extension in the payment header says something else than the terms, and what that permits is not checked.";
+    let message = "An extension in the payment header differs from the terms, and what that permits is not checked.";
     Err(mismatch("/extensions", message).observed(excerpt(name)).into())
 }
 
@@ -230,12 +232,12 @@ fn unnamed(said: &Value) -> Option<Value> {
 /// Deserializes the payload according to the price's transfer method.
 fn payload<'v, P: Deserialize<'v>>(payment: &'v Value) -> Result<P, Box<Reason>> {
     forms::record(payment.get("payload").unwrap_or(&Value::Null)).map_err(|error| {
-        let message = "The payload of the payment header has not the form that the entry's transfer method gives it.";
+        let message = "The payload of the payment header does not have the form of the entry's transfer method.";
         mismatch("/payload", message).observed(excerpt(&error.to_string())).into()
     })
 }
 
-fn check_eip3009(payload: &Eip3009, price: &Price, asset: &Asset, now: u64) -> Result<(), Box<Reason>> {
+fn check_eip3009(payload: &Eip3009, price: &Price, asset: &AssetProperties, now: u64) -> Result<(), Box<Reason>> {
     const PLACE: &str = "/payload/authorization";
     let authorization = &payload.authorization;
     if authorization.to != price.pay_to && !mutant!("signatures-pay-anybody") {
@@ -307,7 +309,7 @@ fn check_signer(hash: B256, signature: &str, from: Address) -> Result<(), Box<Re
 }
 
 fn differs(place: &str, expected: impl Display, observed: impl Display) -> Box<Reason> {
-    let reason = mismatch(place, "The payment header permits something else than what was decided.");
+    let reason = mismatch(place, "The payment header permits a different payment than the decided one.");
     Box::new(reason.expected(expected.to_string()).observed(excerpt(&observed.to_string())))
 }
 

@@ -28,13 +28,13 @@ pub use challenge::check_meta;
 pub use demand::{Entry, MAX_ENTRIES, Price, StatedDomain, Terms, Transfer, Version};
 pub(crate) use reading::price;
 
-/// Most bytes of decoded terms. Published terms take two kilobytes.
+/// Maximum size of decoded terms. Published terms take two kilobytes.
 pub const MAX_TERMS_BYTES: usize = 64 * 1024;
 
-/// Most bytes of a header that contains terms, in base64.
+/// Maximum length of a header that contains terms, in base64.
 pub const MAX_VALUE_BYTES: usize = longest(MAX_TERMS_BYTES);
 
-/// Most headers of a reply: more than any HTTP client accepts by default.
+/// Maximum number of headers of a reply: more than any HTTP client accepts by default.
 pub const MAX_HEADERS: usize = 256;
 
 /// The header that contains terms in version 2.
@@ -43,7 +43,7 @@ pub const HEADER: &str = "PAYMENT-REQUIRED";
 /// The name of that header before it was standard. Some clients read it first.
 const OLDER_HEADER: &str = "X-PAYMENT-REQUIRED";
 
-/// Says how a body is compressed (RFC 9110, section 8.4).
+/// Names the compression of a body (RFC 9110, section 8.4).
 const CONTENT_ENCODING: &str = "Content-Encoding";
 
 /// Parser limits for terms. Extensions contain JSON Schemas, which nest two or three levels for each level that they
@@ -153,20 +153,20 @@ impl Terms {
         let unreadable = texts.iter().find_map(|(name, text)| Some((name, text.as_ref().err()?)));
         match (judged, unreadable) {
             (Some(_), Some((name, error))) => {
-                let message = "A text of the tool's result cannot be read strictly, so it may demand anything.";
+                let message = "A text of the tool's result cannot be parsed strictly, so it may demand anything.";
                 Err(Box::new(ambiguous(name, message).observed(excerpt(&error.to_string()))))
             }
             (None, Some((name, error))) => {
-                let message = "A text of the tool's result cannot be read, and no other place holds terms.";
+                let message = "A text of the tool's result cannot be parsed, and no other place contains terms.";
                 Err(malformed(name, message).observed(excerpt(&error.to_string())).into())
             }
             (None, None) => {
-                let message = "The tool's result holds no terms in the places where clients of x402 read them.";
+                let message = "The tool's result contains no terms in the places where x402 clients read them.";
                 Err(malformed("toolResult", message).expected("accepts, with an entry").into())
             }
             (Some(judged), None) => {
                 if result.get("content").is_some_and(|content| !content.is_array() && !content.is_null()) {
-                    let message = "The content of the tool's result is no list, so clients may read anything in it.";
+                    let message = "The content of the tool's result is not a list, so clients may find anything in it.";
                     return Err(Box::new(ambiguous("/content", message).expected("a list")));
                 }
                 let document = judged.document;
@@ -179,7 +179,7 @@ impl Terms {
         }
     }
 
-    /// Whether they carry an offer that a key in `cl.sig.pub` may have signed.
+    /// Whether they contain an offer that a key in `cl.sig.pub` may have signed.
     pub fn has_jws_offers(&self) -> bool {
         self.offers.iter().any(|offer| offer.get("format").and_then(Value::as_str) == Some("jws"))
     }
@@ -193,7 +193,7 @@ impl Terms {
 
     fn of_body(body: &[u8]) -> Result<Self, Box<Reason>> {
         let document = parse(body, LIMITS).map_err(|error| {
-            malformed("body", "There is no header PAYMENT-REQUIRED, and the body holds no terms.")
+            malformed("body", "There is no header PAYMENT-REQUIRED, and the body contains no terms.")
                 .observed(excerpt(&error.to_string()))
         })?;
         challenge::check_result(&document)?;
@@ -206,7 +206,7 @@ impl Terms {
         if self.version == version {
             return Ok(self);
         }
-        let message = "Terms of x402 version 2 stand in the header PAYMENT-REQUIRED, those of version 1 in the body.";
+        let message = "Terms of x402 version 2 belong in the header PAYMENT-REQUIRED, those of version 1 in the body.";
         let (expected, observed) = (version.number().to_string(), self.version.number().to_string());
         Err(malformed("/x402Version", message).expected(expected).observed(observed).into())
     }
@@ -249,13 +249,12 @@ fn older(headers: &[(String, String)]) -> Result<Vec<Value>, Box<Reason>> {
     });
     let decoded: Vec<Value> = decoded.take(2).collect::<Result<_, _>>()?;
     if decoded.len() > 1 {
-        return Err(ambiguous(OLDER_HEADER, "The header X-PAYMENT-REQUIRED stands there twice.").into());
+        return Err(ambiguous(OLDER_HEADER, "The header X-PAYMENT-REQUIRED occurs twice.").into());
     }
     Ok(decoded)
 }
 
-/// The body as clients read it: without its coding (RFC 9110, section 8.4). A client that has decoded it leaves the header
-/// as it came.
+/// The decoded body (RFC 9110, section 8.4). A client that has already decoded it leaves the header unchanged.
 fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
     let codings = reply.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
     let codings: Vec<_> = codings.map(|(_, coding)| coding.trim().to_ascii_lowercase()).collect();
@@ -271,7 +270,7 @@ fn decoded(reply: &Reply) -> Result<Cow<'_, [u8]>, Box<Reason>> {
     })
 }
 
-/// Whether a body was decoded already: no stream of its coding looks so.
+/// Whether a body was already decoded: it does not start like a stream of this coding.
 fn is_decoded(coding: &str, body: &[u8]) -> bool {
     let is_text = || {
         std::str::from_utf8(body)
@@ -286,7 +285,7 @@ fn is_decoded(coding: &str, body: &[u8]) -> bool {
         }
 }
 
-/// The content of one gzip stream with nothing behind it. Of a page for people a part suffices.
+/// The content of a single gzip stream without trailing data. For a web page, a part suffices.
 fn unzipped(body: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, mut content) = (body, Vec::new());
     GzDecoder::new(&mut rest).take(MAX_TERMS_BYTES as u64 + 1).read_to_end(&mut content).ok()?;
@@ -308,7 +307,7 @@ fn header(headers: &[(String, String)]) -> Result<Option<&str>, Box<Reason>> {
     let mut values = values(headers);
     let first = values.next();
     if (values.next().is_some() || first.is_some_and(is_joined)) && !mutant!("second-header-is-ignored") {
-        return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED stands there twice.").into());
+        return Err(ambiguous(HEADER, "The header PAYMENT-REQUIRED occurs twice.").into());
     }
     Ok(first)
 }

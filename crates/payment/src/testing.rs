@@ -13,7 +13,6 @@ pub(crate) const PAYER: u8 = 1;
 pub(crate) const PAYEE: u8 = 2;
 pub(crate) const THIEF: u8 = 3;
 
-/// The address of a key.
 pub(crate) fn address_of(key: u8) -> Address {
     Address::from_public_key(secret(key).verifying_key())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::asset::{self, Asset, AssetId};
+use crate::asset::{self, AssetId, AssetProperties};
 use crate::network::{self, Network};
 
 /// A file or folder in the folder that `CLRESOLVE_X402` specifies. If the variable is unset, prints that the test is
@@ -39,7 +39,7 @@ fn x402_vectors_of_default_assets_are_the_table() {
         for row in rows {
             let address = row["asset"].as_str().and_then(|text| text.parse().ok()).expect("an address");
             let id = AssetId { network: network.clone(), address };
-            let known = serde_json::to_value(Asset::known(&id)).expect("JSON");
+            let known = serde_json::to_value(AssetProperties::known(&id)).expect("JSON");
             for member in ["name", "version", "decimals", "symbol"] {
                 assert_eq!(known[member], row[member], "{member} of {id:?}");
             }

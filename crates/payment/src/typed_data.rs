@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, U256, address, hex};
 use alloy_sol_types::{Eip712Domain, eip712_domain, sol};
 
-use crate::asset::Asset;
+use crate::asset::AssetProperties;
 use crate::terms::Price;
 
 /// The Permit2 contract, which has the same address on every chain.
@@ -67,11 +67,10 @@ sol! {
 /// The domain of offers. Its chain id is unrelated to the network of the payment.
 pub(crate) const OFFERS: Eip712Domain = eip712_domain! { name: "x402 offer", version: "1", chain_id: 1, };
 
-/// The domain of receipts.
 pub(crate) const RECEIPTS: Eip712Domain = eip712_domain! { name: "x402 receipt", version: "1", chain_id: 1, };
 
 /// The domain of the asset of a price.
-pub(crate) fn of_asset(asset: &Asset, price: &Price) -> Eip712Domain {
+pub(crate) fn of_asset(asset: &AssetProperties, price: &Price) -> Eip712Domain {
     Eip712Domain {
         name: Some(asset.name.to_string().into()),
         version: Some(asset.version.to_string().into()),
@@ -132,10 +131,9 @@ fn recover(_: B256, _: &[u8; SIGNATURE_BYTES]) -> Result<Address, NoSigner> {
     Err(NoSigner::NotBuilt)
 }
 
-/// Why the signer is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoSigner {
-    #[error("the signature is not one that a key makes")]
+    #[error("no key can have made the signature")]
     Malformed,
     #[error("the signature does not have 65 bytes, and only the chain can check that of a contract wallet")]
     Contract,

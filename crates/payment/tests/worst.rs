@@ -13,7 +13,7 @@ use allocation_counter::measure;
 use documents::World;
 use kinds::Kind;
 
-/// Most bytes that a decision may use at once, in addition to the request itself.
+/// Maximum number of bytes that a decision may use at once, in addition to the request itself.
 const MOST_BYTES: u64 = 16 << 20;
 
 #[test]

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use clresolve_core::reason::Code;
 use clresolve_jose::PublicKey;
 use clresolve_payment::artifact::{Artifact, SignedBy, SignerKeys};
-use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::offer::{Offer, Offered, Offers, Resources, Unproven};
 use clresolve_payment::receipt::Receipt;
 use clresolve_payment::signed::PaymentHeader;
@@ -98,7 +98,7 @@ fn headers_get_their_result(vectors: &[(String, Value)]) {
             continue;
         };
         let id = AssetId { network: price.network.clone(), address: price.asset };
-        let asset = Asset::known(&id).unwrap_or_else(|| stated(&price));
+        let asset = AssetProperties::known(&id).unwrap_or_else(|| stated(&price));
         let header = vector["header"].as_str().expect("a header");
         for now in times {
             let read = PaymentHeader::read(header, &terms);
@@ -184,9 +184,14 @@ fn demand_of_v1(payment: &Value) -> Value {
 }
 
 /// The asset as the seller states it. With Permit2 the domain may be missing, and no part of it is signed.
-fn stated(price: &Price) -> Asset {
+fn stated(price: &Price) -> AssetProperties {
     let stated = |text: &Option<String>| text.clone().unwrap_or_default().into();
-    Asset { name: stated(&price.domain.name), version: stated(&price.domain.version), decimals: 6, symbol: "".into() }
+    AssetProperties {
+        name: stated(&price.domain.name),
+        version: stated(&price.domain.version),
+        decimals: 6,
+        symbol: "".into(),
+    }
 }
 
 /// The time at which an honest payment was made, and its last valid second.

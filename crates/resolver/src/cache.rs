@@ -1,15 +1,15 @@
-//! Finished verdicts, kept for as long as they are fresh.
+//! Caches finished verdicts for as long as they are fresh.
 //!
-//! Trusted verdicts, other verdicts and failures have a pool each: unknown names cannot push good ones out, and a
-//! failure evicts no verdict, unless it shows that the records have changed. There is one flight per key. A run belongs
-//! to the cache and not to its first caller, so a caller that gives up cancels nothing.
+//! Trusted verdicts, other verdicts and failures are in separate pools, so that unknown names cannot evict good ones. A
+//! failure evicts no verdict unless it shows that the records have changed. Each key has at most one resolution in
+//! flight. It belongs to the cache and not to its first caller, so a caller that gives up cancels nothing.
 //!
-//! A trusted verdict that was asked for is refreshed in the last tenth of its freshness, and kept beyond it: where the
-//! run after it failed, it may be described, marked as stale.
+//! A trusted verdict that was requested is refreshed in the last tenth of its freshness. It is kept beyond that: if the
+//! next resolution fails, it may be described, marked as stale.
 //!
-//! A name is evicted by the operator, or if a reading shows that it has changed on chain. After that, no earlier answer
-//! is served in any way, and no caller joins a run that began earlier. The head log knows which heads confirm a
-//! verdict.
+//! A name is evicted by the operator, or if a reading shows that it has changed on chain. From then on, no earlier
+//! answer is served in any way, and no caller joins an earlier resolution. The head log determines which heads confirm
+//! a verdict.
 
 mod confirmed;
 mod content;
@@ -59,17 +59,17 @@ use crate::config::CacheConfig;
 use crate::cpu_share::{self, Work};
 use crate::telemetry::{self, Eviction, NotCached, Pool};
 
-/// The pools, in the order in which they are looked into.
+/// The pools, in the order in which they are searched.
 const POOLS: [Pool; 3] = [Pool::Trusted, Pool::Untrusted, Pool::Failures];
 
-/// What the cache holds under a key.
+/// What the cache contains under a key.
 #[derive(Clone, Debug)]
 pub enum CacheStatus {
     /// A fresh verdict.
     Fresh(Resolution),
-    /// No fresh verdict, but a run for one is under way.
+    /// No fresh verdict, but a resolution is in progress.
     UnderWay,
-    /// Neither: an answer takes a run.
+    /// Neither: an answer requires a resolution.
     Missing,
 }
 
@@ -82,33 +82,33 @@ pub struct VerdictCache {
     evicted: Evicted,
     /// The heads of the chain so far.
     pub(crate) heads: HeadLog,
-    /// The names for which the gate and decisions ask.
+    /// The names used by the gate and by decisions.
     pub(crate) hot_names: HotNames,
-    /// Number of runs so far, which identifies each run.
+    /// Number of resolutions so far, which identifies each of them.
     runs: AtomicU64,
-    /// The rules and depths under which verdicts were kept.
+    /// The rules and depths under which verdicts were cached so far.
     rules: Mutex<Vec<(Digest, Depth)>>,
-    /// What happens to the verdicts, for those who follow it.
+    /// Events for subscribers.
     pub(crate) feed: Arc<Feed>,
-    /// Counters of the three pools, from the first answer on: the program installs its recorder before that.
+    /// Counters of the three pools, created on first use: the program installs its recorder before that.
     hits: [OnceLock<Counter>; 3],
 }
 
-/// What earlier runs for a key left to the next one.
+/// Results of earlier resolutions for a key.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
-    /// Failures in a row.
+    /// Number of consecutive failures.
     pub failures: u32,
-    /// What the last trusted run proved of the content.
+    /// The content that the last trusted resolution proved.
     pub content: Option<Arc<ProvenContent>>,
 }
 
 type Flights = Arc<Mutex<HashMap<CacheKey, Flight>>>;
 
-/// What a run will have found; `None` where it panicked.
+/// The result of a resolution; `None` if it panicked.
 type Answer = Shared<BoxFuture<'static, Option<Resolution>>>;
 
-/// A run that is under way.
+/// A resolution in flight.
 struct Flight {
     began: Began,
     answer: Answer,
@@ -116,12 +116,12 @@ struct Flight {
 }
 
 impl VerdictCache {
-    /// A cache with pools of the configured sizes, in entries and in bytes.
+    /// Creates a cache whose pools have the configured sizes, in entries and in bytes.
     pub fn new(config: &CacheConfig) -> Self {
-        // moka drops what is no longer served. One time for a pool, and not one for each entry, costs a hit least.
+        // moka drops what is no longer served. One lifetime per pool, rather than per entry, makes hits cheapest.
         let pool = |pool, entries: u64, keep: Duration| {
             let leave = move |_, _, cause| count_eviction(pool, cause);
-            // No entry weighs less than its share, so that neither bound is passed.
+            // No entry weighs less than its share, so that both bounds are respected.
             let share = (config.verdict_bytes / entries.max(1)).max(1);
             let weigh = move |_: &CacheKey, entry: &Arc<Entry>| {
                 let bytes = if clresolve_core::mutant!("large-verdicts-weigh-nothing") { 0 } else { entry.bytes };
@@ -145,10 +145,11 @@ impl VerdictCache {
         }
     }
 
-    /// The verdict under `key` that is fresh at `now`, else that of a run, which gets what earlier runs left.
+    /// The verdict under `key` that is fresh at `now`, else that of a resolution, which gets the results of earlier
+    /// ones.
     ///
     /// # Panics
-    /// When the run panicked.
+    /// If the resolution panicked.
     pub async fn get_or_run<F, Run>(
         self: &Arc<Self>,
         key: CacheKey,
@@ -167,10 +168,10 @@ impl VerdictCache {
         self.flight(key, limits, run).await.expect("a run of the walk does not panic")
     }
 
-    /// The verdict of a new run, or of one that is under way. A fresh verdict is not used.
+    /// The verdict of a new resolution, or of one in flight. A fresh verdict is not used.
     ///
     /// # Panics
-    /// When the run panicked.
+    /// If the resolution panicked.
     pub async fn run_anew<F, Run>(self: &Arc<Self>, key: CacheKey, limits: ConfirmationLimits, run: F) -> Resolution
     where
         F: FnOnce(Before) -> Run + Send + 'static,
@@ -179,8 +180,8 @@ impl VerdictCache {
         self.flight(key, limits, run).await.expect("a run of the walk does not panic")
     }
 
-    /// The keys of trusted verdicts that were asked for and are in the last tenth of their freshness at `now`; what ends
-    /// first stands first, beside its end. As many as the pool holds at most.
+    /// The keys of trusted verdicts that were requested and are in the last tenth of their freshness at `now`, with
+    /// their expiry, soonest first. At most as many as the pool contains.
     pub fn due(&self, now: Timestamp) -> Vec<(Timestamp, Arc<CacheKey>)> {
         let due = self.trusted.iter().filter(|(key, entry)| self.is_due(key, entry, now));
         let mut due: Vec<_> = due.map(|(key, entry)| (entry.fresh_until, key)).collect();
@@ -188,8 +189,8 @@ impl VerdictCache {
         due
     }
 
-    /// Makes the run for a key that is still due at `now`, or waits for the one that is under way. After a failure its
-    /// pause is kept. `None` where no run was made.
+    /// Refreshes a key that is still due at `now`, or waits for the resolution in flight. Respects the pause after a
+    /// failure. Returns `None` if there was no resolution.
     pub async fn refresh<F, Run>(
         self: &Arc<Self>,
         key: &CacheKey,
@@ -211,8 +212,8 @@ impl VerdictCache {
         Some(resolution)
     }
 
-    /// The trusted verdict under `key` that has ceased to be fresh less than [`STALE_FOR`] ago, where the run after it
-    /// failed and showed no change. It answers a question that was typed as `input`.
+    /// The trusted verdict under `key` that expired less than [`STALE_FOR`] ago, if the next resolution failed and
+    /// showed no change. It answers a question that was typed as `input`.
     pub async fn stale(&self, key: &CacheKey, input: &str, now: Timestamp) -> Option<Stale> {
         self.failures.get(key).await?;
         let entry = self.trusted.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Stale))?;
@@ -220,7 +221,7 @@ impl VerdictCache {
         Some(entry.resolution().asked_as(input).stale())
     }
 
-    /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    /// The names with requested trusted verdicts, the most requested first, at most `most` of them.
     pub fn hot(&self, most: usize) -> Vec<EnsName> {
         let mut demand: HashMap<EnsName, u32> = HashMap::new();
         for (key, entry) in self.trusted.iter().filter(|(_, entry)| entry.demand() > 0) {
@@ -234,7 +235,7 @@ impl VerdictCache {
         names.into_iter().take(most).map(|(name, _)| name).collect()
     }
 
-    /// What the cache holds under `key` at `now`.
+    /// What the cache contains under `key` at `now`.
     pub async fn status(&self, key: &CacheKey, now: Timestamp, limits: ConfirmationLimits) -> CacheStatus {
         if let Some(resolution) = self.fresh(key, now, limits).await {
             return CacheStatus::Fresh(resolution);
@@ -243,8 +244,8 @@ impl VerdictCache {
         if flights.contains_key(key) { CacheStatus::UnderWay } else { CacheStatus::Missing }
     }
 
-    /// The time since the latest run for `key`, whatever its result: a failed run counts that left a verdict in place.
-    /// [`Duration::MAX`] where none is remembered.
+    /// The time since the latest resolution for `key`, whatever its result: a failure that left a verdict in place
+    /// counts too. [`Duration::MAX`] if none is remembered.
     pub async fn since_run(&self, key: &CacheKey, now: Timestamp) -> Duration {
         let mut latest = Duration::MAX;
         for pool in [&self.trusted, &self.untrusted, &self.failures] {
@@ -263,7 +264,7 @@ impl VerdictCache {
         Some(entry.served(&self.heads, limits, now))
     }
 
-    /// The entry that answers at `now`, and the place of its pool in [`POOLS`].
+    /// The entry that answers at `now`, and the index of its pool in [`POOLS`].
     async fn find(&self, key: &CacheKey, now: Timestamp) -> Option<(usize, Arc<Entry>)> {
         for (pool, entries) in [&self.trusted, &self.untrusted, &self.failures].into_iter().enumerate() {
             if let Some(entry) = entries.get(key).await.filter(|entry| self.servable(key, entry, now, Serving::Answer))
@@ -274,7 +275,7 @@ impl VerdictCache {
         None
     }
 
-    /// Whether an entry may be served in this way at `now`. Every way of serving asks here.
+    /// Whether an entry may be served in this way at `now`. Every way of serving checks this.
     fn servable(&self, key: &CacheKey, entry: &Entry, now: Timestamp, how: Serving) -> bool {
         entry.is_young(now, how) && self.evicted.permits_still(&key.name, &entry.permitted)
     }
@@ -283,20 +284,20 @@ impl VerdictCache {
         entry.is_due(now) && self.servable(key, entry, now, Serving::Answer)
     }
 
-    /// Refuses what was answered about `name` until `now`, and what runs under way will say of it.
+    /// Invalidates all answers about `name` up to `now`, and the results of resolutions in flight.
     pub fn evict(&self, name: &EnsName, now: Timestamp) {
         self.evicted.record(name, now);
         self.leave_flights(name);
         self.feed.tell(Event::Eviction { name: name.clone(), at: now });
     }
 
-    /// Whoever asks about `name` from now on joins no run that is under way.
+    /// Makes later callers start a new resolution instead of joining one in flight.
     fn leave_flights(&self, name: &EnsName) {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
         flights.retain(|key, _| key.name != *name);
     }
 
-    /// The start of a run that begins now.
+    /// The start of a resolution that begins now.
     pub(crate) fn begin(&self) -> Began {
         let run = self.runs.fetch_add(1, Ordering::Relaxed);
         Began { evictions: self.evicted.mark(), head: self.heads.newest().map(|seen| seen.id), run }
@@ -310,8 +311,8 @@ impl VerdictCache {
         }
     }
 
-    /// Compares the verdicts about the name of `key` with a reading at a head of this height. Returns the pools of those
-    /// that it contradicts.
+    /// Compares the verdicts about the name of `key` with a reading at a head of this height. Returns the pools of
+    /// those that it contradicts.
     pub(crate) async fn contradicted_at(
         &self,
         key: &CacheKey,
@@ -328,8 +329,8 @@ impl VerdictCache {
         contradicted.map(pool).collect()
     }
 
-    /// What the verdict under `key` waits for at `now`. An untrusted one waits only if its name is hot: its payment records
-    /// are in use. `None` without such a verdict or a head.
+    /// What the verdict under `key` waits for at `now`. An untrusted verdict waits only while its name is hot, because
+    /// its payment records are then in use. `None` without such a verdict or a head.
     pub(crate) async fn awaits(&self, key: &CacheKey, now: Timestamp) -> Option<Option<Awaited>> {
         let newest = self.heads.newest()?.id;
         let is_hot = self.hot_names.has(&key.name, now);
@@ -337,12 +338,12 @@ impl VerdictCache {
         self.servable(key, &entry, now, Serving::Answer).then(|| entry.awaits(newest, now))
     }
 
-    /// Whether only another run can confirm the verdict under `key` at `now`.
+    /// Whether only another resolution can confirm the verdict under `key` at `now`.
     pub(crate) async fn needs_run(&self, key: &CacheKey, now: Timestamp) -> bool {
         self.verdict(key).await.is_some_and(|entry| entry.needs_run(now))
     }
 
-    /// `resolution` with the standing that its entry has now. One that is no longer in the cache is unconfirmed.
+    /// `resolution` with the current standing of its entry. It is unconfirmed if it is no longer in the cache.
     pub(crate) async fn standing_again(
         &self,
         key: &CacheKey,
@@ -358,7 +359,7 @@ impl VerdictCache {
         resolution.with_standing(standing.unwrap_or(Err(Refusal::Unconfirmed)))
     }
 
-    /// Whether the last run for `key` failed so short a time ago that another one would be too early.
+    /// Whether the last resolution for `key` failed too recently for another one.
     pub(crate) async fn is_backed_off(&self, key: &CacheKey, now: Timestamp) -> bool {
         let failure = self.failures.get(key).await;
         failure.is_some_and(|failure| self.servable(key, &failure, now, Serving::Answer))
@@ -385,17 +386,17 @@ impl VerdictCache {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `name` was not evicted since.
+    /// Whether `name` was not evicted after `began`.
     pub(crate) fn is_standing(&self, name: &EnsName, began: Began) -> bool {
         self.evicted.permits(name, began.evictions)
     }
 
-    /// When `name` was evicted last, as far as that is remembered.
+    /// When `name` was last evicted, if that is remembered.
     pub fn evicted_at(&self, name: &EnsName) -> Option<Timestamp> {
         self.evicted.at(name)
     }
 
-    /// Joins the run that is under way for `key`, or starts one.
+    /// Joins the resolution in flight for `key`, or starts one.
     fn flight<F, Run>(self: &Arc<Self>, key: CacheKey, limits: ConfirmationLimits, run: F) -> Answer
     where
         F: FnOnce(Before) -> Run + Send + 'static,
@@ -424,7 +425,7 @@ impl VerdictCache {
         answer
     }
 
-    /// Keeps what a run found, unless its name was evicted meanwhile. What it shows to be wrong is evicted.
+    /// Caches a result, unless its name was evicted meanwhile. Evicts what the result contradicts.
     async fn keep(&self, key: &CacheKey, found: &Finished, failures_before: u32, began: Began) {
         let before = self.told_last(key, found.resolution.verdict()).await;
         let began = self.outdate(key, found, began).await;
@@ -437,8 +438,8 @@ impl VerdictCache {
         self.tell(&key.name, before.as_deref(), &found.resolution);
     }
 
-    /// What a run found, with its standing. While heads are followed, that is the standing of the run's entry.
-    /// Otherwise a run of this process has just read the newest block itself.
+    /// A result with its standing. While heads are followed, this is the standing of the cache entry. Otherwise a
+    /// resolution of this process has just read the newest block itself.
     async fn with_standing(&self, key: &CacheKey, found: Finished, limits: ConfirmationLimits) -> Resolution {
         let Finished { resolution, reads_chain, .. } = found;
         let is_of_run = |entry: &Arc<Entry>| entry.verdict().id == resolution.verdict().id;
@@ -452,8 +453,8 @@ impl VerdictCache {
         resolution.with_standing(standing)
     }
 
-    /// Evicts the name of `key` where a finding shows that something is wrong of what is held about it. The finding stands by
-    /// that, as one of a run that began when it is said here, unless something that it contradicts has read further.
+    /// Evicts the name of `key` if the result contradicts a cached verdict. The result itself remains valid, with the
+    /// returned start, unless a verdict that it contradicts was read up to a later block.
     async fn outdate(&self, key: &CacheKey, found: &Finished, began: Began) -> Began {
         let (verdict, newest) = (found.resolution.verdict(), found.resolution.newest());
         let wrong = self.contradicted(key, verdict).await;
@@ -469,8 +470,8 @@ impl VerdictCache {
         Began { evictions, ..began }
     }
 
-    /// What may still be served in some way and contradicts what was found under `key`: the verdict under this key, and
-    /// trusted ones under others, which were read from the same chain at the same kind of block.
+    /// The entries that may still be served and contradict the result for `key`: the verdict under this key, and
+    /// trusted ones under other rules, from the same chain at the same kind of block.
     async fn contradicted(&self, key: &CacheKey, found: &Verdict) -> Vec<Arc<Entry>> {
         let mut entries = Vec::new();
         for pool in [&self.trusted, &self.untrusted] {
@@ -485,8 +486,9 @@ impl VerdictCache {
         entries
     }
 
-    /// What those who follow a name were told last: the failure after the latest verdict, else that verdict while it is fresh.
-    /// Beyond that a failure may have come and gone, so what is found then is told anew.
+    /// The answer that subscribers of a name received last: the failure after the latest verdict, else that verdict
+    /// while it is fresh. After it expires, a failure may have occurred and passed, so the next result is reported in
+    /// any case.
     async fn told_last(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<Entry>> {
         let is_standing = |entry: &Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
@@ -502,7 +504,7 @@ impl VerdictCache {
         None
     }
 
-    /// Tells what a run found, where that is not what was held before.
+    /// Notifies subscribers of a result that differs from the previous one.
     fn tell(&self, name: &EnsName, before: Option<&Entry>, found: &Resolution) {
         let (before, found) = (before.map(Entry::verdict), found.verdict());
         if !before.as_ref().is_some_and(|before| says_the_same(before, found)) {
@@ -515,7 +517,7 @@ impl VerdictCache {
         Before { failures: self.failures.get(key).await.map_or(0, |entry| entry.failures), content }
     }
 
-    /// Keeps what a run found, or says why it is not an answer to the next question. A failure is remembered as one.
+    /// Caches a result, or returns why it does not answer the next question. A failure is cached as one.
     async fn insert(
         &self,
         key: CacheKey,
@@ -525,7 +527,7 @@ impl VerdictCache {
     ) -> Result<(), NotCached> {
         let earlier = self.trusted.get(&key).await;
         let stands = |entry: &&Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
-        // What was confirmed at a head is not doubted because a later run read the same below it.
+        // A confirmation at a head stays valid if a later resolution below that head read the same.
         let before = earlier.as_ref().filter(stands).and_then(|entry| entry.confirmed_for(&found.resolution));
         let mut entry = Entry::new(found, failures_before, began, self.head_of(found, began).max(before));
         let (pool, others) = match found.resolution.verdict().state {
@@ -550,7 +552,7 @@ impl VerdictCache {
         Ok(())
     }
 
-    /// The newest head, if it confirms the result of a run: the run began under it and read as high.
+    /// The newest head, if it confirms the result: the resolution began under this head and read up to its height.
     fn head_of(&self, found: &Finished, began: Began) -> Option<HeadId> {
         let seen = self.heads.newest().filter(|seen| Some(seen.id) == began.head && found.reads_chain)?;
         found.resolution.newest().is_some_and(|newest| newest >= seen.head.block.number).then_some(seen.id)
@@ -564,7 +566,7 @@ impl VerdictCache {
         }
     }
 
-    /// Remembers a failure. A trusted verdict stays, unless the run saw that the records have changed.
+    /// Caches a failure. A trusted verdict stays, unless the resolution saw that the records have changed.
     async fn insert_failure(
         &self,
         key: CacheKey,
@@ -581,7 +583,7 @@ impl VerdictCache {
     }
 }
 
-/// Counts the entries that a pool dropped by itself, but not those that were removed on purpose.
+/// Counts the entries that a pool dropped by itself, not those that were removed on purpose.
 fn count_eviction(pool: Pool, cause: RemovalCause) {
     match cause {
         RemovalCause::Expired => telemetry::cache_evicted(pool, Eviction::Expired),
@@ -590,7 +592,7 @@ fn count_eviction(pool: Pool, cause: RemovalCause) {
     }
 }
 
-/// Removes the flight when its task ends, also by a panic.
+/// Removes the flight when its task ends, even by a panic.
 struct FlightGuard {
     key: CacheKey,
     began: Began,
@@ -600,7 +602,7 @@ struct FlightGuard {
 impl Drop for FlightGuard {
     fn drop(&mut self) {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        // After an eviction another one may have taken its place.
+        // After an eviction, another flight may have replaced it.
         if flights.get(&self.key).is_some_and(|flight| flight.began.run == self.began.run) {
             flights.remove(&self.key);
         }

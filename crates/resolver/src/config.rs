@@ -18,6 +18,7 @@ pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
 
 mod admin;
+mod beacon;
 mod chains;
 mod check;
 mod cors;
@@ -46,6 +47,9 @@ mod telemetry;
 mod value;
 
 pub use admin::{AdminConfig, AdminLayer};
+#[cfg(feature = "state-proof")]
+pub(crate) use beacon::LightClientSettings;
+pub use beacon::{BeaconConfig, BeaconEndpoint, BeaconLayer, BeaconNetwork, ChainLayer, HeaderDemand};
 use chains::five_slots;
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use check::{CheckConfig, CheckLayer};
@@ -54,7 +58,7 @@ pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
 pub use demand::DEFAULT_QUORUM;
 #[cfg(not(feature = "state-proof"))]
 pub(crate) use demand::NO_STATE_PROOF;
-use demand::demanded;
+use demand::{demanded_with_header, header_demand};
 pub use endpoint::Endpoint;
 pub use error::ConfigError;
 pub use explorer::{ExplorerConfig, ExplorerLayer};
@@ -83,7 +87,7 @@ pub use value::{
 /// The default profile: the specification taken literally.
 pub const DEFAULT_PROFILE: &str = "agent-cards/1.0.0";
 
-/// Default time limit of one question.
+/// Time limit of one question.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Default of [`ChainConfig::head_poll`]: six polls per slot of mainnet.
@@ -98,9 +102,11 @@ const DEFAULT_MAX_UNCONFIRMED: Duration = Duration::from_secs(15);
 pub struct Config {
     /// The chain and how to read it.
     pub chain: ChainConfig,
+    /// The light client that verifies block headers.
+    pub beacon: BeaconConfig,
     /// IPFS gateways, asked in this order.
     pub gateways: Vec<Gateway>,
-    /// What the outbound connections may do beyond the defaults.
+    /// Exceptions to the rules for outbound connections.
     pub network: NetworkConfig,
     /// Which rules apply.
     pub rules: RulesConfig,
@@ -158,8 +164,11 @@ pub struct ChainConfig {
     pub endpoints: Vec<Endpoint>,
     /// The grade of proof that the endpoints must provide. If unset, see [`ChainConfig::demand`].
     pub proof: Option<ProofDemand>,
-    /// How many operators must agree in a quorum. If unset: [`DEFAULT_QUORUM`].
+    /// Number of operators that must agree in a quorum. If unset: [`DEFAULT_QUORUM`].
     pub quorum: Option<usize>,
+    /// Who must vouch for a block header. If unset: the chain's validators if `proof` is `consensus-proof`, else RPC
+    /// operators.
+    pub header: Option<HeaderDemand>,
     /// The Universal Resolver.
     pub universal_resolver: Address,
     /// Which block to read.
@@ -172,7 +181,7 @@ pub struct ChainConfig {
     pub head_poll: Duration,
 }
 
-/// What the outbound connections may do beyond the defaults.
+/// Exceptions to the rules for outbound connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetworkConfig {
@@ -252,6 +261,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             chain: ChainConfig::default(),
+            beacon: BeaconConfig::default(),
             gateways: PUBLIC_GATEWAYS.map(|url| url.parse().expect("a gateway of the table parses")).to_vec(),
             network: NetworkConfig::default(),
             rules: RulesConfig::default(),
@@ -286,6 +296,7 @@ impl Default for ChainConfig {
             genesis: None,
             proof: None,
             quorum: None,
+            header: None,
             endpoints: PUBLIC_RPC.map(|url| url.parse().expect("an endpoint of the table parses")).to_vec(),
             universal_resolver: alloy_ens::UNIVERSAL_RESOLVER_ADDRESS,
             block: BlockSelector::Finalized,
@@ -314,10 +325,18 @@ impl ChainConfig {
     /// agree.
     ///
     /// # Errors
-    /// [`ConfigError::Conflict`] if more operators must agree than are configured, or if this build lacks a feature
-    /// that the demand needs.
+    /// [`ConfigError::Conflict`] if more operators must agree than are configured, if `header` and `proof` contradict
+    /// each other, or if this build lacks a feature that the demand needs.
     pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
-        demanded(&self.endpoints, self.proof, self.quorum)
+        demanded_with_header(&self.endpoints, self.proof, self.quorum, self.header)
+    }
+
+    /// Who must vouch for a block header: as configured, else what `proof` needs.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`] if `header` and `proof` contradict each other.
+    pub fn header_demand(&self) -> Result<HeaderDemand, ConfigError> {
+        header_demand(self.header, self.proof)
     }
 
     /// Maximum age of the newest block: as configured, else five slots of the chain. `None` if the chain's slot time is

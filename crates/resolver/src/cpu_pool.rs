@@ -33,10 +33,10 @@ pub const MAX_THREADS: usize = 5;
 const MAX_JOBS: usize = 64;
 
 /// Permits of one client per urgency and shared thread: one for the running job and one for the next.
-const PLACES_OF_CLIENT: usize = 2;
+const PERMITS_PER_CLIENT: usize = 2;
 
 /// A job that is ready to run. It holds its permits until it ends.
-type Job = Box<dyn FnOnce(Option<JobPlace>) + Send>;
+type Job = Box<dyn FnOnce(Option<JobPermits>) + Send>;
 
 /// Receives the result of a job, or its panic.
 type JobResult<T> = oneshot::Receiver<thread::Result<T>>;
@@ -45,7 +45,7 @@ type JobResult<T> = oneshot::Receiver<thread::Result<T>>;
 pub struct CpuPool {
     queue: Arc<JobQueue>,
     /// One semaphore per urgency, with a permit for each job. They bound the queue, which is otherwise unbounded.
-    places: [Arc<Semaphore>; Urgency::ALL.len()],
+    permits: [Arc<Semaphore>; Urgency::ALL.len()],
     threads: usize,
     #[cfg(any(test, feature = "unstable"))]
     most: usize,
@@ -76,7 +76,7 @@ struct WaitingJobs {
 
 struct WaitingJob {
     order: JobOrder,
-    place: Option<JobPlace>,
+    permits: Option<JobPermits>,
     job: Job,
 }
 
@@ -95,11 +95,11 @@ impl JobQueue {
     }
 
     /// Adds a job and returns its number.
-    fn add(&self, urgency: Urgency, rank: usize, place: Option<JobPlace>, job: Job) -> u64 {
+    fn add(&self, urgency: Urgency, rank: usize, permits: Option<JobPermits>, job: Job) -> u64 {
         let mut waiting = self.waiting();
         let number = waiting.next;
         waiting.next += 1;
-        waiting.jobs.push(WaitingJob { order: JobOrder { urgency, rank, number }, place, job });
+        waiting.jobs.push(WaitingJob { order: JobOrder { urgency, rank, number }, permits, job });
         self.changed.notify_all();
         number
     }
@@ -122,8 +122,8 @@ impl JobQueue {
         let mut waiting = self.waiting();
         loop {
             let fit = waiting.jobs.iter().enumerate().filter(|(_, waiting)| waiting.order.urgency <= least);
-            if let Some((place, _)) = fit.min_by_key(|(_, waiting)| waiting.order) {
-                return Some(waiting.jobs.swap_remove(place));
+            if let Some((index, _)) = fit.min_by_key(|(_, waiting)| waiting.order) {
+                return Some(waiting.jobs.swap_remove(index));
             }
             if waiting.has_ended {
                 return None;
@@ -134,7 +134,7 @@ impl JobQueue {
 }
 
 /// The permits of a job: one of its client's, and one of the pool's.
-struct JobPlace {
+struct JobPermits {
     client: Option<ClientPlace>,
     urgency: Urgency,
     _of_all: OwnedSemaphorePermit,
@@ -151,25 +151,25 @@ impl CpuPool {
     }
 
     /// A pool with `threads` threads for all jobs, and one for the gate's.
-    fn of(threads: usize, places: usize) -> io::Result<Self> {
+    fn of(threads: usize, permits: usize) -> io::Result<Self> {
         let queue = Arc::<JobQueue>::default();
         let for_all = std::iter::repeat_n(Urgency::Document, threads);
         for least in for_all.chain([Urgency::Gate]) {
             let queue = Arc::clone(&queue);
             let work = move || {
-                while let Some(WaitingJob { job, place, .. }) = queue.next(least) {
-                    job(place);
+                while let Some(WaitingJob { job, permits, .. }) = queue.next(least) {
+                    job(permits);
                 }
             };
             thread::Builder::new().name("judge".to_owned()).spawn(work)?;
         }
-        let places = if clresolve_core::mutant!("endless-jobs") { Semaphore::MAX_PERMITS } else { places };
+        let permits = if clresolve_core::mutant!("endless-jobs") { Semaphore::MAX_PERMITS } else { permits };
         Ok(Self {
             queue,
-            places: Urgency::ALL.map(|_| Arc::new(Semaphore::new(places))),
+            permits: Urgency::ALL.map(|_| Arc::new(Semaphore::new(permits))),
             threads,
             #[cfg(any(test, feature = "unstable"))]
-            most: places,
+            most: permits,
             #[cfg(any(test, feature = "unstable"))]
             begun: Arc::default(),
         })
@@ -177,30 +177,30 @@ impl CpuPool {
 
     /// Permits of one client per urgency.
     pub const fn share(&self) -> usize {
-        self.threads * PLACES_OF_CLIENT
+        self.threads * PERMITS_PER_CLIENT
     }
 
     /// Runs `job` once a permit is free and returns its result. For callers whose number is bounded. A job that was
     /// queued runs even if its caller gives up.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send {
-        // First of all, so that the future does not hold the job's captures.
+        // Pack the job first, so that the future does not capture its contents.
         let (job, result) = self.packed(job);
         async move {
             let work = Work::current();
-            let place = loop {
+            let permits = loop {
                 let urgency = work.urgency();
-                let place = async {
+                let permits = async {
                     let client = work.place(urgency).await;
-                    let of_all = Arc::clone(self.places_for(urgency)).acquire_owned().await;
-                    JobPlace { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
+                    let of_all = Arc::clone(self.permits_for(urgency)).acquire_owned().await;
+                    JobPermits { client, urgency, _of_all: of_all.expect("the semaphore is never closed") }
                 };
                 tokio::select! {
-                    place = place => break place,
+                    permits = permits => break permits,
                     // A more urgent job takes its permit from another semaphore.
                     () = work.is_raised(urgency) => {}
                 }
             };
-            self.hand_over(&work, place, job, result).await
+            self.hand_over(&work, permits, job, result).await
         }
     }
 
@@ -217,13 +217,13 @@ impl CpuPool {
             let work = Work::current();
             let urgency = work.urgency();
             let client = work.place(urgency).await;
-            let of_all = Arc::clone(self.places_for(urgency)).try_acquire_owned().map_err(|_| PoolFull)?;
-            Ok(self.hand_over(&work, JobPlace { client, urgency, _of_all: of_all }, job, result).await)
+            let of_all = Arc::clone(self.permits_for(urgency)).try_acquire_owned().map_err(|_| PoolFull)?;
+            Ok(self.hand_over(&work, JobPermits { client, urgency, _of_all: of_all }, job, result).await)
         }
     }
 
-    fn places_for(&self, urgency: Urgency) -> &Arc<Semaphore> {
-        &self.places[urgency as usize]
+    fn permits_for(&self, urgency: Urgency) -> &Arc<Semaphore> {
+        &self.permits[urgency as usize]
     }
 
     /// Polls `work`, whose steps are CPU-bound: each poll is a job, so that waiting occupies no thread.
@@ -247,7 +247,7 @@ impl CpuPool {
     /// Number of running and queued jobs.
     #[cfg(any(test, feature = "unstable"))]
     pub fn jobs(&self) -> usize {
-        self.places.iter().map(|places| self.most - places.available_permits()).sum()
+        self.permits.iter().map(|permits| self.most - permits.available_permits()).sum()
     }
 
     /// Number of threads that run all jobs.
@@ -273,11 +273,11 @@ impl CpuPool {
         let (done, result) = oneshot::channel();
         #[cfg(any(test, feature = "unstable"))]
         let begun = Arc::clone(&self.begun);
-        let job = move |place: Option<JobPlace>| {
+        let job = move |permits: Option<JobPermits>| {
             #[cfg(any(test, feature = "unstable"))]
             begun.fetch_add(1, Ordering::Relaxed);
             let result = catch_unwind(AssertUnwindSafe(job));
-            drop(place);
+            drop(permits);
             // The caller may have given up.
             let _ = done.send(result);
         };
@@ -285,15 +285,15 @@ impl CpuPool {
     }
 
     /// Queues a job and waits for its result.
-    async fn hand_over<T>(&self, work: &Work, place: JobPlace, job: Job, mut result: JobResult<T>) -> T {
-        let (mut urgency, rank) = (place.urgency, place.client.as_ref().map_or(0, |client| client.rank()));
+    async fn hand_over<T>(&self, work: &Work, permits: JobPermits, job: Job, mut result: JobResult<T>) -> T {
+        let (mut urgency, rank) = (permits.urgency, permits.client.as_ref().map_or(0, |client| client.rank()));
         let rank = if clresolve_core::mutant!("clients-have-no-turns") { 0 } else { rank };
-        let place = (!clresolve_core::mutant!("places-freed-early")).then_some(place);
+        let permits = (!clresolve_core::mutant!("places-freed-early")).then_some(permits);
         if clresolve_core::mutant!("jobs-on-workers") {
             job(None);
             return given(result.await);
         }
-        let number = self.queue.add(urgency, rank, place, job);
+        let number = self.queue.add(urgency, rank, permits, job);
         loop {
             tokio::select! {
                 result = &mut result => return given(result),
@@ -360,14 +360,14 @@ impl Occupied {
             let (pool, begun) = (Arc::clone(pool), Arc::clone(&begun));
             let wait: Arc<Mutex<Receiver<()>>> = Arc::clone(&wait);
             tokio::spawn(async move {
-                let of_all = Arc::clone(pool.places_for(urgency)).acquire_owned().await;
+                let of_all = Arc::clone(pool.permits_for(urgency)).acquire_owned().await;
                 let of_all = of_all.expect("the semaphore is never closed");
-                let place = JobPlace { client: None, urgency, _of_all: of_all };
+                let permits = JobPermits { client: None, urgency, _of_all: of_all };
                 let (job, result) = pool.packed(move || {
                     begun.fetch_add(1, Ordering::AcqRel);
                     let _ = wait.lock().expect("no job panics").recv();
                 });
-                pool.hand_over(&Work::of_nobody(urgency), place, job, result).await
+                pool.hand_over(&Work::of_nobody(urgency), permits, job, result).await
             })
         };
         let jobs = (0..jobs).map(job).collect();
@@ -448,22 +448,22 @@ mod tests {
 
     /// A share with this many permits.
     struct Share {
-        places: [Arc<Semaphore>; Urgency::ALL.len()],
+        permits: [Arc<Semaphore>; Urgency::ALL.len()],
         most: usize,
     }
 
     impl Share {
         fn of(most: usize) -> Arc<dyn CpuShare> {
-            Arc::new(Self { places: Urgency::ALL.map(|_| Arc::new(Semaphore::new(most))), most })
+            Arc::new(Self { permits: Urgency::ALL.map(|_| Arc::new(Semaphore::new(most))), most })
         }
     }
 
     #[async_trait::async_trait]
     impl CpuShare for Share {
         async fn place(&self, urgency: Urgency) -> ClientPlace {
-            let places = &self.places[urgency as usize];
-            let held = Arc::clone(places).acquire_owned().await.expect("it is never closed");
-            ClientPlace::new(self.most - places.available_permits() - 1, held)
+            let permits = &self.permits[urgency as usize];
+            let held = Arc::clone(permits).acquire_owned().await.expect("it is never closed");
+            ClientPlace::new(self.most - permits.available_permits() - 1, held)
         }
     }
 
@@ -488,10 +488,10 @@ mod tests {
         for _ in 0..100 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(pool.jobs(), 2, "its share is two places");
+        assert_eq!(pool.jobs(), 2, "its share is two permits");
         drop(others);
         let mut of_another = Box::pin(pool.try_run(|| 3));
-        assert!(poll!(&mut of_another).is_pending(), "another has a place");
+        assert!(poll!(&mut of_another).is_pending(), "another has a permit");
         go.send(()).expect("the job waits");
         first.await;
         assert_eq!(of_another.await, Ok(3));
@@ -513,7 +513,6 @@ mod tests {
             }
         }
 
-        /// Queues a job.
         async fn add(&mut self, work: &Work, name: &'static str) {
             let (pool, begun, before) = (Arc::clone(&self.pool), Arc::clone(&self.begun), self.pool.queued());
             let job = async move { pool.run(move || begun.lock().expect("no panic").push(name)).await };
@@ -572,10 +571,10 @@ mod tests {
             let pool = Arc::clone(&pool);
             cpu_share::spawn_for(work.clone(), async move { pool.run(|| ()).await })
         };
-        let [queued, without_place] = [run(&works[0]), run(&works[1])];
+        let [queued, without_permit] = [run(&works[0]), run(&works[1])];
         Occupied::wait_for_jobs(&pool, 2).await;
         assert_eq!(pool.begun(), 1, "the document holds them up");
-        for (work, job) in works.iter().zip([queued, without_place]).rev() {
+        for (work, job) in works.iter().zip([queued, without_permit]).rev() {
             work.is_awaited_by(&Work::current());
             job.await.expect("the gate's thread has done it");
         }
@@ -583,7 +582,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_steps_of_a_future_are_jobs_and_what_it_waits_for_takes_no_place() {
+    async fn each_poll_of_a_future_is_a_job_and_waiting_needs_no_permit() {
         let pool = CpuPool::of(1, 1).expect("a thread");
         let name = || thread::current().name().map(str::to_owned);
         let (go, wait) = oneshot::channel::<()>();
@@ -596,7 +595,7 @@ mod tests {
             assert!(poll!(&mut driven).is_pending());
             tokio::task::yield_now().await;
         }
-        assert_eq!(pool.try_run(|| 1).await, Ok(1), "it waits without a place");
+        assert_eq!(pool.try_run(|| 1).await, Ok(1), "it waits without a permit");
         go.send(()).expect("it goes on");
         assert_eq!(driven.await, (Some("judge".to_owned()), Some("judge".to_owned())));
     }

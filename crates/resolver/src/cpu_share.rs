@@ -124,7 +124,6 @@ where
     spawn_for(Work::current(), task)
 }
 
-/// Spawns a task as part of `work`.
 pub(crate) fn spawn_for<F>(work: Work, task: F) -> JoinHandle<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Content from the outside: cards over HTTPS, and over IPFS through gateways that are not believed. The doors are the
-//! crate `clresolve-egress`; the caller maps outcomes to reasons.
+//! Content from the network: cards over HTTPS, and over IPFS through gateways that are not trusted. All requests go
+//! through `clresolve-egress`; the caller maps outcomes to reasons.
 
 pub mod https;
 pub mod ipfs;

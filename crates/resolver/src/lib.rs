@@ -14,16 +14,18 @@
 //! ```
 //!
 //! [`Resolver`] walks from the name through its `cl.*` text records to the card, proves the card's bytes by CID and
-//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `ARCHITECTURE.md` has the map.
+//! checksum, and judges them under a [`Profile`]. The [`Verdict`] carries all evidence. `docs/embed.md` shows more
+//! tasks.
 //!
-#![cfg_attr(feature = "sandbox", doc = include_str!("../docs/embed.md"))]
+// Tests the examples. A packaged crate lacks that file.
+#![cfg_attr(all(doctest, feature = "sandbox"), doc = include_str!("../../../docs/embed.md"))]
 
 pub mod config;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
 pub mod sign;
 
-// What the daemon, the program and the tests of this workspace use. It may change with any version.
+// For the daemon, the program and the tests of this workspace. It may change with any version.
 #[doc(hidden)]
 pub mod cache;
 #[doc(hidden)]

@@ -1,8 +1,8 @@
-//! The memory: what earlier trusted verdicts said about names, which receipts were seen, and who sells at an origin, in
-//! one file that survives restarts.
+//! The memory: observations of earlier trusted verdicts about names, receipts that were seen, and the sellers at
+//! origins, in one file that survives restarts.
 //!
-//! It is bounded. It first forgets the names that it has known for the shortest time: [`Memory::remember`]. A failure
-//! of the memory is an error for the caller, never an endless wait and never a wrong answer.
+//! Its size is bounded. The names that it has known for the shortest time are forgotten first: see
+//! [`Memory::remember`]. A failure of the memory is an error for the caller, never an endless wait or a wrong answer.
 
 mod origins;
 mod receipts;
@@ -31,7 +31,7 @@ pub use self::origins::{OriginKey, OriginRow};
 /// World, chain, domain and name.
 type RowKey = (&'static str, u64, &'static str, &'static str);
 
-/// Span, block of the last sighting, and the key of the history. The first row is the next to be forgotten.
+/// Span, block of the last observation, and the key of the history. The first row is the next to be forgotten.
 type OrderKey = (u64, u64, &'static str, u64, &'static str, &'static str);
 
 /// The histories, as JSON. Another format needs another table.
@@ -40,21 +40,21 @@ const HISTORIES: TableDefinition<RowKey, &[u8]> = TableDefinition::new("historie
 /// The keys in the order in which histories are forgotten.
 const ORDER: TableDefinition<OrderKey, ()> = TableDefinition::new("order/1");
 
-/// Most names that are forgotten for a new one, so that a lowered bound does not slow down one question.
+/// Maximum number of names that are forgotten for a new one, so that a lowered bound does not slow down one question.
 const FORGOTTEN_AT_ONCE: usize = 8;
 
-/// The share of the memory that names below one domain may use. A wildcard or a registrar of subnames makes names for
-/// free. Beyond this share they displace each other.
+/// The share of the memory that names below one domain may use: one part in this many. Wildcards and registrars of
+/// subnames create names for free. Beyond this share, such names evict each other.
 const DOMAIN_SHARE: u64 = 16;
 
-/// Longest wait for the file. It is on a local disk, and the caller waits for a verdict.
+/// Maximum wait for the file. It is on a local disk, and the caller waits for a verdict.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Most questions to the file at once. Their threads also look up hosts, so a disk that hangs must not block all of
-/// them.
+/// Maximum number of concurrent file operations. Their threads also resolve host names, so a disk that hangs must not
+/// block all of them.
 const AT_ONCE: usize = 8;
 
-/// Bytes of the file that are kept in memory.
+/// Size of the file's cache in memory, in bytes.
 const CACHE_BYTES: usize = 4 * 1024 * 1024;
 
 /// The key of a history. Worlds and chains never share one.
@@ -79,7 +79,7 @@ impl HistoryKey {
         (&self.world, self.chain, &self.domain, &self.name)
     }
 
-    /// Whether the other is a name below the same domain, of the same world.
+    /// Whether the other key belongs to a name below the same domain, in the same world.
     fn is_sibling(&self, other: &Self) -> bool {
         (&self.world, self.chain, &self.domain) == (&other.world, other.chain, &other.domain)
     }
@@ -93,7 +93,7 @@ impl HistoryKey {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// Another process holds the file.
+    /// Another process has locked the file.
     #[error("another process uses the file; only one can use it at a time")]
     InUse,
     /// The file is not a memory, or is damaged.
@@ -109,10 +109,10 @@ pub enum MemoryError {
     /// The entry of one name or origin cannot be read.
     #[error("the stored entry cannot be read; `clresolve memory forget` removes it")]
     Unreadable,
-    /// No identity of the origin waits to be accepted.
-    #[error("no identity waits to be accepted; `clresolve check URL` reads the one that the seller names")]
+    /// No proposed identity of the origin is waiting to be accepted.
+    #[error("no identity is waiting to be accepted; `clresolve check URL` reads the one that the seller names")]
     NothingToAccept,
-    /// The file cannot be read or written. Holds the cause.
+    /// The file cannot be read or written. Contains the cause.
     #[error("{0}")]
     Failed(String),
     /// No answer within a second.
@@ -124,21 +124,21 @@ pub enum MemoryError {
 #[derive(Clone, Debug)]
 pub struct Memory {
     store: Arc<Store>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Memory {
-    /// Opens or creates the file. It keeps at most `names` histories. On Unix only its owner may read it.
+    /// Opens or creates the file. It stores at most `names` histories. On Unix only its owner may read it.
     ///
-    /// A file that another process holds, or a full disk, is not an error here: each later question tries again.
+    /// A file that another process has locked, or a full disk, is not an error here: each later operation tries again.
     ///
     /// # Errors
     /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] if the file cannot be opened.
     pub fn open(path: &Path, names: u64) -> Result<Self, MemoryError> {
-        Ok(Self { store: Arc::new(Store::open(path, names)?), turns: Arc::new(Semaphore::new(AT_ONCE)) })
+        Ok(Self { store: Arc::new(Store::open(path, names)?), permits: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
-    /// A memory without a file: it is lost when the process ends. It keeps at most `names` histories, and as many
+    /// A memory without a file, which is lost when the process ends. It stores at most `names` histories, and as many
     /// origins.
     ///
     /// # Errors
@@ -146,38 +146,45 @@ impl Memory {
     pub fn in_process(names: u64) -> Result<Self, MemoryError> {
         let database = builder().create_with_backend(InMemoryBackend::new()).map_err(failed)?;
         let store = Store::with(PathBuf::new(), names, Some(database));
-        Ok(Self { store: Arc::new(store), turns: Arc::new(Semaphore::new(AT_ONCE)) })
+        Ok(Self { store: Arc::new(store), permits: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
     /// The history of the name; empty if nothing is remembered.
     ///
     /// # Errors
-    /// If the file cannot be read, or not in time.
+    /// If the file cannot be read, or the read times out.
     pub async fn recall(&self, place: HistoryKey) -> Result<History, MemoryError> {
         self.ask(move |store| store.recall(&place)).await
     }
 
-    /// Adds a sighting to the history of the name.
+    /// Adds an observation to the history of the name.
     ///
-    /// If the memory is full, it forgets the name with the shortest span of blocks; among equal ones, that not seen for
-    /// the longest time. If the domain has used up its share, only names below this domain are forgotten. So
-    /// mass-produced names displace each other and not names that are known for longer.
+    /// If the memory is full, it forgets the name with the shortest span of blocks; among equal ones, the least
+    /// recently seen. If the domain has used up its share, only names below this domain are forgotten. Mass-produced
+    /// names therefore evict each other, not names that have been known for longer.
     ///
     /// # Errors
-    /// If the file cannot be written, or not in time.
+    /// If the file cannot be written, or the write times out.
     pub async fn remember(&self, place: HistoryKey, sighting: Sighting) -> Result<(), MemoryError> {
         self.ask(move |store| store.remember(&place, &sighting)).await
+    }
+
+    /// Takes every permit until dropped, so that no operation starts.
+    #[cfg(test)]
+    pub(crate) async fn occupied(&self) -> tokio::sync::OwnedSemaphorePermit {
+        let all = u32::try_from(AT_ONCE).expect("a few");
+        Arc::clone(&self.permits).acquire_many_owned(all).await.expect("it is open")
     }
 
     async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, MemoryError> + Send + 'static,
     ) -> Result<T, MemoryError> {
-        let (store, turns) = (Arc::clone(&self.store), Arc::clone(&self.turns));
+        let (store, permits) = (Arc::clone(&self.store), Arc::clone(&self.permits));
         let done = async move {
-            let turn = turns.acquire_owned().await.map_err(|_| MemoryError::Late)?;
+            let permit = permits.acquire_owned().await.map_err(|_| MemoryError::Late)?;
             let work = move || {
-                let _turn = turn;
+                let _permit = permit;
                 work(&store)
             };
             tokio::task::spawn_blocking(work).await.map_err(|error| MemoryError::Failed(error.to_string()))?
@@ -186,7 +193,7 @@ impl Memory {
     }
 }
 
-/// The file itself. Its questions block.
+/// The file itself. Its operations block.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
@@ -269,14 +276,14 @@ impl Store {
         Ok(known)
     }
 
-    /// How many names are remembered, over all worlds.
+    /// Number of remembered names, over all worlds.
     #[cfg(test)]
     fn count(&self) -> Result<u64, MemoryError> {
         use redb::ReadableTableMetadata as _;
         self.read(HISTORIES)?.map_or(Ok(0), |table| table.len().map_err(failed))
     }
 
-    /// A table, for reading. `None` if nothing was ever stored in it.
+    /// A table, for reading. `None` if it was never written.
     fn read<K: Key + 'static, V: Value + 'static>(
         &self,
         table: TableDefinition<'_, K, V>,
@@ -288,7 +295,7 @@ impl Store {
         }
     }
 
-    /// The open file. Tries to open it if that has failed so far.
+    /// The open file. Tries again to open it after a failure.
     fn database(&self) -> Result<Arc<Database>, MemoryError> {
         let mut held = self.database.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(database) = &*held {
@@ -316,7 +323,7 @@ impl<'t> Rows<'t> {
         self.histories.len().map_err(failed)
     }
 
-    /// Takes the history of a key out of both tables.
+    /// Removes the history of a key from both tables and returns it.
     fn take(&mut self, place: &HistoryKey) -> Result<History, MemoryError> {
         let Some(known) = self.histories.remove(place.key()).map_err(failed)?.map(|row| decode(row.value())) else {
             return Ok(History::default());
@@ -341,8 +348,8 @@ impl<'t> Rows<'t> {
         Ok(removed.is_some())
     }
 
-    /// Makes room for one more name, if the memory is full. A memory with a lowered bound shrinks a few names at a
-    /// time.
+    /// Makes room for one more name if the memory is full. After its bound was lowered, the memory shrinks by a few
+    /// names at a time.
     fn make_room(&mut self, place: &HistoryKey, names: u64) -> Result<(), MemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
@@ -360,7 +367,7 @@ impl<'t> Rows<'t> {
         Ok(())
     }
 
-    /// The number of remembered names below the same domain. The domain's share bounds it.
+    /// Number of remembered names below the same domain, which the domain's share bounds.
     fn siblings(&self, place: &HistoryKey) -> Result<u64, MemoryError> {
         let mut count = 0;
         for row in
@@ -376,7 +383,7 @@ impl<'t> Rows<'t> {
         Ok(count)
     }
 
-    /// The first row, in the order of forgetting, for which `among` holds. The size of the memory bounds the search.
+    /// The first row, in the order of forgetting, for which `among` is true. The size of the memory bounds the search.
     fn first_to_forget(&self, among: impl Fn(&OrderRow) -> bool) -> Result<Option<OrderRow>, MemoryError> {
         for row in self.order.iter().map_err(failed)? {
             let key = row.map_err(failed)?.0;
@@ -391,7 +398,6 @@ impl<'t> Rows<'t> {
     }
 }
 
-/// A row of the order of forgetting.
 struct OrderRow {
     span: u64,
     last: u64,
@@ -405,7 +411,7 @@ impl OrderRow {
     }
 }
 
-/// Why the file was not opened: for the moment, or until the operator acts.
+/// Why the file was not opened: temporarily, or until the operator acts.
 enum OpenError {
     Passing(MemoryError),
     Lasting(MemoryError),
@@ -438,12 +444,12 @@ fn database(path: &Path) -> Result<Database, OpenError> {
         Ok((database, is_whole))
     };
     let damaged = |what: &str| Err(not_opened(path, StorageError::Corrupted(what.to_owned()).into()));
-    // The library meets some damaged files with a panic.
+    // The library panics on some damaged files.
     match panic::catch_unwind(AssertUnwindSafe(open)) {
         Ok(Ok((database, true))) => Ok(database),
         Ok(Ok((_, false))) => damaged("a part of it was lost"),
         Ok(Err(error)) => Err(not_opened(path, error)),
-        Err(_) => damaged("it holds what was never written to it"),
+        Err(_) => damaged("it contains data that was never written"),
     }
 }
 
@@ -619,7 +625,7 @@ mod tests {
         let folder = folder();
         let memory = Memory::open(&folder.path().join("memory"), 10).expect("a new file");
         let all = u32::try_from(AT_ONCE).expect("a few");
-        let _stuck = memory.turns.acquire_many(all).await.expect("it is open");
+        let _stuck = memory.permits.acquire_many(all).await.expect("it is open");
         assert_eq!(memory.recall(place("a.eth")).await, Err(MemoryError::Late));
     }
 
@@ -644,7 +650,7 @@ mod tests {
         }
     }
 
-    /// Most of the file is unused, and it keeps two commits. A changed byte therefore yields an error, the current
+    /// Most of the file is unused, and it contains two commits. A changed byte therefore yields an error, the current
     /// history or the previous one; never a panic or another history.
     #[test]
     fn a_changed_byte_never_makes_another_history() {

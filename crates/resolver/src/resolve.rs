@@ -1,12 +1,13 @@
 //! Questions about names, and their verdicts.
 //!
-//! [`Resolver`] is the one way in. A question goes to the cache (`cached`), which starts a run where it must (`walk`);
-//! a run asks the chain, and the [`Content`] that the records name (`sources`).
+//! [`Resolver`] is the only entry point. The cache (`cached`) answers a question or starts a resolution (`walk`), which
+//! reads the chain and the [`Content`] that the records name (`sources`).
 
 mod audit;
 mod cached;
 mod check;
 mod confirm;
+mod consensus;
 mod content;
 mod continuity;
 mod decide;
@@ -47,7 +48,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clresolve_bundle::Packed;
-use clresolve_chain::{Chain, HeadReader};
+use clresolve_chain::{Chain, Heads};
 pub use clresolve_chain::{FoundNames, Spellings, WantedNames};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
@@ -65,6 +66,7 @@ use tokio::time::Instant;
 
 use self::cached::CachedWalker;
 pub use self::check::EndedCheck;
+use self::consensus::{ChainReaders, LightClient};
 pub use self::content::{Content, Liars, Retrieved};
 pub use self::decide::DecisionEvent;
 pub use self::export::ExportError;
@@ -114,7 +116,7 @@ struct Inner {
     settlements: settlement::Settlements,
     schemas: BoundSchemas,
     cached: CachedWalker,
-    /// What is asked under where a question says nothing else.
+    /// The default rules of a question.
     configured: RuleSet,
 }
 
@@ -122,22 +124,23 @@ struct Inner {
 struct Reads {
     chain: Arc<dyn Chain>,
     upstream: Option<Upstream>,
-    heads: Option<Arc<HeadReader>>,
+    heads: Option<Arc<dyn Heads>>,
+    light_client: Option<Arc<LightClient>>,
     content: Arc<dyn Content>,
     registries: AgentRegistries,
     turns: Turns,
 }
 
 impl Resolver {
-    /// Builds the doors to the network, the reader of the chain, the rules and an empty cache.
+    /// Builds the network clients, the chain reader, the rules and an empty cache.
     ///
     /// # Errors
-    /// When a file or URL of the configuration cannot be read or holds something else than it should.
+    /// If a file or URL in the configuration cannot be read or has invalid content.
     pub async fn new(config: &Config) -> Result<Self, SetupError> {
         Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::Questions).await
     }
 
-    /// As [`Resolver::new`], with another source of addresses than the system's resolver.
+    /// As [`Resolver::new`], with a source of addresses other than the system's resolver.
     ///
     /// # Errors
     /// As [`Resolver::new`].
@@ -145,8 +148,7 @@ impl Resolver {
         Self::build(config, lookup, Arc::new(SystemClock), Load::Questions).await
     }
 
-    /// As [`Resolver::new`], under another clock than the system's. It is the only clock: for verdicts, cache and
-    /// chain.
+    /// As [`Resolver::new`], with a clock other than the system's, which verdicts, cache and chain all use.
     ///
     /// # Errors
     /// As [`Resolver::new`].
@@ -154,8 +156,8 @@ impl Resolver {
         Self::build(config, Arc::new(SystemLookup), clock, Load::Questions).await
     }
 
-    /// As [`Resolver::new`], for a list of names that are asked about many at a time: they share requests to the chain, and
-    /// `at_once` of them ask hosts and gateways at the same time.
+    /// As [`Resolver::new`], for a list of names with many concurrent questions. They share requests to the chain, and
+    /// at most `at_once` of them query hosts and gateways at the same time.
     pub async fn for_list(config: &Config, at_once: u8) -> Result<Self, SetupError> {
         Self::build(config, Arc::new(SystemLookup), Arc::new(SystemClock), Load::List { at_once }).await
     }
@@ -169,21 +171,29 @@ impl Resolver {
         let egress = setup::egress(config, lookup, load)?;
         let profiles = setup::profiles(config, &egress).await?;
         let upstream = setup::upstream(config, &egress)?;
-        let chain = setup::chain(&upstream, config, &egress, &clock, load)?;
+        let readers = setup::chain(&upstream, config, &egress, &clock, load, None)?;
         let content = load.shared(Arc::new(setup::content(config, &egress, &clock)?));
         let world = cached::world_digest(config, egress.extra_roots());
         let registries = setup::registries(config, &egress, &clock)?;
         let cache = Arc::new(VerdictCache::new(&config.cache));
         let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
         let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
-        let heads = Some(upstream.head_reader(setup::chain_clock(&clock)));
-        let reads = Reads { chain, upstream: Some(upstream), heads, content, registries, turns: load.turns() };
+        let ChainReaders { chain, heads, light_client } = readers;
+        let reads = Reads {
+            chain,
+            upstream: Some(upstream),
+            heads: Some(heads),
+            light_client,
+            content,
+            registries,
+            turns: load.turns(),
+        };
         Self::assemble(config.clone(), world, profiles, reads, clock, cached)
     }
 
-    /// A resolver under another configuration of the same world, as a daemon reads it again. Clock and memory stay, and so
-    /// does the cache, which answers where rules and endpoints are the same; its sizes and the memory's file too. Chain
-    /// and content are those of the configuration, looked up as the system does.
+    /// A resolver with another configuration of the same world, for a daemon that reloads it. Keeps the clock, the
+    /// memory and its file, and the cache with its sizes; cached verdicts stay valid if rules and endpoints are
+    /// unchanged. Chain and content are those of the new configuration, with the system's DNS resolver.
     ///
     /// # Errors
     /// As [`Resolver::new`].
@@ -194,9 +204,12 @@ impl Resolver {
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
         let upstream = setup::upstream(config, &egress)?;
+        let before = old.light_client.as_deref();
+        let readers = setup::chain(&upstream, config, &egress, &old.clock, Load::Questions, before)?;
         let walker = Arc::new(Walker {
-            chain: setup::chain(&upstream, config, &egress, &old.clock, Load::Questions)?,
-            heads: Some(upstream.head_reader(setup::chain_clock(&old.clock))),
+            chain: readers.chain,
+            heads: Some(readers.heads),
+            light_client: readers.light_client,
             upstream: Some(upstream),
             sources: ContentSources {
                 content: Arc::new(setup::content(config, &egress, &old.clock)?),
@@ -212,10 +225,10 @@ impl Resolver {
         Ok(Self::of(walker, cached, registries, policy))
     }
 
-    /// Builds a resolver from its parts, under the system's clock. It reads no ERC-8004 registries.
+    /// Builds a resolver from its parts, with the system's clock. It reads no ERC-8004 registries.
     ///
     /// # Errors
-    /// When the configured profile does not exist, or the file of the memory cannot be used.
+    /// If the configured profile does not exist, or the memory's file cannot be used.
     #[cfg(feature = "unstable")]
     pub fn with_parts(
         config: Config,
@@ -225,7 +238,8 @@ impl Resolver {
     ) -> Result<Self, SetupError> {
         let world = cached::world_digest(&config, &[]);
         let registries = AgentRegistries::new([]);
-        let reads = Reads { chain, upstream: None, heads: None, content, registries, turns: Turns::default() };
+        let (upstream, heads, light_client, turns) = (None, None, None, Turns::default());
+        let reads = Reads { chain, upstream, heads, light_client, content, registries, turns };
         Self::assemble(config, world, profiles, reads, Arc::new(SystemClock), CachedWalker::new)
     }
 
@@ -233,7 +247,7 @@ impl Resolver {
         config: Config,
         world: Arc<str>,
         profiles: Profiles,
-        Reads { chain, upstream, heads, content, registries, turns }: Reads,
+        Reads { chain, upstream, heads, light_client, content, registries, turns }: Reads,
         clock: Arc<dyn Clock>,
         cached: impl FnOnce(Arc<Walker>) -> CachedWalker,
     ) -> Result<Self, SetupError> {
@@ -250,6 +264,7 @@ impl Resolver {
             chain,
             upstream,
             heads,
+            light_client,
             sources,
             clock,
             profiles,
@@ -272,7 +287,7 @@ impl Resolver {
         Self::of(walker, cached, registries, policy)
     }
 
-    /// A resolver that has looked up nothing beside its verdicts yet.
+    /// A resolver without results of payment lookups.
     fn of(walker: Arc<Walker>, cached: CachedWalker, registries: AgentRegistries, policy: Policy) -> Self {
         let Walker { profiles, config, .. } = &*walker;
         let profile = profiles.get(&config.rules.profile).expect("checked when the configuration was read");
@@ -288,21 +303,21 @@ impl Resolver {
         }))
     }
 
-    /// The same resolver with an empty cache, which has fetched nothing. What the chain's reader holds (connections, proven
-    /// code) stays.
+    /// The same resolver with an empty cache and no fetched content. The chain reader keeps its connections and proven
+    /// code.
     #[must_use]
     pub fn with_empty_cache(&self) -> Self {
         self.under(self.0.configured.policy.clone())
     }
 
-    /// The same resolver reading another block, with an empty cache.
+    /// The same resolver for another block, with an empty cache.
     pub fn at_block(&self, block: BlockSelector) -> Self {
         let mut walker = Walker::clone(&self.0.walker);
         walker.config.chain.block = block;
         Self::over(walker, self.0.registries.forgetful(), self.0.configured.policy.clone())
     }
 
-    /// The same resolver, with an empty cache and `code` taken out of the registry.
+    /// The same resolver with an empty cache and without `code` in the registry.
     #[cfg(feature = "unstable")]
     #[must_use]
     pub fn without(&self, code: Code) -> Self {
@@ -320,9 +335,10 @@ impl Resolver {
         Self::over(walker, self.0.registries.forgetful(), policy)
     }
 
-    /// The verdict on `input` under the configured profile and depth, from the cache or from a run. Never a stale one.
+    /// The verdict on `input` under the configured profile and depth, from the cache or from a resolution. Never a
+    /// stale one.
     ///
-    /// Never fails: what went wrong is in the verdict.
+    /// Never fails: errors are part of the verdict.
     pub async fn resolve(&self, input: &str) -> Resolution {
         self.0.cached.answer(input, &self.0.configured).await
     }
@@ -330,80 +346,79 @@ impl Resolver {
     /// The verdict on a question with its own profile and depth.
     ///
     /// # Errors
-    /// When the question names a profile that does not exist.
+    /// If the question names an unknown profile.
     pub async fn ask(&self, question: &Question) -> Result<Resolution, SetupError> {
         Ok(self.0.cached.answer(&question.input, &*self.rules(question)?).await)
     }
 
-    /// The steps of runs about the name of a question, as they begin and end from now on. `None` for a name without a
-    /// normal form.
+    /// Subscribes to the steps of resolutions of the question's name. `None` if the name has no normal form.
     pub fn watch(&self, question: &Question) -> Option<Watch> {
         EnsName::parse(&question.input).ok().map(|name| self.0.walker.progress.watch(name))
     }
 
-    /// What happens to the answers of the cache.
+    /// The events of the cache.
     pub fn feed(&self) -> &Arc<Feed> {
         &self.0.cached.cache.feed
     }
 
-    /// The verdict of a new run, even where the cache holds a fresh one. It replaces the cached one.
+    /// The verdict of a new resolution, even if the cache has a fresh one. It replaces the cached one.
     ///
     /// # Errors
-    /// When the question names a profile that does not exist.
+    /// If the question names an unknown profile.
     pub async fn ask_anew(&self, question: &Question) -> Result<Resolution, SetupError> {
         Ok(self.0.cached.answer_anew(&question.input, &*self.rules(question)?).await)
     }
 
-    /// What the cache holds for a question. Starts no run.
+    /// What the cache contains for a question. Starts no resolution.
     ///
     /// # Errors
-    /// When the question names a profile that does not exist.
+    /// If the question names an unknown profile.
     pub async fn cache_status(&self, question: &Question) -> Result<CacheStatus, SetupError> {
         Ok(self.0.cached.status(&question.input, &*self.rules(question)?).await)
     }
 
-    /// The trusted verdict that ceased to be fresh less than [`STALE_FOR`] ago, where the latest run for the question
-    /// failed and saw no change of the records. For faces that describe: nothing else gives one, and no gate takes it.
+    /// The trusted verdict that expired less than [`STALE_FOR`] ago, if the latest resolution for the question failed
+    /// and saw no change of the records. For APIs that describe: nothing else returns a stale verdict, and no gate
+    /// accepts one.
     ///
     /// [`STALE_FOR`]: clresolve_core::freshness::STALE_FOR
     ///
     /// # Errors
-    /// When the question names a profile that does not exist.
+    /// If the question names an unknown profile.
     pub async fn stale(&self, question: &Question) -> Result<Option<Stale>, SetupError> {
         Ok(self.0.cached.stale(&question.input, &*self.rules(question)?).await)
     }
 
-    /// Refreshes the trusted verdicts that were asked for and are in the last tenth of their freshness, as many at once as
-    /// `cache.refresh_runs` says, for as long as `may_start` says so of the time that a verdict has left; what ends first
-    /// stands first. Ends with the last of them; to be called every few seconds. The chain is read anew; content is
-    /// fetched again where the chain says something else, and after an hour.
+    /// Refreshes trusted verdicts that were requested and are in the final 10 % of their lifetime. Runs at most
+    /// `cache.refresh_runs` at a time, soonest expiry first, while `may_start(time_left)` returns true. Call it every
+    /// few seconds. The chain is read anew; content is fetched again if the records have changed, and after an hour.
     pub async fn refresh_ahead(&self, may_start: impl Fn(SignedDuration) -> bool) {
         self.0.cached.refresh_ahead(&self.0.configured.policy, may_start).await;
     }
 
-    /// Asks for names as [`Resolver::resolve`] does, as many at once as may be refreshed. `decided` gets each that then has
-    /// a verdict, and not a failure.
+    /// Resolves names as [`Resolver::resolve`] does, at most `cache.refresh_runs` at a time. Calls `decided` for each
+    /// name that then has a verdict other than a failure.
     pub async fn warm(&self, names: impl Iterator<Item = EnsName>, decided: impl Fn(&EnsName)) {
         self.0.cached.warm(names, &self.0.configured, decided).await;
     }
 
-    /// The names with trusted verdicts that are asked for, the most asked for first, at most `most` of them.
+    /// The names with requested trusted verdicts, the most requested first, at most `most` of them.
     pub fn hot_names(&self, most: usize) -> Vec<EnsName> {
         self.0.cached.hot(most)
     }
 
-    /// The time since the latest run for a question, whatever its result: a failed run counts that left an earlier
-    /// verdict in place. [`Duration::MAX`] where none is remembered; zero for an invalid name, which is judged each
+    /// The time since the latest resolution for a question, whatever its result: a failure that left an earlier verdict
+    /// in place counts too. [`Duration::MAX`] if none is remembered; zero for an invalid name, which is judged each
     /// time.
     ///
     /// # Errors
-    /// When the question names a profile that does not exist.
+    /// If the question names an unknown profile.
     pub async fn since_run(&self, question: &Question) -> Result<Duration, SetupError> {
         Ok(self.0.cached.since_run(&question.input, &*self.rules(question)?).await)
     }
 
-    /// The traces of the runs that begin from now on, also under a configuration that is read again; `None` where
-    /// somebody takes them already.
+    /// The traces of resolutions that begin from now on, including those after a reload of the configuration. `None` if
+    /// they have a receiver already.
     pub fn traces(&self) -> Option<tokio::sync::mpsc::Receiver<RunTrace>> {
         self.0.walker.traces.open()
     }
@@ -413,7 +428,7 @@ impl Resolver {
         self.0.cached.evict([name]);
     }
 
-    /// The schema that the card of a trusted agent binds for its first verb. `None` where it is not known.
+    /// The schema that the card of a trusted agent binds for its first verb. `None` if it is unknown.
     #[cfg(feature = "unstable")]
     pub async fn bound_schema(
         &self,
@@ -425,7 +440,7 @@ impl Resolver {
         schemas.of(walker, &self.0.configured.profile, &resolution, side).await?.ok()
     }
 
-    /// What a question is asked under. `None` for an invalid name and an unknown profile.
+    /// The cache key of a question. `None` for an invalid name or an unknown profile.
     #[cfg(feature = "unstable")]
     pub fn cache_key(&self, question: &Question) -> Option<crate::cache::CacheKey> {
         let rules = self.rules(question).ok()?;
@@ -457,12 +472,11 @@ impl Resolver {
         Ok(RuleSet { profile, policy: Policy { depth: depth.unwrap_or(policy.depth), ..policy.clone() } })
     }
 
-    /// The verdict of a run of its own, in a bundle with everything that it rests on. Nothing of an earlier run is
-    /// used.
+    /// Resolves a name separately and returns the verdict in a bundle with everything on which it rests. Nothing of an
+    /// earlier resolution is used.
     ///
     /// # Errors
-    /// [`ExportError`]: for an invalid name or an unknown profile, and where the evidence does not give the verdict
-    /// again.
+    /// [`ExportError`] for an invalid name or an unknown profile, or if the evidence does not reproduce the verdict.
     pub async fn export(&self, question: &Question) -> Result<Packed, ExportError> {
         let rules = self.rules(question)?;
         let name = EnsName::parse(&question.input)?;
@@ -472,7 +486,7 @@ impl Resolver {
     /// The records of a name, without any judgement.
     ///
     /// # Errors
-    /// When the chain could not be asked.
+    /// If the chain cannot be read.
     pub async fn records(&self, name: &EnsName) -> Result<Reading, ChainError> {
         self.0.walker.read(name, Instant::now() + self.time_limit()).await
     }
@@ -486,12 +500,12 @@ impl Resolver {
         self.0.walker.sources.content.unpaid(url, body.map(Into::into), self.time_limit()).await
     }
 
-    /// The proven bytes under a CID and a path, as a trustless `ipfs cat`.
+    /// Retrieves and proves the bytes under a CID and a path, as a trustless `ipfs cat`.
     pub async fn cat(&self, cid: &ContentId, path: &ContentPath) -> Retrieved {
         self.0.walker.sources.content.walk(cid, path, &[], Budget::cat(), self.time_limit()).await
     }
 
-    /// Fetches the document of keys at `url`, within the time limit of one question.
+    /// Fetches the key set at `url`, within the time limit of one question.
     pub async fn key_set(&self, url: &str) -> Source {
         self.0.walker.sources.content.key_set(url, self.time_limit()).await
     }
@@ -512,8 +526,8 @@ impl Resolver {
         self.0.walker.sources.content.document(url, self.time_limit()).await
     }
 
-    /// The document at a plain `http` URL whose origin the operator named, without any judgement. Nothing authenticates its
-    /// server.
+    /// The document at a plain `http` URL whose origin the operator named, without any judgement. Its server is not
+    /// authenticated.
     ///
     /// # Errors
     /// As [`crate::fetch::https::get`].
@@ -521,8 +535,8 @@ impl Resolver {
         self.0.walker.sources.content.plain_document(url, self.time_limit()).await
     }
 
-    /// The manifest of a registry, or the descriptor that leads to it, at an `https` or `ipfs` URL. What came by `ipfs` is
-    /// proven by its CID.
+    /// The manifest of a registry, or the descriptor that leads to it, at an `https` or `ipfs` URL. Its CID proves
+    /// content from `ipfs`.
     ///
     /// # Errors
     /// [`RegistryFault`]
@@ -530,7 +544,7 @@ impl Resolver {
         self.0.walker.sources.registry(location, self.time_limit()).await
     }
 
-    /// The threads that judge.
+    /// The threads that judge evidence.
     pub fn pool(&self) -> &Arc<CpuPool> {
         &self.0.walker.pool
     }
@@ -540,7 +554,7 @@ impl Resolver {
         &self.0.walker.profiles
     }
 
-    /// How long one question may take.
+    /// Time limit of one question.
     pub fn time_limit(&self) -> Duration {
         self.0.walker.config.timeout
     }
@@ -560,7 +574,7 @@ fn check_profile(config: &Config, profiles: &Profiles) -> Result<(), SetupError>
     Err(SetupError::Invalid { what: "profile".to_owned(), detail })
 }
 
-/// What the configured rules ask of the evidence beside the profile.
+/// What the configured rules require of the evidence, besides the profile.
 pub fn policy(rules: &RulesConfig) -> Policy {
     Policy {
         depth: rules.depth,
@@ -586,7 +600,7 @@ mod tests {
     use crate::sandbox::spec::Spec;
     use crate::sandbox::{ChainState, Sandbox, World};
 
-    /// The time of the machine, moved on by this number of seconds.
+    /// The machine's time, shifted by this number of seconds.
     #[derive(Default)]
     struct Shifted(AtomicI64);
 
@@ -596,7 +610,7 @@ mod tests {
         }
     }
 
-    /// A resolver whose one endpoint never answers, and the world that has it: what has a time limit reaches it.
+    /// A resolver whose only endpoint never answers, and its world, so that every time limit is reached.
     pub(super) async fn stalled() -> (World, Resolver) {
         let spec = Spec::parse("[[agent]]\nname = \"summarizeagent.eth\"\nabout = \"Good.\"\n").expect("it is a world");
         let world = World::start(&spec).await.expect("it starts");
@@ -607,7 +621,7 @@ mod tests {
         (world, resolver)
     }
 
-    /// A gateway that asks each time for the longest rest, and how often it was asked.
+    /// A gateway that always asks for the longest pause, and the number of its requests.
     async fn busy_gateway() -> (Gateway, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address")).parse().expect("a URL");
@@ -624,7 +638,7 @@ mod tests {
         (Gateway { label: "busy".to_owned(), url, own: true }, count)
     }
 
-    /// An endpoint that closes every connection, and how many there were.
+    /// An endpoint that closes every connection, and the number of connections.
     async fn closing_endpoint() -> (String, Arc<AtomicUsize>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -638,7 +652,7 @@ mod tests {
         (url, count)
     }
 
-    /// While every thread that judges is busy, a run waits with its evidence, and what is known is answered.
+    /// While every judging thread is busy, a resolution waits with its evidence, and known answers are still returned.
     #[tokio::test]
     async fn judging_takes_no_time_of_those_who_answer() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
@@ -659,7 +673,7 @@ mod tests {
         assert_eq!(judged.await.expect("it ends").verdict().state, crate::State::Trusted);
     }
 
-    /// The content of a held verdict may be known to be wrong, although the chain has not changed.
+    /// The content of a cached verdict may be known to be wrong although the chain has not changed.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_held_verdict_whose_name_was_evicted_is_made_again() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
@@ -715,7 +729,7 @@ mod tests {
         assert_eq!(resolver.gate("good.eth", "summarize").await, Err("record-pending"));
     }
 
-    /// An endpoint that failed is asked last for a while. The while is over when the resolver's clock says so.
+    /// An endpoint that failed is asked last for a while, which the resolver's clock measures.
     #[tokio::test(flavor = "multi_thread")]
     async fn the_clock_reaches_the_chain() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
@@ -738,7 +752,7 @@ mod tests {
         assert!(connections_of_a_reading().await > 0, "a day later it is asked first again");
     }
 
-    /// The end of the time for a reading is no endpoint's failure.
+    /// A timeout of a reading is not the failure of an endpoint.
     #[tokio::test]
     async fn a_reading_that_takes_too_long_says_how_long_it_had() {
         let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -754,7 +768,7 @@ mod tests {
         assert_eq!(clresolve_verdict::check::records::chain_error(&error).code, Code::RpcUnreachable);
     }
 
-    /// A gateway that asked for a rest is not asked before it is over by the resolver's clock.
+    /// A gateway that asked for a pause is not asked before it is over by the resolver's clock.
     #[tokio::test]
     async fn the_clock_reaches_the_gateways() {
         let (gateway, asked) = busy_gateway().await;
@@ -769,7 +783,7 @@ mod tests {
         resolver.cat(&cid, &path).await;
         assert_eq!(asked.load(Ordering::Relaxed), 2, "ten minutes later it is asked again");
     }
-    /// A daemon that reads its configuration again asks anew where a file of trust roots has changed.
+    /// After a reload, a daemon resolves anew if a file of trust roots has changed.
     #[tokio::test]
     async fn other_bytes_in_a_file_of_trust_roots_are_another_world() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");

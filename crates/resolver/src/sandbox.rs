@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, U256, address};
 use clresolve_core::reading::Block;
-use clresolve_payment::asset::Asset;
-use clresolve_payment::check::{Remembered, SeenPayee, SellerIdentity, WebOrigin};
+use clresolve_payment::asset::AssetProperties;
+use clresolve_payment::check::{Remembered, SeenIdentity, SeenPayee, SellerIdentity, WebOrigin};
 use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::purchase::{self, Reply};
 use clresolve_sandbox::spec::{PlannedPublication, Spec};
@@ -16,6 +16,7 @@ use clresolve_sandbox::{agents, receipts, sellers};
 use jiff::Timestamp;
 
 pub use clresolve_sandbox::agents::Expected;
+pub use clresolve_sandbox::beacon::BeaconBehaviour;
 pub use clresolve_sandbox::demo::DemoSellers;
 pub use clresolve_sandbox::keys::PAYER;
 pub use clresolve_sandbox::purchase::SandboxPurchase;
@@ -26,8 +27,8 @@ use clresolve_core::name::EnsName;
 use clresolve_verdict::profile::Profiles;
 
 use crate::config::{
-    AssetConfig, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway, Hedging, LimitsConfig, ManifestSource,
-    NetworkConfig, Networks, RegistryChain, RulesConfig,
+    AssetConfig, BeaconConfig, BeaconEndpoint, BeaconNetwork, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway,
+    Hedging, LimitsConfig, ManifestSource, NetworkConfig, Networks, RegistryChain, RulesConfig,
 };
 use chain::{BuildError, ChainBuilder, RpcFault};
 
@@ -65,6 +66,14 @@ impl World {
     pub async fn endpoint(&self, fault: RpcFault, state: ChainState, own: bool) -> Result<Endpoint, WorldError> {
         let endpoint = endpoint(self.0.endpoint(fault, state).await?, own);
         Ok(Endpoint { operator: endpoint.url.authority().to_owned(), ..endpoint })
+    }
+
+    /// An endpoint of the beacon API with this behaviour.
+    ///
+    /// # Errors
+    /// If no port is available.
+    pub async fn beacon_endpoint(&self, behaviour: BeaconBehaviour) -> Result<BeaconEndpoint, WorldError> {
+        self.0.beacon_endpoint(behaviour).await.map(beacon_endpoint)
     }
 
     /// A gateway with this behaviour.
@@ -178,7 +187,8 @@ impl Sandbox {
                 at: Timestamp::UNIX_EPOCH,
                 block: None,
             });
-            let identity = seller.identity.as_deref().map(identity);
+            let seen = |text: &str| SeenIdentity { identity: identity(text), at: Timestamp::UNIX_EPOCH, block: None };
+            let identity = seller.identity.as_deref().map(seen);
             (origin(&seller.origin), Remembered { identity, payee, ..Remembered::default() })
         };
         sellers::remembered().into_iter().map(remembered).collect()
@@ -253,6 +263,12 @@ fn config(world: &clresolve_sandbox::World) -> Config {
             universal_resolver: clresolve_sandbox::UNIVERSAL_RESOLVER,
             ..ChainConfig::default()
         },
+        beacon: BeaconConfig {
+            checkpoint: Some(world.checkpoint()),
+            endpoints: vec![beacon_endpoint(world.beacon())],
+            network: BeaconNetwork::Sandbox,
+            ..BeaconConfig::default()
+        },
         gateways: vec![gateway(world.gateway(GatewayManners::Ok))],
         network: NetworkConfig {
             connect_to: connect_to.iter().map(rule).collect(),
@@ -274,12 +290,13 @@ fn registry(world: &clresolve_sandbox::World) -> Option<(ChainId, RegistryChain)
     Some((ChainId::new(clresolve_sandbox::CHAIN_ID)?, registry))
 }
 
-/// The sandbox's payment limits: its own dollar, and one asset on a network that x402 v1 has a name for. One asset has
-/// no limit, to show what follows from that.
+/// The sandbox's payment limits: its own dollar, and one asset on a network that has a name in x402 v1. One asset has
+/// no limit, to show the consequence.
 fn limits() -> LimitsConfig {
     let own = format!("eip155:{}", clresolve_sandbox::CHAIN_ID);
-    let dollar = Asset { name: "Sandbox Dollar".into(), version: "1".into(), decimals: 6, symbol: "SBD".into() };
-    let listed = |network: &str, address, most: Option<u64>, asset: Option<&Asset>| AssetConfig {
+    let dollar =
+        AssetProperties { name: "Sandbox Dollar".into(), version: "1".into(), decimals: 6, symbol: "SBD".into() };
+    let listed = |network: &str, address, most: Option<u64>, asset: Option<&AssetProperties>| AssetConfig {
         network: network.parse().expect("a CAIP-2 identifier"),
         address,
         max_amount: most.map(|most| Atomic(U256::from(most))),
@@ -300,12 +317,15 @@ fn limits() -> LimitsConfig {
     }
 }
 
-/// USDC on Base Sepolia.
 const BASE_SEPOLIA_USDC: Address = address!("036CbD53842c5426634e7929541eC2318f3dCF7e");
 
 fn endpoint(at: At, own: bool) -> Endpoint {
     let url = at.url.parse().expect("a loopback address makes a URL");
     Endpoint { label: at.label, operator: Endpoint::operator_of(&url), url, own }
+}
+
+fn beacon_endpoint(At { label, url }: At) -> BeaconEndpoint {
+    BeaconEndpoint { label, url: url.parse().expect("a loopback address makes a URL") }
 }
 
 fn gateway(at: At) -> Gateway {
@@ -315,10 +335,10 @@ fn gateway(at: At) -> Gateway {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use clresolve_core::reason::Code;
-    use clresolve_payment::check::CheckRequest;
+    use clresolve_payment::check::{CheckRequest, EvidenceKind, RegistrationOutcome};
 
     use super::*;
     use crate::resolve::Resolver;
@@ -363,11 +383,23 @@ mod tests {
         }
     }
 
+    /// A seller for each outcome of a registration.
+    const OUTCOMES: [(&str, RegistrationOutcome); 7] = [
+        ("https://registration-pinned.sandbox.example/weather", RegistrationOutcome::VerifiedWallet),
+        ("https://registration-other-wallet.sandbox.example/weather", RegistrationOutcome::Mismatch),
+        ("https://endpoint-unlisted.sandbox.example/weather", RegistrationOutcome::EndpointUnlisted),
+        ("https://registration-owner-only.sandbox.example/weather", RegistrationOutcome::OwnerOnly),
+        ("https://registration-no-wallet.sandbox.example/weather", RegistrationOutcome::NoAgentWallet),
+        ("https://registration-unknown.sandbox.example/weather", RegistrationOutcome::NoIdentity),
+        ("https://registration-elsewhere.sandbox.example/weather", RegistrationOutcome::NotRead),
+    ];
+
     #[tokio::test(flavor = "multi_thread")]
     async fn every_seller_gets_its_decision() {
         let sandbox = Sandbox::start().await.expect("the sandbox starts");
         let config = Config { timeout: Duration::from_secs(120), ..sandbox.config() };
         let resolver = Resolver::new(&config).await.expect("a resolver");
+        let mut outcomes = BTreeMap::from(OUTCOMES);
         for seller in Sandbox::sellers() {
             let reply = resolver.unpaid(&seller.url, Some("{}")).await.expect("the seller answers");
             let about = CheckRequest::about_reply(&seller.url, reply);
@@ -376,6 +408,11 @@ mod tests {
             let expected: BTreeSet<&str> = seller.codes.iter().map(String::as_str).collect();
             let decision = serde_json::to_value(answer.decision).expect("a word");
             assert_eq!((decision.as_str(), codes), (Some(seller.decision), expected), "{}: {answer:#?}", seller.url);
+            if let outcome @ Some(_) = outcomes.remove(&*seller.url) {
+                let row = answer.evidence(EvidenceKind::Erc8004).expect("there is a row for each kind");
+                assert_eq!(row.outcome, outcome, "{}", seller.url);
+            }
         }
+        assert!(outcomes.is_empty(), "{outcomes:?}");
     }
 }

@@ -15,7 +15,10 @@ mod shared;
 use jiff::{SignedDuration, Timestamp};
 use metrics::{Counter, Histogram, counter, gauge, histogram};
 
-use clresolve_chain::{ANSWERS_REFUSED, HEADS_REFUSED, RPC_LIES};
+use clresolve_chain::{
+    ANSWERS_REFUSED, BEACON_FINALIZED_TIME, BEACON_LIES, BEACON_OPTIMISTIC_TIME, BEACON_PARTICIPATION, BEACON_REFUSED,
+    HEADS_REFUSED, RPC_LIES,
+};
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::Foreign;
 use clresolve_egress::count::{UPSTREAM_REQUESTS, UPSTREAM_UP};
@@ -96,7 +99,7 @@ const MAX_FDS: &str = "process_max_fds";
 pub const COMMIT: Option<&str> = option_env!("CLRESOLVE_COMMIT");
 
 /// Every family.
-pub const FAMILIES: [Family; 41] = [
+pub const FAMILIES: [Family; 46] = [
     Family {
         name: BUILD_INFO,
         kind: Kind::Gauge,
@@ -327,6 +330,36 @@ pub const FAMILIES: [Family; 41] = [
         kind: Kind::Counter,
         labels: &["endpoint"],
         help: "Answers contradicted by a proof or by other endpoints.",
+    },
+    Family {
+        name: BEACON_FINALIZED_TIME,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Slot time of the finalized header that the light client verified, in seconds of Unix time.",
+    },
+    Family {
+        name: BEACON_OPTIMISTIC_TIME,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Slot time of the newest header that the light client verified, in seconds of Unix time.",
+    },
+    Family {
+        name: BEACON_PARTICIPATION,
+        kind: Kind::Gauge,
+        labels: &[],
+        help: "Share of the sync committee that signed the last verified update, from 0 to 1.",
+    },
+    Family {
+        name: BEACON_REFUSED,
+        kind: Kind::Counter,
+        labels: &["endpoint", "why"],
+        help: "Light-client data that was not used: malformed, branch or signature (false data), participation (less than two thirds signed), slot (too old, too new or nothing new), fork (unknown to this version).",
+    },
+    Family {
+        name: BEACON_LIES,
+        kind: Kind::Counter,
+        labels: &["endpoint"],
+        help: "Times a beacon endpoint sent false data. For five minutes, it is then asked only if all others failed lately.",
     },
 ];
 

@@ -1,12 +1,12 @@
-//! The daemon: the report face, which describes, and the gate face, which decides.
+//! The daemon: the report API, which describes, and the gate, which decides.
 //!
-//! `router.rs` has the routes, and docs/reference/http.md describes each of them.
+//! `router.rs` contains the routes, and docs/reference/http.md describes each of them.
 //!
-//! Errors of the report face are problems (RFC 9457) whose `type` is the URI of a code. The gate answers 200 or 403
-//! only: a proxy that fails open would let a request through on a 5xx or a 429. What is no well-formed HTTP request
-//! gets a bare 4xx.
+//! Errors of the report API are problem documents (RFC 9457) whose `type` is the URI of a code. The gate answers only
+//! 200 or 403, because a proxy that fails open would let a request through on a 5xx or a 429. Malformed HTTP gets a
+//! bare 4xx.
 //!
-//! Every question goes through [`Resolver`]; nothing here reaches the chain or the web.
+//! Every question goes through [`Resolver`]. This module never contacts the chain or the web itself.
 
 mod activity;
 #[cfg(unix)]
@@ -15,6 +15,7 @@ mod admission;
 mod agent_requests;
 mod agents;
 mod answer_limits;
+mod api_kind;
 mod background;
 mod body;
 mod caching;
@@ -30,7 +31,6 @@ mod discover;
 mod event_stream;
 mod events;
 mod explorer;
-mod face;
 mod fallback;
 mod gate;
 mod gate_path;
@@ -86,7 +86,7 @@ use jiff::Timestamp;
 
 #[cfg(unix)]
 use self::admin::AdminState;
-use self::face::ListenerRole;
+use self::api_kind::ListenerRole;
 use self::hot_names::{HotNames, MOST_NAMES};
 use self::in_force::InForce;
 use self::listener::Listener;
@@ -103,30 +103,30 @@ use self::unix_socket::UnixSocket;
 use crate::port_holder;
 use crate::traces::TraceExporter;
 
-/// A daemon that listens, and answers once it [runs](Server::run).
+/// A bound daemon. It answers requests once it [runs](Server::run).
 pub struct Server {
     listener: Listener,
     address: ListenAt,
-    /// The gate's own listener, where one is configured.
+    /// The gate's own listener, if one is configured.
     gate: Option<(Listener, ListenAt)>,
     config: Config,
     in_force: Arc<InForce>,
-    /// The names that the run before was asked for most, where a file is configured for them.
+    /// The hot names of the previous process, if a file is configured for them.
     hot_names: Option<HotNames>,
     started: Timestamp,
-    /// The admin socket, once there is an operator.
+    /// The admin socket, after [`administer`](Server::administer).
     #[cfg(unix)]
     admin: Option<(UnixSocket, AdminState)>,
-    /// Sends traces, where a collector is configured.
+    /// Exports traces, if a collector is configured.
     traces: Option<TraceExporter>,
 }
 
 impl Server {
-    /// Binds the configured addresses and builds the resolver. Counts go to the process's recorder (of the crate
-    /// `metrics`); one is installed unless the program has its own. The resolver never connects to these listeners.
+    /// Binds the configured addresses and builds the resolver. Metrics go to the process's recorder (crate `metrics`);
+    /// the server installs one unless the program has its own. The resolver never connects to these listeners.
     ///
     /// # Errors
-    /// When the address cannot or must not be bound, or the resolver cannot be built.
+    /// If an address cannot or must not be bound, or the resolver cannot be built.
     pub async fn bind(config: &Config) -> Result<Self, ServeError> {
         check(config)?;
         let (listeners, mut config) = (Listeners::bind(config).await?, config.clone());
@@ -136,11 +136,11 @@ impl Server {
         Self::over(listeners, resolver, config)
     }
 
-    /// Binds the configured address for an existing resolver: one under another clock, or shared with other faces. It
-    /// may connect to this listener.
+    /// Binds the configured addresses for an existing resolver, for example one with another clock. Unlike with
+    /// [`bind`](Server::bind), the resolver may connect to these listeners.
     ///
     /// # Errors
-    /// When the address cannot or must not be bound.
+    /// If an address cannot or must not be bound.
     pub async fn bind_with(config: &Config, resolver: Resolver) -> Result<Self, ServeError> {
         check(config)?;
         Self::over(Listeners::bind(config).await?, resolver, config.clone())
@@ -152,7 +152,7 @@ impl Server {
         let systems = Systems::open(&config.orloj, now)?;
         let traces = TraceExporter::open(&config, &resolver)?;
         let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, signatures, systems))));
-        // After the state, which installs the recorder.
+        // After the state is built, since that installs the recorder.
         telemetry::started(now);
         let Listeners { all: (listener, address), gate } = listeners;
         let hot_names = config.cache.hot_names.as_deref().map(HotNames::open);
@@ -170,21 +170,20 @@ impl Server {
         })
     }
 
-    /// The address it listens on. Where port 0 is configured it has the port that the system chose.
+    /// The address of the listener. If port 0 is configured, it contains the port that the system chose.
     pub const fn address(&self) -> &ListenAt {
         &self.address
     }
 
-    /// The address of the gate's own listener, where one is configured.
+    /// The address of the gate's own listener, if one is configured.
     pub fn gate_address(&self) -> Option<&ListenAt> {
         self.gate.as_ref().map(|(_, address)| address)
     }
 
-    /// Lets the operator of this daemon ask `operator` through the admin socket, where one is configured. Gives where that
-    /// is.
+    /// Binds the admin socket, if one is configured, and connects it to `operator`. Returns the path of the socket.
     ///
     /// # Errors
-    /// When the socket cannot or must not be bound.
+    /// If the socket cannot or must not be bound.
     #[cfg(unix)]
     pub async fn administer(&mut self, operator: Arc<dyn Operator>) -> Result<Option<SocketPath>, ServeError> {
         let Some(path) = &self.config.admin.socket else { return Ok(None) };
@@ -200,13 +199,14 @@ impl Server {
         Ok(Some(path.clone()))
     }
 
-    /// What puts another configuration in force while the daemon runs.
+    /// A handle that replaces the configuration while the daemon runs.
     pub fn reloader(&self) -> Reloader {
         Reloader::new(self.config.clone(), Arc::clone(&self.in_force))
     }
 
-    /// Answers until `stop` ends, then drains. For the time of the notice new connections are accepted, with 503 from
-    /// `readyz` and 403 from the gate. After it none are accepted, and requests in work may finish within the limit.
+    /// Serves until `stop` completes, then drains. During the drain notice, new connections are accepted, but `readyz`
+    /// returns 503 and the gate 403. After the notice, no connections are accepted, and requests in progress may finish
+    /// within the drain timeout.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let gate = self.gate.map(|(listener, _)| (listener, ListenerRole::Gate));
         let listeners = [(self.listener, ListenerRole::All)].into_iter().chain(gate);
@@ -232,13 +232,12 @@ impl Server {
         }
         if let Some(hot_names) = self.hot_names {
             let hot = self.in_force.state().resolver.hot_names(MOST_NAMES);
-            // The last work of this process: it has nobody to hold up.
+            // Blocking is acceptable here, because this is the last work of the process.
             hot_names.save(hot);
         }
     }
 }
 
-/// The bound listeners, with their addresses.
 struct Listeners {
     all: (Listener, ListenAt),
     gate: Option<(Listener, ListenAt)>,
@@ -266,7 +265,7 @@ async fn listen(key: &'static str, address: &ListenAt) -> Result<(Listener, List
     }
 }
 
-/// Who listens at an address that is in use.
+/// Describes the process that listens at an address in use.
 async fn holder(address: &ListenAt) -> &'static str {
     match address.tcp() {
         Some(address) if port_holder::answers(address, health::LIVE).await => {

@@ -1,6 +1,6 @@
 //! The daemon of clresolve: HTTP API, gate, explorer, tools of the Model Context Protocol, metrics and traces.
 //!
-//! [`http::Server`] is the way in.
+//! The entry point is [`http::Server`].
 
 #[cfg(unix)]
 pub mod exposed_path;

@@ -51,17 +51,17 @@ pub(crate) fn urgency(message: &[u8]) -> Urgency {
 
 /// The MCP server for one client.
 #[derive(Clone)]
-pub(crate) struct Face {
+pub(crate) struct McpServer {
     asker: Arc<dyn Asker>,
 }
 
-impl Face {
+impl McpServer {
     pub(crate) fn new(asker: impl Asker + 'static) -> Self {
         Self { asker: Arc::new(asker) }
     }
 }
 
-impl Face {
+impl McpServer {
     async fn called(&self, tool: &dyn tools::Tool, arguments: Value) -> Result<Answer, Failure> {
         let called = tool.call(&*self.asker, arguments);
         match self.asker.work(tool.urgency()) {
@@ -71,7 +71,7 @@ impl Face {
     }
 }
 
-impl ServerHandler for Face {
+impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         ServerConfig::new(capabilities)
@@ -143,7 +143,6 @@ fn refused(message: &'static str) -> ErrorData {
     ErrorData::invalid_params(message, Some(code(Refusal::RequestMalformed)))
 }
 
-/// The data of a JSON-RPC error.
 fn code(refusal: Refusal) -> Value {
     json!({ "code": refusal })
 }

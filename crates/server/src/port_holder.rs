@@ -1,14 +1,13 @@
-//! Whether a port that is taken is held by another daemon of this program.
+//! Detects whether a port in use belongs to another daemon of this program.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use clresolve_resolver::fetch::{Egress, EgressConfig};
 
-/// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether `GET /livez` at `address` is answered with `live`.
+/// Whether `GET /livez` at `address` returns `live`.
 pub(crate) async fn answers(address: SocketAddr, live: &str) -> bool {
     let answer = async {
         let url = format!("http://{address}/livez").parse().ok()?;

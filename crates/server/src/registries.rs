@@ -1,4 +1,4 @@
-//! The registries of reasons and profiles as documents.
+//! Serializes the registries of reasons and profiles.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use clresolve_core::reason::{Code, Refusal};
 use clresolve_verdict::profile::{Profile, Profiles};
 
-/// Every code: those of verdicts and other judgements, and those of refusals.
+/// All codes: those of verdicts and other judgements, and those of refusals.
 pub(crate) fn reasons() -> Value {
     json!({
         "reasons": Code::ALL.iter().copied().map(of_judgement).collect::<Vec<_>>(),
@@ -15,7 +15,6 @@ pub(crate) fn reasons() -> Value {
     })
 }
 
-/// One code.
 pub(crate) fn reason(slug: &str) -> Option<Value> {
     let refusal = || Refusal::ALL.into_iter().find(|refusal| refusal.slug() == slug);
     Code::from_slug(slug).map(of_judgement).or_else(|| refusal().map(of_request))
@@ -31,14 +30,13 @@ fn of_request(refusal: Refusal) -> Value {
     json!({"code": refusal, "title": refusal.title(), "type": refusal.uri()})
 }
 
-/// Every profile that a question may name.
+/// All profiles that a question may select.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct ProfileList<'p> {
     profiles: Vec<ProfileEntry<'p>>,
 }
 
-/// One profile.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct ProfileEntry<'p> {
@@ -46,12 +44,12 @@ pub(crate) struct ProfileEntry<'p> {
     title: &'p str,
     #[schemars(regex(pattern = "^sha256:[0-9a-f]{64}$"))]
     digest: String,
-    /// Whether it is the profile of questions that name none.
+    /// Whether it applies to questions that select none.
     default: bool,
     manifests: Vec<ManifestEntry<'p>>,
 }
 
-/// The manifest of a profile's line.
+/// The manifest of a profile's release line.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct ManifestEntry<'p> {

@@ -20,13 +20,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 use url::Url;
 
-/// The collector's path for traces.
 const PATH: &str = "/v1/traces";
 
 /// Maximum number of traces in one message: a few hundred KiB.
 const MAX_TRACES: usize = 64;
 
-/// Time limit of one message.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// OTLP's span kind "internal".
@@ -35,7 +33,6 @@ const INTERNAL: u8 = 1;
 /// OTLP's status code "error".
 const ERROR: u8 = 2;
 
-/// Exports the traces of resolutions.
 pub(crate) struct TraceExporter {
     client: OperatorClient,
     url: Url,
@@ -74,7 +71,7 @@ impl TraceExporter {
                 telemetry::spans_dropped(SpansDropped::Collector, spans);
             }
             if self.is_up && !is_up {
-                tracing::warn!("the collector of [telemetry] takes no traces; they are dropped and counted");
+                tracing::warn!("the collector in [telemetry] accepts no traces; they are dropped and counted");
             }
             self.is_up = is_up;
             traces.clear();

@@ -26,7 +26,7 @@ pub(crate) enum NoForm {
     MemberOrder(String),
 }
 
-/// The canonical form of `value`. The parser bounds the depth of a receipt and therefore the recursion.
+/// The canonical form of `value`. The parser bounds the depth of a receipt and therefore this recursion.
 pub(crate) fn form(value: &Node, order: MemberOrder) -> Result<Vec<u8>, NoForm> {
     let mut writer = Writer { order, bytes: Vec::new(), path: Vec::new() };
     writer.write(value)?;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_look_like_indices_come_first_in_a_rebuilt_object_alone() {
+    fn index_like_names_come_first_only_in_rebuilt_objects() {
         let text = r#"{"b":1,"10":2,"9":3,"01":4,"4294967294":5,"4294967295":6,"-1":7,"":8}"#;
         assert_eq!(
             formed(text, MemberOrder::Rebuilt),

@@ -40,7 +40,7 @@ const PAYEE: &str = "payee";
 const SIGNER: &str = "signer";
 
 /// The [`SIGNER`] caveat as a sentence.
-const ATTESTS_SIGNER: &str = "Who signs for the agent, and by which key, is the word of whoever made the bundle.";
+const ATTESTS_SIGNER: &str = "Who signs for the agent, and with which key, rests on the exporter's word.";
 
 /// Whether a receipt is valid, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,9 +76,9 @@ pub struct Verification {
     pub bound: Option<BoundName>,
     /// Digests of the receipt.
     pub receipt: Digests,
-    /// SHA-256 of the request's bytes, if a request was given.
+    /// SHA-256 of the request's bytes, if there is a request.
     pub request: Option<Digest>,
-    /// SHA-256 over the RFC 8785 form of the payment decision, if one was given.
+    /// SHA-256 over the RFC 8785 form of the payment decision, if there is one.
     pub decision: Option<String>,
     /// How the receipt is tied to the request, if it is. The summary states it in words.
     #[serde(skip)]
@@ -257,7 +257,7 @@ impl Verification {
     pub fn settled(&self) -> Option<&'static str> {
         self.settlement.as_ref()?;
         if self.unchecked.contains(&PAYEE) {
-            return Some("a payment was settled, and nothing says that its payee is the agent's");
+            return Some("a payment was settled, but nothing proves that its payee is the agent's");
         }
         Some("the payment was settled")
     }

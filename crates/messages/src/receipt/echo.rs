@@ -1,4 +1,4 @@
-//! Decides whether a receipt is about a request (PC-8), by what it repeats of the call. Only signed content is used.
+//! Decides whether a receipt is about a request (PC-8), by what it repeats of the call. Uses only signed content.
 
 use clresolve_core::call::{REQUEST_ID, VERB, VERSION};
 use clresolve_core::reason::{Code, Effect, Reason};
@@ -65,7 +65,6 @@ pub(crate) fn of(content: &Node, request: &Node) -> Result<Echo, Box<Reason>> {
     echoed.ok_or_else(untied)
 }
 
-/// Whether the request has its own identifier.
 pub(crate) fn is_identified(request: &Node) -> bool {
     REQUEST_ID.iter().any(|place| request.at(&path(place)).is_some())
 }
@@ -76,7 +75,7 @@ fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
     let verbs = VERB.into_iter().flat_map(|asked| VERB.map(|stated| (asked, stated)));
     let others = VERSION.into_iter().chain([ENTRY]).map(|place| (place, place));
     for (asked, stated) in verbs.chain(others) {
-        let (asked, stated) = (said(request, asked).value, said(content, stated));
+        let (asked, stated) = (stated_at(request, asked).value, stated_at(content, stated));
         if let (Some(asked), Some(value)) = (&asked, &stated.value)
             && asked != value
             && !clresolve_core::mutant!("receipts-of-any-call")
@@ -88,12 +87,12 @@ fn same_call(content: &Node, request: &Node) -> Result<(), Box<Reason>> {
 }
 
 /// Each identifier of the request, with every place at which the signed content repeats it or should. A family without
-/// a trace envelope has no place for it.
+/// a trace envelope has no such place.
 fn identifiers(content: &Node, request: &Node) -> Vec<(Tie, String, Claim)> {
-    let asked = |places: &[&str]| places.iter().find_map(|place| said(request, place).value);
+    let asked = |places: &[&str]| places.iter().find_map(|place| stated_at(request, place).value);
     let mut found = Vec::new();
     if let Some(id) = asked(&REQUEST_ID) {
-        let all = REQUEST_ID.map(|place| said(content, place));
+        let all = REQUEST_ID.map(|place| stated_at(content, place));
         let [envelope, _] = &all;
         let is_due = content.get("x402").is_some() && all.iter().all(|claim| claim.value.is_none());
         let due = is_due.then(|| envelope.clone());
@@ -101,13 +100,13 @@ fn identifiers(content: &Node, request: &Node) -> Vec<(Tie, String, Claim)> {
         found.extend(stated.map(|claim| (Tie::RequestId, id.clone(), claim)));
     }
     if let Some(id) = asked(&[TRACE_ID]).filter(|_| content.get("trace").is_some()) {
-        found.push((Tie::Trace, id, said(content, TRACE_ID)));
+        found.push((Tie::Trace, id, stated_at(content, TRACE_ID)));
     }
     found
 }
 
 /// The value at a place defined by [`clresolve_core::call`].
-pub(crate) fn said(node: &Node, place: &str) -> Claim {
+pub(crate) fn stated_at(node: &Node, place: &str) -> Claim {
     Claim { place: place.to_owned(), value: node.text_at(&path(place)).map(str::to_owned) }
 }
 
@@ -115,8 +114,8 @@ fn path(place: &str) -> Vec<&str> {
     place.split('/').skip(1).collect()
 }
 
-/// The reason for a receipt that repeats nothing of the request. The result is undecided, because nothing contradicts
-/// the request either.
+/// The reason for a receipt that repeats nothing of the request. It is undecided, because nothing contradicts the
+/// request either.
 pub(crate) fn untied() -> Box<Reason> {
     let reason = Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptTraceNotEchoed) };
     let reason = reason.message("Nothing that is signed ties the receipt to the request.");

@@ -20,7 +20,6 @@ pub(crate) use self::parts::{Claim, NoSignedParts, SignedParts, Signs};
 use self::parts::{is_ed25519, others, present, states};
 use crate::receipt::json::Node;
 
-/// One family in the table.
 struct Row {
     family: Family,
     /// Whether a receipt has the family's shape.
@@ -91,7 +90,6 @@ impl Candidate {
         self.0.family
     }
 
-    /// Parses the receipt as one of this family.
     pub(crate) fn read(self, receipt: &Node) -> Reading {
         const KNOWN: [&str; 3] = ["format", "payload", "signature"];
         match self.0.take_apart {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Limits of a receipt: those of any other judged document. The text of a value is parsed once per enclosing level, so
-/// the depth limit also bounds time. The limit on values bounds memory: a value takes several dozen times the two bytes
+/// the depth limit also bounds time. The limit on values bounds memory: a value uses several dozen times the two bytes
 /// of its text. The limit on a name counts UTF-16 code units.
 const LIMITS: Limits = Limits::CARD;
 
@@ -26,7 +26,6 @@ pub const MAX_BYTES: usize = LIMITS.bytes;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Text(Box<[u8]>);
 
-/// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
     /// A run of characters.
@@ -166,7 +165,6 @@ impl Number {
     }
 }
 
-/// A JSON value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     Null,
@@ -196,12 +194,10 @@ impl Node {
         text.as_str()
     }
 
-    /// The text at a path.
     pub(crate) fn text_at(&self, path: &[&str]) -> Option<&str> {
         self.at(path)?.text()
     }
 
-    /// Whether `text` is the value at `path`.
     pub(crate) fn says(&self, path: &[&str], text: &str) -> bool {
         matches!(self.at(path), Some(Self::Text(known)) if known.is(text))
     }
@@ -244,7 +240,6 @@ impl Node {
         members.len() < before
     }
 
-    /// Sets a member of the object.
     pub(crate) fn set(&mut self, name: &str, value: Self) {
         let Self::Object(members) = self else { return };
         match members.iter_mut().find(|(known, _)| known.is(name)) {
@@ -253,14 +248,13 @@ impl Node {
         }
     }
 
-    /// Mutable access to the member of the object.
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Self> {
         let Self::Object(members) = self else { return None };
         members.iter_mut().find(|(known, _)| known.is(name)).map(|(_, value)| value)
     }
 }
 
-/// Why bytes are not a receipt that can be judged.
+/// Why bytes cannot be judged as a receipt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unreadable {
@@ -279,7 +273,7 @@ pub enum Unreadable {
     #[error("{0}")]
     TooCostly(JsonError),
     /// An object has the same member twice.
-    #[error("the member {pointer} stands there twice")]
+    #[error("the member {pointer} occurs twice")]
     DuplicateKey {
         /// JSON Pointer of the member.
         pointer: String,
@@ -334,7 +328,7 @@ struct Reader {
     path_bytes: usize,
     /// Total length in bytes of the paths of all values so far.
     paths: usize,
-    /// Our own error. The library's error can carry only text.
+    /// Our own error, because the library's error can carry only text.
     fault: Option<Unreadable>,
 }
 

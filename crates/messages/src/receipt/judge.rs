@@ -24,7 +24,7 @@ pub use self::knowledge::{
 };
 use crate::receipt::canonical::NoForm;
 pub use crate::receipt::echo::Tie;
-use crate::receipt::echo::{self, Echo, said};
+use crate::receipt::echo::{self, Echo, stated_at};
 use crate::receipt::family::{Candidate, Claim, Family, NoSignedParts, Reading, Shape, SignedParts, shape};
 use crate::receipt::json::{MAX_BYTES, Node, Unreadable, parse};
 use crate::receipt::question::Request;
@@ -313,7 +313,7 @@ impl Checks {
             return checks.judged();
         }
         let slugs: Vec<_> = families.iter().map(|family| family.family().slug()).collect();
-        let expected = "the shape of one family, or a signature that holds in one of them";
+        let expected = "the shape of one family, or a signature that is valid in one of them";
         let reason = Reason::new(Code::ReceiptFamilyUnknown).expected(expected);
         let observed = if slugs.is_empty() { "none".to_owned() } else { slugs.join(", ") };
         checks.object(ReceiptCheck::Family, reason.observed(observed), None);
@@ -450,7 +450,8 @@ impl Checks {
         let mut reasons = reasons.to_vec();
         reason::sort(&mut reasons);
         let mut reasons = reasons.into_iter();
-        let worst = reasons.next().unwrap_or_else(|| Reason::new(Code::SchemaUnavailable).observed("nobody says why"));
+        let worst =
+            reasons.next().unwrap_or_else(|| Reason::new(Code::SchemaUnavailable).observed("the cause is unknown"));
         self.object(ReceiptCheck::Schema, worst, None);
         self.reasons.extend(reasons);
     }
@@ -627,9 +628,9 @@ impl Checks {
     }
 }
 
-/// The names that the signed content gives for the agent besides the family's own place, in normal form: the asked one,
-/// and every other below `.eth`. Published runtimes also write the signer's name there. Other words with a dot, such as
-/// `node.js`, are no names of agents.
+/// The names in the signed content, besides the family's own place, that may identify the agent, in normal form: the
+/// asked one, and every other below `.eth`. Published runtimes also write the signer's name there. Other words with a
+/// dot, such as `node.js`, are not names of agents.
 fn agent_names(parts: &SignedParts, asked: &EnsName, signer: Option<&ReceiptSigner>) -> impl Iterator<Item = Claim> {
     const PLACES: [&[&str]; 4] = [&["agent"], &["agent", "ens"], &["agent_name"], &["ens_name"]];
     PLACES.into_iter().filter_map(move |path| {
@@ -640,7 +641,6 @@ fn agent_names(parts: &SignedParts, asked: &EnsName, signer: Option<&ReceiptSign
     })
 }
 
-/// What the signed content states about the called verb.
 fn signed_verbs(parts: &SignedParts, agent: &ReceiptAgent) -> impl Iterator<Item = Claim> {
     let envelope = if parts.family.is_of_schemas() { Envelope::OfSchemas } else { Envelope::Own };
     verbs(&parts.content, envelope, agent).into_iter().map(|claim| claim.below(parts.root))
@@ -660,9 +660,9 @@ enum Envelope {
 fn verbs(content: &Node, envelope: Envelope, agent: &ReceiptAgent) -> Vec<Claim> {
     let is_known = |word: &str| VERBS.contains(&word) || agent.verbs.iter().any(|own| own == word);
     let is_verb = |place: &str, word: &str| is_known(word) || (envelope == Envelope::OfSchemas && place == VERB[0]);
-    let said = VERB.map(|place| (place, said(content, place)));
+    let stated = VERB.map(|place| (place, stated_at(content, place)));
     let named =
-        said.into_iter().filter(|(place, claim)| claim.value.as_deref().is_some_and(|word| is_verb(place, word)));
+        stated.into_iter().filter(|(place, claim)| claim.value.as_deref().is_some_and(|word| is_verb(place, word)));
     named.map(|(_, claim)| claim).collect()
 }
 

@@ -13,7 +13,7 @@ pub struct Mark {
     pub signer: EnsName,
     /// SHA-256 over the signing key and the signed content.
     pub receipt: Digest,
-    /// SHA-256 of the request and purchase that the receipt was shown for.
+    /// SHA-256 of the request and purchase for which the receipt was shown.
     pub occasion: Digest,
 }
 
@@ -30,7 +30,7 @@ pub enum Seen {
 
 impl Mark {
     /// The key of a receipt that was shown for a request or purchase; `None` otherwise. Verify the receipt before
-    /// storing it, so that anyone's forgeries do not fill the history.
+    /// storing it, so that forgeries by third parties do not fill the history.
     pub fn of(judgement: &ReceiptJudgement, known: &ReceiptKnowledge<'_>) -> Option<Self> {
         let (occasion, signed) = (judgement.occasion?, judgement.canonical_sha256?);
         let (signer, key) = if judgement.is_by_address {

@@ -19,7 +19,7 @@ pub const SCHEMA: &str = "clresolve.request/1";
 
 /// Whether a request may be sent to an agent, and if not, why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Checked {
+pub struct RequestCheck {
     /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// SHA-256 over the RFC 8785 form of the whole document without `id`.
@@ -67,7 +67,7 @@ pub struct RequestSetting<'a> {
     pub now: Timestamp,
 }
 
-impl Checked {
+impl RequestCheck {
     /// Builds the document. Without a schema there is no judgement, and the request is not trusted. A request to an
     /// untrusted agent is not trusted either.
     pub fn of(judgement: Option<RequestJudgement>, setting: &RequestSetting<'_>) -> Self {

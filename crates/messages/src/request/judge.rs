@@ -85,7 +85,7 @@ fn inexact(request: &Value, text: &str) -> Vec<Reason> {
     });
     let reason = |(place, numeral): (&String, &str)| {
         let reason = Reason::new(Code::RequestSchemaInvalid).message("The number is not the same to all readers.");
-        reason.expected("a number that a double holds").observed(excerpt(numeral)).at(place.as_str())
+        reason.expected("a number that a double represents exactly").observed(excerpt(numeral)).at(place.as_str())
     };
     others.take(MAX_FINDINGS).map(reason).collect()
 }

@@ -1,5 +1,5 @@
 //! Makes a request that a schema allows. Values that the schema fixes are copied. Every other value gets the smallest
-//! allowed content and is listed as a blank to fill in.
+//! allowed content and is listed as a blank.
 
 mod pattern;
 
@@ -34,7 +34,7 @@ const MAX_ROUNDS: usize = 4;
 /// Maximum length of a hint, in bytes.
 const MAX_HINT_BYTES: usize = 160;
 
-/// Maximum number of list items, or characters of a text, that are generated if a schema requires many.
+/// Maximum number of generated list items, or characters of a text, if a schema requires many.
 const MAX_MADE_UP: usize = 256;
 
 /// Template values that do not come from the schema.
@@ -379,7 +379,7 @@ mod tests {
 
     use super::*;
 
-    /// The template of this schema, and the work that it took.
+    /// The template of this schema, and the work that it required.
     fn made(schema: &Value) -> (Template, usize) {
         let fresh = Fresh { request_id: String::new(), now: Timestamp::UNIX_EPOCH };
         let schema = bound(schema);
@@ -403,7 +403,6 @@ mod tests {
         schema
     }
 
-    /// An infinitely recursive schema yields a finite template.
     #[test]
     fn a_template_ends() {
         let twice = json!({"$id": "https://schemas.example/request.json", "type": "object", "required": ["a", "b"],

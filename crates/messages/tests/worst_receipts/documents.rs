@@ -23,7 +23,6 @@ use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 use serde_json::json;
 
-/// The agent's name.
 pub(crate) const NAME: &str = "summarizeagent.eth";
 
 /// Test data about the agent.

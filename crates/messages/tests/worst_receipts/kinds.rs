@@ -73,7 +73,6 @@ impl Kind {
         Self::Shapes,
     ];
 
-    /// The content of `input`.
     fn input(self) -> String {
         let room = MAX_BYTES - 2048;
         let list = |item: &str, most: usize| vec![item; (room / (item.len() + 1)).min(most)].join(",");
@@ -95,7 +94,6 @@ impl Kind {
         }
     }
 
-    /// Unsigned members.
     fn further(self) -> String {
         let (count, digits) = match self {
             Self::Unsigned => (8000, 5),
@@ -105,7 +103,6 @@ impl Kind {
         (0..count).map(|number| format!(r#","{number:0digits$}":0"#)).collect()
     }
 
-    /// The receipt.
     pub(crate) fn receipt(self) -> Vec<u8> {
         if self == Self::Jws {
             let payload = "e30".repeat(4000);
@@ -150,7 +147,7 @@ impl Kind {
     pub(crate) fn request(self) -> Vec<u8> {
         let input = self.input();
         match self {
-            // With as many values it would be refused before the receipt is read.
+            // With as many values, the request would be refused before the receipt is read.
             Self::Nested => b"{}".into(),
             Self::Layered => format!(r#"{{"payload":{{"content":{input}}}}}"#).into(),
             _ => format!(r#"{{"input":{input}}}"#).into(),

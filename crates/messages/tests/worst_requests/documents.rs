@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use clresolve_core::state::State;
 use clresolve_messages::request::document::RequestSetting;
-use clresolve_messages::request::{Checked, RequestQuestion, judge};
+use clresolve_messages::request::{RequestCheck, RequestQuestion, judge};
 use clresolve_verdict::sample::{self, bound};
 use clresolve_verdict::schema::bound::CompiledSchema;
 use clresolve_verdict::verdict::Verdict;
@@ -56,17 +56,18 @@ impl World {
 
     /// Processes one question like the daemon: parses it, judges it, and serializes the answer.
     #[inline(never)]
-    pub(crate) fn judge_measured(&self, question: &[u8]) -> Checked {
+    pub(crate) fn judge_measured(&self, question: &[u8]) -> RequestCheck {
         self.judge(question)
     }
 
     /// The same under a function name that no instruction counter matches.
     #[inline(never)]
-    pub(crate) fn judge(&self, question: &[u8]) -> Checked {
+    pub(crate) fn judge(&self, question: &[u8]) -> RequestCheck {
         let question = RequestQuestion::from_json(question).expect("a question");
         let judgement = judge(&question.request, Some(&self.schema));
         let (verdict, verb, bound) = (&self.verdict, &*question.verb, Ok(&self.schema));
-        let found = Checked::of(Some(judgement), &RequestSetting { verdict, verb, bound, now: Timestamp::UNIX_EPOCH });
+        let found =
+            RequestCheck::of(Some(judgement), &RequestSetting { verdict, verb, bound, now: Timestamp::UNIX_EPOCH });
         black_box(serde_json::to_vec(&found).expect("JSON"));
         found
     }

@@ -7,7 +7,7 @@ use clresolve_messages::request::question::MAX_BYTES;
 pub(crate) enum Kind {
     /// The maximum number of numbers without an exact double, below a long name.
     Numbers,
-    /// The maximum number of numbers that are expensive to round, as long as fits.
+    /// The maximum number of numbers that are expensive to round, each as long as fits.
     LongNumbers,
     /// The smallest doubles, with the maximum number of digits that a double is printed with.
     Subnormals,

@@ -5,6 +5,7 @@ use clresolve_core::reading::Answer;
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::records::Record;
 use clresolve_core::state::State;
+use clresolve_verdict::evidence::links::Registration;
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::published::PublishedRecord;
 use clresolve_verdict::trust::Resolution;
@@ -13,7 +14,7 @@ use url::Url;
 
 use super::answer::{EvidenceRow, EvidenceState as Shows, RegistrationOutcome};
 use super::identity::{EvidenceKind, Named, NamedBy, Remembered, SellerIdentity, WebOrigin};
-use super::reading::{NameReading, OriginFile, RegistrationReading};
+use super::reading::{JudgedName, OriginFile, RegistrationReading};
 use crate::decide::Judged;
 use crate::decision::{Check, Objection};
 use crate::payee::{Claim, ClaimSource, ProvenBy};
@@ -28,7 +29,7 @@ pub(super) struct EvidenceInputs<'a> {
     pub(super) is_network_of_limits: bool,
     /// Whether the terms contain offers.
     pub(super) offers: bool,
-    pub(super) name: Option<&'a NameReading>,
+    pub(super) name: Option<&'a JudgedName>,
     pub(super) registration: Option<&'a RegistrationReading>,
     pub(super) file: &'a OriginFile,
     pub(super) origin: Option<&'a WebOrigin>,
@@ -99,7 +100,7 @@ impl EvidenceInputs<'_> {
         located(row, &name.resolution)
     }
 
-    fn trusted_card(&self, name: &NameReading, entries: &[Judged<'_>]) -> EvidenceRow {
+    fn trusted_card(&self, name: &JudgedName, entries: &[Judged<'_>]) -> EvidenceRow {
         let row = |state, detail: &str| EvidenceRow::new(EvidenceKind::Card, state, detail);
         if let Some(code) = self.gate.objection(&name.resolution, self.verb, None) {
             return row(Shows::Contradicted, "The gate denies the agent.").with_codes([code.to_owned()]);
@@ -190,10 +191,10 @@ impl EvidenceInputs<'_> {
         let lists = file.as_ref().ok().map(|file| self.lists_origin(file.urls()));
         let by_seller = self.named.is_some_and(|named| named.named_by == NamedBy::Seller);
         let found = match (proven, wallet) {
-            (_, None) => row(Shows::Absent, Some(Is::NoAgentWallet), "The agent has no wallet."),
-            (None, Some(_)) if owner.is_some() && *owner == pay_to => {
+            (None, _) if owner.is_some() && *owner == pay_to => {
                 row(Shows::Claimed, Some(Is::OwnerOnly), "The payee owns the registration, but is not its wallet.")
             }
+            (_, None) => row(Shows::Absent, Some(Is::NoAgentWallet), "The agent has no wallet."),
             (None, Some(wallet)) if Some(*wallet) != pay_to => {
                 row(Shows::Contradicted, Some(Is::Mismatch), "The agent's wallet is another address.")
                     .coded(Code::PayeeMismatch)
@@ -203,7 +204,7 @@ impl EvidenceInputs<'_> {
                 let detail = "The payee is the agent's wallet, but its registration does not list this origin.";
                 row(Shows::Contradicted, Some(Is::EndpointUnlisted), detail).coded(Code::OriginMismatch)
             }
-            (Some(_), Some(_)) if by_seller && (lists.is_none() || !self.file.names(entry)) => {
+            (Some(_), Some(_)) if by_seller && (lists.is_none() || !self.is_named_by_origin(entry)) => {
                 let detail =
                     "The payee is the agent's wallet, but the origin and the registration do not name each other.";
                 row(Shows::Claimed, Some(Is::VerifiedWallet), detail)
@@ -220,7 +221,7 @@ impl EvidenceInputs<'_> {
     }
 
     /// The registration that a name vouches for (ENSIP-25), whose wallet is the payee.
-    fn registration_of(&self, name: &NameReading) -> EvidenceRow {
+    fn registration_of(&self, name: &JudgedName) -> EvidenceRow {
         let by_seller = self.named.is_some_and(|named| named.named_by == NamedBy::Seller);
         let (state, detail) = match self.way_back(name) {
             WayBack::Here => (Shows::Proven, "The payee is the wallet of the name's registration."),
@@ -269,7 +270,7 @@ impl EvidenceInputs<'_> {
         let Some(remembered) = self.remembered else {
             return row(Shows::Undecided, "The memory could not be read.".into()).coded(Code::MemoryUnavailable);
         };
-        let Some(known) = &remembered.identity else {
+        let Some(known) = remembered.identity.as_ref().map(|seen| &seen.identity) else {
             return match &remembered.payee {
                 Some(seen) => row(Shows::Claimed, format!("The origin demanded payment to {} before.", seen.address)),
                 None => row(Shows::Absent, "Nothing is remembered about this origin.".into()),
@@ -290,7 +291,7 @@ impl EvidenceInputs<'_> {
     }
 
     /// Whether the name's records point to the URL that answered.
-    pub(super) fn way_back(&self, name: &NameReading) -> WayBack {
+    pub(super) fn way_back(&self, name: &JudgedName) -> WayBack {
         let (Some(published), Some(url)) = (name.resolution.payment(), self.url) else { return WayBack::Nowhere };
         let mut back = WayBack::Nowhere;
         for key in EndpointKey::ORIGINS {
@@ -302,6 +303,11 @@ impl EvidenceInputs<'_> {
             }
         }
         back
+    }
+
+    /// Whether the registration file of the origin names the entry.
+    fn is_named_by_origin(&self, entry: &Registration) -> bool {
+        self.file.names(entry) || clresolve_core::mutant!("origins-name-any-registration")
     }
 
     fn lists_origin<'u>(&self, mut urls: impl Iterator<Item = &'u str>) -> bool {
@@ -318,7 +324,9 @@ fn points_to(record: &str, url: &str) -> bool {
         return false;
     }
     let path = record.path().trim_end_matches('/');
-    url.path().strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let is_whole =
+        |rest: &str| rest.is_empty() || rest.starts_with('/') || clresolve_core::mutant!("segments-match-in-part");
+    url.path().strip_prefix(path).is_some_and(is_whole)
 }
 
 /// Whether the name has records of a card at the newest block.
@@ -343,12 +351,16 @@ fn against_reading(resolution: &Resolution, gate: &GatePolicy) -> Vec<Objection>
     if anchor.block.is_chosen_by_number() {
         objections.push(Objection::of_gate(Effect::Fail, Code::ChainBehind.slug()));
     }
-    objections.extend(gate.against_verdict(verdict).map(|code| Objection::of_gate(Effect::Fail, code)));
+    if !clresolve_core::mutant!("the-gate-is-nothing-to-a-check") {
+        objections.extend(gate.against_verdict(verdict).map(|code| Objection::of_gate(Effect::Fail, code)));
+    }
     objections.extend(resolution.standing().err().map(|refusal| Objection::of_gate(Effect::Unknown, refusal.slug())));
     // What is unknown about the records is unknown about the payee, too: an old block, or a change that is pending.
     let unknown =
         verdict.reasons.iter().filter(|reason| reason.effect == Effect::Unknown && reason.step == Step::Records);
-    objections.extend(unknown.map(|reason| Objection::new(Check::Identity, reason.clone())));
+    if !clresolve_core::mutant!("records-in-doubt-are-paid") {
+        objections.extend(unknown.map(|reason| Objection::new(Check::Identity, reason.clone())));
+    }
     objections
 }
 
@@ -362,7 +374,7 @@ fn against_payee(entries: &[Judged<'_>]) -> Vec<Reason> {
 }
 
 /// The payees of the name on the networks of the entries, and its records that may point to the origin.
-fn records_read(name: &NameReading, entries: &[Judged<'_>]) -> Value {
+fn records_read(name: &JudgedName, entries: &[Judged<'_>]) -> Value {
     let mut read = Map::new();
     for price in entries.iter().filter_map(|entry| entry.entry.price.as_ref().ok()) {
         let others = name.payees.get(&price.network).map(|payees| payees.others()).unwrap_or_default();

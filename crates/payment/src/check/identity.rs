@@ -213,11 +213,22 @@ impl Default for CheckPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
     /// The identity that the operator accepted, or that first contact allowed.
-    pub identity: Option<SellerIdentity>,
+    pub identity: Option<SeenIdentity>,
     /// The last identity that the seller named and that was proven in both directions. It waits to be accepted.
-    pub proposed: Option<SellerIdentity>,
+    pub proposed: Option<SeenIdentity>,
     /// The last payee.
     pub payee: Option<SeenPayee>,
+}
+
+/// An identity that a seller named and that was proven in both directions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenIdentity {
+    /// The identity.
+    pub identity: SellerIdentity,
+    /// When it was first proven.
+    pub at: Timestamp,
+    /// The block of the evidence at that time.
+    pub block: Option<u64>,
 }
 
 /// A payee that an origin demanded.

@@ -49,7 +49,7 @@ impl OriginFile {
 
 /// The verdict on a name, and what the name and the configuration say about payees.
 #[derive(Clone, Debug)]
-pub struct NameReading {
+pub struct JudgedName {
     /// The verdict of a live resolution, confirmed at the newest block.
     pub resolution: Resolution,
     /// The URL behind the card's entry, or why it is unknown.
@@ -58,7 +58,7 @@ pub struct NameReading {
     pub payees: BTreeMap<Network, Payees>,
 }
 
-impl NameReading {
+impl JudgedName {
     /// Where the name's tools are called over MCP.
     pub(crate) fn tools(&self) -> Option<Result<Route, Box<Reason>>> {
         self.resolution.payment().and_then(Route::of_tools)
@@ -124,13 +124,14 @@ impl RegistrationReading {
         let registration = match self {
             Self::NotRead(reason) => Claim::Undecided(reason.clone()),
             Self::Read { entry, wallet: Some(wallet), owner, block, until, .. }
-                if price.network.chain_id() == Some(entry.chain_id()) =>
+                if price.network.chain_id() == Some(entry.chain_id())
+                    || clresolve_core::mutant!("wallets-of-any-chain") =>
             {
                 // A payee that only owns the entry is neither proven nor contradicted.
                 if *owner == Some(price.pay_to) && *wallet != price.pay_to {
                     return Payees::default();
                 }
-                let read = payee::Registration { agent: entry.agent(), block: *block, until: *until };
+                let read = payee::RegistrationSource { agent: entry.agent(), block: *block, until: *until };
                 Claim::Is(*wallet, ClaimSource::Registration(Box::new(read)))
             }
             Self::NoIdentity | Self::Read { .. } => Claim::None,

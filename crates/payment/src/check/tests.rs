@@ -1,4 +1,4 @@
-//! Each sentence of the rules about who may name an identity, as a seller.
+//! Each rule about who may name an identity, tested with a seller.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::asset::{Asset, AssetId};
+use crate::asset::{AssetId, AssetProperties};
 use crate::limits::{AssetLimit, CallerLimits};
 use crate::payee::{self, Claim, ClaimSource};
 use crate::route::Route;
@@ -34,8 +34,10 @@ fn network() -> Network {
 
 fn limits() -> Limits {
     let id = AssetId { network: network(), address: USDC };
-    let limit =
-        AssetLimit { asset: Asset::known(&id).expect("it is in the table"), max_amount: Some(U256::from(50_000)) };
+    let limit = AssetLimit {
+        asset: AssetProperties::known(&id).expect("it is in the table"),
+        max_amount: Some(U256::from(50_000)),
+    };
     Limits { set: true, networks: [network()].into(), assets: [(id, limit)].into(), ..Limits::default() }
 }
 
@@ -43,12 +45,13 @@ fn limits() -> Limits {
 type PublishedByName = (Option<Address>, Vec<(EndpointKey, &'static str)>);
 
 /// A seller. The default is honest: a name that the caller gives has the payee and points to the origin.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Seller {
     /// `extra` of the entry.
     extra: Value,
     name: Option<&'static str>,
     named_by: NamedBy,
+    verb: Option<&'static str>,
     asked: Option<&'static str>,
     url: Option<&'static str>,
     /// What the name publishes: address and endpoints. `None`: there is no such name.
@@ -65,6 +68,8 @@ struct Seller {
     remembered: Remembered,
     registration: Option<RegistrationReading>,
     file: OriginFile,
+    /// The terms, if they differ from [`Seller::terms`].
+    terms: Option<String>,
 }
 
 impl Default for Seller {
@@ -73,6 +78,7 @@ impl Default for Seller {
             extra: json!({}),
             name: Some("shop.eth"),
             named_by: NamedBy::Caller,
+            verb: None,
             asked: None,
             url: Some(URL),
             published: Some((Some(PAYEE), vec![(EndpointKey::X402, "https://shop.example/weather")])),
@@ -86,8 +92,24 @@ impl Default for Seller {
             remembered: Remembered::default(),
             registration: None,
             file: OriginFile::Absent,
+            terms: None,
         }
     }
+}
+
+/// The registration file of [`REGISTRATION`], with this endpoint.
+fn listing(endpoint: &str) -> Vec<u8> {
+    json!({"services": [{"name": "web", "endpoint": endpoint}]}).to_string().into_bytes()
+}
+
+/// A registration file of the origin that names [`REGISTRATION`].
+fn naming() -> Vec<u8> {
+    let (registry, agent) = REGISTRATION.rsplit_once(':').expect("it has a number");
+    json!({"registrations": [{"agentRegistry": registry, "agentId": agent}]}).to_string().into_bytes()
+}
+
+fn parsed(file: &[u8]) -> Result<RegistrationFile, Box<Reason>> {
+    RegistrationFile::parse(file).map_err(|_| Box::new(Reason::new(Code::PayeeUnproven)))
 }
 
 impl Seller {
@@ -99,14 +121,11 @@ impl Seller {
     /// A seller with a registration instead of a name, which only the terms give.
     fn registered(wallet: Option<Address>, lists: &str, owner: Option<Address>) -> Self {
         let entry: Registration = REGISTRATION.parse().expect("a registration");
-        let file = json!({"services": [{"name": "web", "endpoint": lists}]});
-        let own = json!({"registrations": [{"agentRegistry": "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432", "agentId": 22}]});
-        let parsed = |file: Value| RegistrationFile::parse(file.to_string().as_bytes()).expect("strict JSON");
         let reading = RegistrationReading::Read {
             entry,
             wallet,
             owner,
-            file: Ok(parsed(file)),
+            file: parsed(&listing(lists)),
             block: 5,
             grade: Grade::Quorum,
             until: Timestamp::from_second(30).expect("a time"),
@@ -116,7 +135,7 @@ impl Seller {
             extra: json!({"erc8004": {"agentRegistry": "eip155:84532:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432", "agentId": 22}}),
             published: None,
             registration: Some(reading),
-            file: OriginFile::Read(parsed(own)),
+            file: OriginFile::Read(parsed(&naming()).expect("strict JSON")),
             ..Self::default()
         }
     }
@@ -127,7 +146,8 @@ impl Seller {
     }
 
     fn remembering(mut self, identity: &str) -> Self {
-        self.remembered.identity = Some(identity.parse().expect("an identity"));
+        let identity = identity.parse().expect("an identity");
+        self.remembered.identity = Some(SeenIdentity { identity, at: Timestamp::UNIX_EPOCH, block: None });
         self
     }
 
@@ -171,7 +191,10 @@ impl Seller {
         sample::paid(verdict, sample::published(records.clone(), records).expect("there are records"))
     }
 
-    fn checked(&self) -> CheckOutcome {
+    fn terms(&self) -> String {
+        if let Some(terms) = &self.terms {
+            return terms.clone();
+        }
         let terms = json!({
             "x402Version": 2,
             "resource": {"url": self.url.unwrap_or(URL)},
@@ -180,12 +203,20 @@ impl Seller {
                 "maxTimeoutSeconds": 60, "extra": merged(&self.extra),
             }],
         });
+        terms.to_string()
+    }
+
+    fn checked(&self) -> CheckOutcome {
+        self.checked_with(Ok(self.remembered.clone()))
+    }
+
+    fn checked_with(&self, remembered: Result<Remembered, Box<Reason>>) -> CheckOutcome {
         let request = CheckRequest {
             name: self.name.map(str::to_owned),
             named_by: self.named_by,
-            verb: None,
+            verb: self.verb.map(str::to_owned),
             asked: self.asked.map(str::to_owned),
-            demand: Demand::PaymentRequired(terms.to_string()),
+            demand: Demand::PaymentRequired(self.terms()),
             url: self.url.map(str::to_owned),
             selected: None,
             limits: CallerLimits::default(),
@@ -197,7 +228,7 @@ impl Seller {
             limits: limits(),
             gate: GatePolicy::default(),
         };
-        let mut checking = Checking::new(Arc::new(request), rules, Ok(self.remembered.clone()));
+        let mut checking = Checking::new(Arc::new(request), rules, remembered);
         while let Some(wanted) = checking.wanted() {
             match wanted {
                 Wanted::OriginFile(url) => {
@@ -213,11 +244,11 @@ impl Seller {
         checking.finish(Timestamp::UNIX_EPOCH)
     }
 
-    fn reading(&self) -> NameReading {
+    fn reading(&self) -> JudgedName {
         let resolution = self.resolution();
         let record = resolution.payment().map_or(Claim::None, |known| Claim::of_records(known, &network()));
         let until = Timestamp::from_second(30).expect("a time");
-        let read = payee::Registration { agent: U256::from(22), block: 5, until };
+        let read = payee::RegistrationSource { agent: U256::from(22), block: 5, until };
         let registration = match self.registered {
             true => Claim::Is(PAYEE, ClaimSource::Registration(Box::new(read))),
             false => Claim::None,
@@ -227,11 +258,51 @@ impl Seller {
             Some(_) => Ok(Route::configured(URL).expect("an https URL")),
             None => Err(Box::new(Reason::new(Code::InvokeNoRoute))),
         };
-        NameReading { resolution, route, payees }
+        JudgedName { resolution, route, payees }
     }
 
     fn answer(&self) -> CheckAnswer {
         self.checked().answer
+    }
+
+    /// The seller with one changed byte in one artifact: the terms, what the name publishes, the registration and its
+    /// file, or the origin's file.
+    fn changed(&self) -> Vec<Self> {
+        let mut sellers = Vec::new();
+        let mut change = |artifact: &[u8], apply: &dyn Fn(&mut Self, &[u8])| {
+            for (at, bits) in (0..artifact.len()).flat_map(|at| [0x01, 0x20, 0x80].map(|bits| (at, bits))) {
+                let (mut seller, mut changed) = (self.clone(), artifact.to_owned());
+                changed[at] ^= bits;
+                apply(&mut seller, &changed);
+                sellers.push(seller);
+            }
+        };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        change(self.terms().as_bytes(), &|seller, changed| seller.terms = Some(text(changed)));
+        if let Some((address, endpoints)) = &self.published {
+            change(address.as_ref().map(|address| address.as_slice()).unwrap_or_default(), &|seller, changed| {
+                seller.published.as_mut().expect("it is published").0 = Some(Address::from_slice(changed));
+            });
+            for (at, (_, endpoint)) in endpoints.iter().enumerate() {
+                change(endpoint.as_bytes(), &|seller, changed| {
+                    seller.published.as_mut().expect("it is published").1[at].1 = text(changed).leak();
+                });
+            }
+        }
+        if let Some(RegistrationReading::Read { wallet, file: Ok(listed), .. }) = &self.registration {
+            change(wallet.as_ref().map(|address| address.as_slice()).unwrap_or_default(), &|seller, changed| {
+                let Some(RegistrationReading::Read { wallet, .. }) = &mut seller.registration else { return };
+                *wallet = Some(Address::from_slice(changed));
+            });
+            change(&listing(listed.urls().next().expect("an endpoint")), &|seller, changed| {
+                let Some(RegistrationReading::Read { file, .. }) = &mut seller.registration else { return };
+                *file = parsed(changed);
+            });
+            change(&naming(), &|seller, changed| {
+                seller.file = parsed(changed).map_or_else(OriginFile::Unread, OriginFile::Read);
+            });
+        }
+        sellers
     }
 }
 
@@ -291,7 +362,9 @@ fn first_contact_may_be_allowed_if_both_directions_are_proven() {
     let seller = Seller { policy, ..Seller::claiming() };
     is(&seller, Outcome::Allow, &[]);
     let (_, next) = seller.checked().remember.expect("it is remembered");
-    assert_eq!(next.identity.map(|identity| identity.to_string()).as_deref(), Some("shop.eth"));
+    let expected =
+        SeenIdentity { identity: "shop.eth".parse().expect("a name"), at: Timestamp::UNIX_EPOCH, block: Some(7) };
+    assert_eq!(next.identity, Some(expected));
     let alone = Seller { published: Some((Some(PAYEE), vec![])), ..seller };
     let answer = is(&alone, Outcome::Undecided, &["identity-claimed"]);
     assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Claimed);
@@ -302,7 +375,7 @@ fn what_was_proven_at_first_contact_waits_to_be_accepted() {
     let (origin, next) = Seller::claiming().checked().remember.expect("it is remembered");
     assert_eq!(origin.as_str(), "https://shop.example");
     assert_eq!(next.identity, None);
-    assert_eq!(next.proposed.map(|identity| identity.to_string()).as_deref(), Some("shop.eth"));
+    assert_eq!(next.proposed.map(|seen| seen.identity.to_string()).as_deref(), Some("shop.eth"));
     let by_model = Seller { named_by: NamedBy::Seller, ..Seller::default() };
     let (_, next) = by_model.checked().remember.expect("the payee is remembered");
     assert_eq!((next.identity, next.proposed), (None, None), "the origin did not show it");
@@ -316,7 +389,7 @@ fn another_identity_than_the_remembered_one_is_a_contradiction() {
     let moved = Seller::claiming().remembering("other.eth");
     is(&moved, Outcome::Deny, &["identity-changed", "identity-claimed"]);
     let (_, next) = moved.checked().remember.expect("the new one waits to be accepted");
-    assert_eq!(next.proposed.map(|identity| identity.to_string()).as_deref(), Some("shop.eth"));
+    assert_eq!(next.proposed.map(|seen| seen.identity.to_string()).as_deref(), Some("shop.eth"));
     is(&Seller::default().remembering("other.eth"), Outcome::Deny, &["identity-changed"]);
     is(&Seller::claiming().remembering("other.eth").pinned("shop.eth"), Outcome::Allow, &[]);
     let other = is(&Seller::default().pinned("other.eth"), Outcome::Deny, &["identity-changed"]);
@@ -475,4 +548,66 @@ fn registration_has_the_outcomes_of_the_draft() {
     let unread = Seller { registration: Some(unread), ..none };
     is(&unread, Outcome::Undecided, &["payee-unproven"]);
     assert_eq!(outcome(&unread), Some(Is::NotRead));
+}
+
+#[test]
+fn registration_counts_on_its_own_chain_only() {
+    let mut seller = Seller::registered(Some(PAYEE), "https://shop.example", None);
+    let elsewhere: Registration = REGISTRATION.replace("84532", "8453").parse().expect("a registration");
+    let Some(RegistrationReading::Read { entry, .. }) = &mut seller.registration else { panic!("it is read") };
+    *entry = elsewhere.clone();
+    is(&seller.pinned(&elsewhere.to_string()), Outcome::Undecided, &["payee-unproven"]);
+}
+
+#[test]
+fn memory_that_cannot_be_read_may_bind_the_origin_to_another_identity() {
+    let unread = Err(Box::new(Reason::new(Code::MemoryUnavailable)));
+    let answer = Seller::default().checked_with(unread).answer;
+    assert_eq!((answer.decision, &*answer.codes), (Outcome::Undecided, &["memory-unavailable".to_owned()][..]));
+    assert_eq!(state_of(&answer, EvidenceKind::History), EvidenceState::Undecided);
+}
+
+/// The gate denies this verb of the agent, although the address of its name proves the payee.
+#[test]
+fn contradicted_row_denies_whatever_the_others_prove() {
+    let denied = Seller { reasons: vec![], verb: Some("classify"), ..Seller::default() };
+    let answer = Seller { card: Some("eip155:84532"), ..denied }.answer();
+    assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Proven);
+    assert_eq!(state_of(&answer, EvidenceKind::Card), EvidenceState::Contradicted);
+    assert_eq!(answer.decision, Outcome::Deny, "{answer:#?}");
+}
+
+#[test]
+fn changed_byte_never_allows_another_payment() {
+    let first_contact = CheckPolicy { first_contact: FirstContact::Allow, ..CheckPolicy::default() };
+    let thief = |seller: Seller| Seller { published: seller.published.map(|(_, back)| (Some(THIEF), back)), ..seller };
+    let pointing =
+        |record| Seller { published: Some((Some(PAYEE), vec![(EndpointKey::X402, record)])), ..Seller::claiming() };
+    let registered = |wallet, lists| Seller::registered(Some(wallet), lists, None);
+    let (here, elsewhere) = ("https://shop.example", "https://thief.example");
+    let sellers = [
+        Seller::default(),
+        Seller { policy: first_contact.clone(), ..Seller::claiming() },
+        Seller::claiming().remembering("shop.eth"),
+        registered(PAYEE, here).pinned(REGISTRATION),
+        Seller { policy: first_contact.clone(), ..registered(PAYEE, here) },
+        Seller::claiming(),
+        thief(Seller::default()),
+        Seller { policy: first_contact.clone(), ..pointing(elsewhere) },
+        Seller { policy: first_contact.clone(), ..pointing("https://shop.example/we") },
+        Seller { policy: first_contact.clone(), ..registered(PAYEE, elsewhere) },
+        Seller { policy: first_contact, ..registered(THIEF, here) },
+        Seller::registered(Some(THIEF), here, Some(PAYEE)).pinned(REGISTRATION),
+        Seller { offchain: true, ..Seller::default() },
+        Seller { reasons: vec![Code::NameReleased], ..Seller::default() },
+    ];
+    for (number, seller) in sellers.iter().enumerate() {
+        let may_be_paid = !seller.answer().abort;
+        assert_eq!(may_be_paid, number < 5, "{number}: {:#?}", seller.answer());
+        for changed in seller.changed() {
+            let answer = changed.answer();
+            let is_same = may_be_paid && answer.payee.as_ref().is_some_and(|payee| payee.address == PAYEE);
+            assert!(answer.abort || is_same, "{number}: {changed:#?}: {answer:#?}");
+        }
+    }
 }

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Knowledge, PaymentQuestion, Selected, decide};
 use crate::Decision;
 use crate::artifact::SignerKeys;
-use crate::asset::{Asset, AssetId};
+use crate::asset::{AssetId, AssetProperties};
 use crate::decision::{Check, Outcome};
 use crate::limits::{AssetLimit, Limits, NetworkSource};
 use crate::network::Network;
-use crate::payee::{Claim, ClaimSource, Payees, Registration};
+use crate::payee::{Claim, ClaimSource, Payees, RegistrationSource};
 use crate::request::{DecisionRequest, Demand};
 use crate::route::Route;
 use crate::terms::{Entry, Price, Reply, StatedDomain, Terms, Transfer, Version};
@@ -109,7 +109,7 @@ fn terms(prices: Vec<Result<Price, Box<Reason>>>) -> Terms {
 
 fn limits() -> Limits {
     let id = AssetId { network: network("eip155:84532"), address: USDC };
-    let asset = Asset::known(&id).expect("it is in the table");
+    let asset = AssetProperties::known(&id).expect("it is in the table");
     let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
     Limits { set: true, networks: [id.network.clone()].into(), assets: [(id, limit)].into(), ..Limits::default() }
 }
@@ -227,7 +227,7 @@ fn what_passes_every_check_is_allowed() {
 #[test]
 fn a_decision_ends_with_the_reading_of_a_registration() {
     let until = "1970-01-01T00:00:30Z".parse().expect("a time");
-    let read = Registration { agent: U256::from(22), block: 5, until };
+    let read = RegistrationSource { agent: U256::from(22), block: 5, until };
     let registration = Claim::Is(PAYEE, ClaimSource::Registration(Box::new(read)));
     let payees = Payees { registration, ..Payees::default() };
     let decision = Case { payees: [(network("eip155:84532"), payees)].into(), ..Case::default() }.decide();
@@ -498,7 +498,7 @@ fn the_cards_networks_count_unless_the_operator_relies_on_the_limits() {
         other.asset = address!("833589fCD6eDb6E08f4c7C32D4f71b54bdA02913");
         other.domain = domain(Some("USD Coin"), Some("2"));
         let id = AssetId { network: other.network.clone(), address: other.asset };
-        let asset = Asset::known(&id).expect("it is in the table");
+        let asset = AssetProperties::known(&id).expect("it is in the table");
         let assets = [(id.clone(), AssetLimit { asset, max_amount: Some(U256::from(50_000)) })].into();
         let limits = Limits { set: true, networks: [id.network.clone()].into(), source, assets, ..Limits::default() };
         let payees = [(id.network, payees().into_values().next().expect("one"))].into();
@@ -668,7 +668,7 @@ impl VectorWorld {
             for contract in contracts.as_array().into_iter().flatten() {
                 let address = contract.as_str().and_then(|text| text.parse().ok()).expect("an address");
                 let id = AssetId { network: network(chain), address };
-                let asset = Asset::known(&id).unwrap_or_else(|| Self::stated(vector, address));
+                let asset = AssetProperties::known(&id).unwrap_or_else(|| Self::stated(vector, address));
                 limits.assets.insert(id, AssetLimit { asset, max_amount });
             }
         }
@@ -676,13 +676,13 @@ impl VectorWorld {
     }
 
     /// An asset missing from the built-in table, configured as an honest seller states it.
-    fn stated(vector: &Value, address: Address) -> Asset {
+    fn stated(vector: &Value, address: Address) -> AssetProperties {
         let terms = Self::request(vector, "").terms().ok();
         let prices = terms.into_iter().flat_map(|terms| terms.entries).filter_map(|entry| entry.price.ok());
         let domain = prices.into_iter().find(|price| price.asset == address).map(|price| price.domain);
         let StatedDomain { name, version } = domain.unwrap_or_default();
         let text = |stated: Option<String>| stated.unwrap_or_else(|| "of its own".to_owned()).into();
-        Asset { name: text(name), version: text(version), decimals: 6, symbol: "".into() }
+        AssetProperties { name: text(name), version: text(version), decimals: 6, symbol: "".into() }
     }
 
     /// The name's claims on the networks of the terms: its address there, and all of its addresses, which sign offers.

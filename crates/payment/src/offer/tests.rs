@@ -18,7 +18,6 @@ fn at(url: &str) -> Resources<'_> {
     Resources::of([url])
 }
 
-/// The payload of an offer of [`price`].
 fn payload() -> Value {
     json!({
         "version": 1, "resourceUrl": URL, "scheme": "exact", "network": "eip155:84532", "amount": "10000",

@@ -5,13 +5,13 @@ use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_verdict::verdict::canonical_digest;
 
-use super::{Decided, DecidedPrice};
+use super::{DecidedPrice, StoredDecision};
 use crate::decide::{chosen, stated_terms};
 use crate::request::DecisionRequest;
 use crate::route::Route;
 use crate::terms::{Entry, Price};
 
-impl Decided {
+impl StoredDecision {
     /// Compares the decision with the request.
     ///
     /// # Errors
@@ -23,11 +23,11 @@ impl Decided {
         let name = EnsName::parse(&asked.name).map_err(|_| "its name")?;
         held(name.as_str() == self.name, "its name")?;
         held(asked.verb == self.verb, "its verb")?;
-        held(asked.header.is_none(), "a payment header was asked about, and not the terms alone")?;
+        held(asked.header.is_none(), "the request contains a payment header, not only the terms")?;
         let terms = asked.terms().map_err(|_| "the terms cannot be read")?;
         let entries = chosen(&terms, asked.selected.as_ref()).map_err(|_| "no such entry was demanded")?;
         let entries: Vec<&Entry> = entries.into_iter().map(|(_, entry)| entry).collect();
-        let url = asked.url.as_deref().ok_or("nothing says which URL answered")?;
+        let url = asked.url.as_deref().ok_or("the URL that answered is unknown")?;
         let route = Route::configured(self.url.as_str()).ok_or("its route")?;
         held(route.objection(url).is_none(), "its route")?;
         let prices: Result<Vec<&Price>, _> = entries.iter().map(|entry| entry.price.as_ref()).collect();

@@ -75,7 +75,7 @@ fn purchase(payment: &Value, reply: &Value) -> Purchase {
 }
 
 fn with_decision(decision: &Value, payment: &Value) -> Purchase {
-    let decision = Decided::from_bytes(decision.to_string().as_bytes()).expect("a decision");
+    let decision = StoredDecision::from_bytes(decision.to_string().as_bytes()).expect("a decision");
     Purchase { decision: Some(decision), ..purchase(payment, &reply()) }
 }
 
@@ -155,7 +155,7 @@ fn version_1_takes_the_asset_from_the_decision() {
     answer["network"] = "base-sepolia".into();
     let alone = purchase(&payment, &answer);
     assert_eq!(objection(alone.due("a.eth")), is(Code::SettlementUnproven, "payment"));
-    let decision = Decided::from_bytes(decision().to_string().as_bytes()).ok();
+    let decision = StoredDecision::from_bytes(decision().to_string().as_bytes()).ok();
     assert_eq!(Purchase { decision, ..alone }.due("a.eth"), Ok(due()));
 }
 
@@ -220,13 +220,13 @@ fn what_is_no_payment_or_decision_is_refused() {
     let mut other = decision();
     other["schema"] = json!("clresolve.decision/2");
     for text in ["", "[]", "{}", &other.to_string(), &format!("{}{}", decision(), " ".repeat(MAX_DECISION_BYTES))] {
-        assert!(Decided::from_bytes(text.as_bytes()).is_err());
+        assert!(StoredDecision::from_bytes(text.as_bytes()).is_err());
     }
 }
 
 #[test]
 fn a_decision_that_allows_nothing_is_about_no_purchase() {
-    assert!(Decided::from_bytes(decision().to_string().as_bytes()).is_ok());
+    assert!(StoredDecision::from_bytes(decision().to_string().as_bytes()).is_ok());
     for (member, value) in [
         ("abort", json!(true)),
         ("price", Value::Null),
@@ -236,7 +236,7 @@ fn a_decision_that_allows_nothing_is_about_no_purchase() {
     ] {
         let mut changed = decision();
         changed[member] = value;
-        assert!(Decided::from_bytes(changed.to_string().as_bytes()).is_err(), "{changed}");
+        assert!(StoredDecision::from_bytes(changed.to_string().as_bytes()).is_err(), "{changed}");
     }
 }
 

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use crate::forms::{read_address, read_amount, read_word};
 use crate::typed_data;
 
-/// A payload for EIP-3009.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Eip3009 {
@@ -33,7 +32,6 @@ pub(super) struct Authorization {
     pub(super) nonce: B256,
 }
 
-/// A payload for Permit2.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Permit2 {

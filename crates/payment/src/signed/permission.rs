@@ -11,7 +11,7 @@ use crate::forms;
 use crate::network::Network;
 use crate::terms::{self, Price, Transfer, Version};
 
-/// Longest signature of a permit, in bytes. The signature of a key has 65 bytes. Contract wallets (EIP-1271) add some
+/// Maximum length of a permit's signature. The signature of a key has 65 bytes. Contract wallets (EIP-1271) add some
 /// for each owner, and their deployment data (EIP-6492) adds about a kilobyte.
 const MAX_PERMIT_SIGNATURE_BYTES: usize = 4096;
 

@@ -21,8 +21,8 @@ fn price_of_sdk(transfer: Transfer) -> Price {
     Price { pay_to: address!("70997970C51812dc3A010C7d01b50e0d17dc79C8"), transfer, ..price() }
 }
 
-fn usdc() -> Asset {
-    Asset::known(&AssetId { network: price().network, address: price().asset }).unwrap()
+fn usdc() -> AssetProperties {
+    AssetProperties::known(&AssetId { network: price().network, address: price().asset }).unwrap()
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -55,7 +55,6 @@ fn found_at(payment: &Value, version: Version, price: &Price, now: u64) -> Optio
     found_in(payment, &terms(version, json!({})), price, now)
 }
 
-/// Terms with these extensions.
 fn terms(version: Version, extensions: Value) -> Terms {
     let Value::Object(extensions) = extensions else { panic!("extensions are an object") };
     let resource = (version == Version::V2).then(

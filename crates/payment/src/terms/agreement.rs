@@ -57,7 +57,7 @@ impl Terms {
         Ok(Self { moved, also_v1, ..self })
     }
 
-    /// A document with the members that entries are read by, which a place that repeats entries may leave to the others.
+    /// The document with missing members taken from these terms, since a place that repeats the entries may omit them.
     fn completed<'v>(&self, document: &'v Value) -> Cow<'v, Value> {
         let Value::Object(members) = document else { return Cow::Borrowed(document) };
         let mut members = members.clone();
@@ -73,8 +73,8 @@ impl Terms {
 }
 
 /// An entry's demand as JSON, in the terminology shared by versions 1 and 2. If the price was checked, its values are
-/// used; otherwise the values are compared as written. Of what is paid for only the host counts: sellers spell the rest in
-/// several ways.
+/// used; otherwise the values are compared as written. Only the host of the resource counts, because sellers spell the
+/// rest in several ways.
 #[derive(PartialEq, Eq)]
 struct Outline<'e>([(&'static str, Cow<'e, str>); 8]);
 
@@ -125,8 +125,7 @@ impl<'e> Outline<'e> {
         let differing = |like: &&Self| like.0.iter().zip(&self.0).filter(|(like, this)| like != this).count();
         let nearest = own.iter().min_by_key(differing).map_or([].as_slice(), |nearest| nearest.0.as_slice());
         let first = nearest.iter().zip(&self.0).find(|(like, this)| like != this);
-        let message =
-            "One place of the reply demands something else than another. Clients differ in which of them they pay.";
+        let message = "Two places of the reply demand different payments. Clients differ in which one they pay.";
         let Some(((member, expected), (_, observed))) = first else { return Box::new(ambiguous(place, message)) };
         let fault = unpriced.filter(|_| *member == EXTRA);
         if let Some((fault, at)) = fault.and_then(|fault| Some((fault, fault.place.as_deref()?.rsplit('/').next()?))) {
@@ -141,7 +140,7 @@ impl<'e> Outline<'e> {
     }
 }
 
-/// The host of a URL; of a path none.
+/// The host of a URL. Empty for a path.
 fn host(resource: &str) -> Option<String> {
     Url::parse(resource).ok()?.host_str().map(str::to_owned)
 }
@@ -150,7 +149,7 @@ fn quoted(text: impl Display) -> Cow<'static, str> {
     format!("\"{text}\"").into()
 }
 
-/// The member for what only some networks and schemes need.
+/// The member with network-specific and scheme-specific data.
 const EXTRA: &str = "extra";
 
 /// The name of the amount in version 2.
@@ -163,7 +162,7 @@ const fn amount_of(version: Version) -> &'static str {
     }
 }
 
-/// A place whose terms cannot be compared.
+/// The reason for a place whose terms cannot be compared.
 fn unreadable(place: &TermsPlace<'_>, reason: &Reason) -> Box<Reason> {
     let message = format!(
         "One place of the reply demands a payment in terms that cannot be read, beside others that can. {}",

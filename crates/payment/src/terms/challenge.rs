@@ -1,4 +1,4 @@
-//! Detects demands of other payment protocols next to x402 terms. Their contents are not checked, and a client that
+//! Detects payment challenges of other protocols next to x402 terms. Their contents are not checked, and a client that
 //! supports both protocols may prefer the other one.
 
 use serde_json::{Map, Value};
@@ -7,34 +7,33 @@ use clresolve_core::reason::Reason;
 
 use super::reading::{ambiguous, is_spelling_of};
 
-/// Headers with which a server challenges its client (RFC 9110, sections 11.6 and 11.7).
+/// Headers that contain challenges (RFC 9110, sections 11.6 and 11.7).
 pub(super) const HEADERS: [&str; 2] = ["WWW-Authenticate", "Proxy-Authenticate"];
 
-/// Authentication schemes that demand a payment: that of the Machine Payments Protocol, and those of Lightning. A client
-/// may take any scheme that contains such a name for the protocol.
+/// Authentication schemes of the Machine Payments Protocol (MPP) and of Lightning. A client may mistake any scheme that
+/// contains such a name for the protocol.
 const SCHEMES: [&str; 3] = ["payment", "l402", "lsat"];
 
-/// Parameters by which clients of Lightning find an invoice, whatever the scheme of the challenge.
+/// Parameters by which Lightning clients find an invoice, whatever the scheme of the challenge.
 const PARAMETERS: [&str; 2] = ["invoice", "macaroon"];
 
-/// The prefix of Machine Payments Protocol names in `_meta` of an MCP message.
+/// Prefix of MPP member names in `_meta` of an MCP message.
 const META_PREFIX: &str = "org.paymentauth/";
 
-/// The only one of these names that neither demands nor permits a payment.
+/// The only MPP member that neither demands nor permits a payment.
 const META_RECEIPT: &str = "org.paymentauth/receipt";
 
-/// The JSON-RPC error codes that carry challenges of the Machine Payments Protocol: a payment is required, or the
-/// payment that was sent did not verify. Its clients pay after either.
+/// JSON-RPC error codes with MPP challenges: a payment is required, or the payment that was sent is invalid. MPP
+/// clients pay after either.
 const ERROR_CODES: [i64; 2] = [-32042, -32043];
 
-/// Rejects headers that contain a payment challenge.
 pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), Box<Reason>> {
     for (name, value) in headers {
         let Some(header) = HEADERS.into_iter().find(|header| header.eq_ignore_ascii_case(name)) else { continue };
         let Some(scheme) = payment_scheme(value) else { continue };
         let message = format!(
-            "The reply asks in {header} to be paid by another protocol than x402, which is not checked. Remove that \
-             challenge before the client sees the reply."
+            "The reply's {header} header demands payment by a protocol other than x402, which clresolve cannot check. \
+             Remove that challenge before the client sees the reply."
         );
         let reason = ambiguous(header, &message).expected("no challenge of a payment protocol").observed(scheme);
         return Err(Box::new(reason));
@@ -50,8 +49,10 @@ pub(super) fn check_result(result: &Value) -> Result<(), Box<Reason>> {
     for pointer in ["/error/code", "/code"] {
         let code = result.pointer(pointer).and_then(Value::as_f64);
         if let Some(code) = ERROR_CODES.into_iter().find(|known| code == Some(*known as f64)) {
-            let reason =
-                ambiguous(pointer, "The tool asks to be paid by another protocol than x402, which is not checked.");
+            let reason = ambiguous(
+                pointer,
+                "The tool demands payment by a protocol other than x402, which clresolve cannot check.",
+            );
             return Err(Box::new(reason.expected("another code").observed(code.to_string())));
         }
     }
@@ -66,11 +67,11 @@ pub fn check_meta(meta: &Map<String, Value>) -> Result<(), Box<Reason>> {
     let of_payment = |name: &&String| name.starts_with(META_PREFIX) && *name != META_RECEIPT;
     let Some(name) = meta.keys().find(of_payment) else { return Ok(()) };
     let place = format!("/_meta/{}", name.replace('~', "~0").replace('/', "~1"));
-    let message = "The message challenges or pays by another protocol than x402, which is not checked.";
+    let message = "The message demands or makes a payment by a protocol other than x402, which clresolve cannot check.";
     Err(Box::new(ambiguous(&place, message).expected("no such member").observed(clresolve_core::text::excerpt(name))))
 }
 
-/// Rejects terms with an entry that clients pay at once, without a header that can be judged first.
+/// Rejects terms with an entry that clients pay at once, without a payment header that could be checked first.
 pub(super) fn check_entries(terms: &Value, place: &str) -> Result<(), Box<Reason>> {
     let entries = terms.get("accepts").and_then(Value::as_array).into_iter().flatten().enumerate();
     for (index, entry) in entries {
@@ -79,7 +80,7 @@ pub(super) fn check_entries(terms: &Value, place: &str) -> Result<(), Box<Reason
             let Some((name, value)) = members.iter().find(|(name, value)| pays_outside_x402(name, value)) else {
                 continue;
             };
-            let message = "An entry asks to be paid by Lightning. Its client pays before it sends a header that could be \
+            let message = "An entry demands payment by Lightning. Its client pays before it sends a header that could be \
                            checked.";
             let place = format!("{place}/accepts/{index}{part}/{}", name.replace('~', "~0").replace('/', "~1"));
             let reason = ambiguous(&place, message).expected("no such member");
@@ -95,13 +96,13 @@ fn pays_outside_x402(member: &str, value: &Value) -> bool {
     is_invoice || (is_spelling_of(member, "paymentmethod") && names_lightning())
 }
 
-/// The payment scheme of a challenge in a header's value, or the parameter that only such a challenge has, parsed both by
-/// RFC 9110 and as leniently as a client might.
+/// The payment scheme of a challenge, or a parameter that only such a challenge has. The value is parsed both by RFC
+/// 9110 and as leniently as any client might.
 fn payment_scheme(value: &str) -> Option<&'static str> {
     let value = &*value.to_ascii_lowercase();
     let strictly = challenges(value).enumerate().find_map(|(index, challenge)| {
         let (token, rest) = challenge.split_at(token_length(challenge));
-        // Some clients look only at how the value begins.
+        // Some clients look only at the start of the value.
         let is_parameter = index > 0 && rest.trim_start().starts_with('=');
         scheme_in(token).filter(|_| !is_parameter)
     });
@@ -112,7 +113,7 @@ fn scheme_in(token: &str) -> Option<&'static str> {
     SCHEMES.into_iter().find(|scheme| token.contains(scheme))
 }
 
-/// The elements of a list, separated by commas outside quoted strings.
+/// Splits a list at commas outside quoted strings.
 fn challenges(value: &str) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let elements = value.split(move |character: char| {
@@ -128,8 +129,8 @@ fn challenges(value: &str) -> impl Iterator<Item = &str> {
     elements.map(str::trim)
 }
 
-/// A scheme that is followed by a parameter, or the parameter of an invoice, anywhere in the value: clients that search by
-/// a pattern find it inside quoted strings too.
+/// Finds a scheme that is followed by a parameter, or an invoice parameter, anywhere in the value. Clients that search
+/// with a pattern find these inside quoted strings too.
 fn loosely(value: &str) -> Option<&'static str> {
     let mut rest = value;
     while !rest.is_empty() {
@@ -144,7 +145,7 @@ fn loosely(value: &str) -> Option<&'static str> {
     None
 }
 
-/// Whether the value of a parameter follows.
+/// Whether a parameter value follows.
 fn has_value(behind: &str) -> bool {
     behind.trim_start().starts_with('=')
 }
@@ -156,7 +157,7 @@ fn has_parameter(behind: &str) -> bool {
     parameter.len() < behind.len() && !name.is_empty() && has_value(equals)
 }
 
-/// Whether a client finds the parameter in a token. Some drop the names of their schemes from the value first.
+/// Whether a client finds the parameter in a token. Some clients first remove the names of their schemes.
 fn names_parameter(token: &str, name: &str) -> bool {
     let is_split = || token.contains("l402") || token.contains("lsat");
     token.ends_with(name) || is_split() && token.replace("l402", "").replace("lsat", "").ends_with(name)

@@ -9,7 +9,7 @@ use clresolve_core::reason::Reason;
 
 use crate::network::Network;
 
-/// Most entries of terms: a seller that accepts every asset of the built-in table stays below it.
+/// Maximum number of entries. A seller that accepts every asset of the built-in table stays below it.
 pub const MAX_ENTRIES: usize = 32;
 
 /// A version of x402.
@@ -57,7 +57,7 @@ pub struct Terms {
 pub struct Entry {
     /// The unmodified entry.
     pub json: Value,
-    /// What is paid for: `resource.url` of the terms, in version 1 `resource` of the entry.
+    /// What is paid for: `resource.url` of the terms, or in version 1 `resource` of the entry.
     pub resource: Option<String>,
     /// The price, or why the entry has no price that can be checked: `payment-terms-malformed`,
     /// `payment-scheme-unchecked`, or `payment-network-mismatch` for a network that is not an EVM chain.

@@ -9,7 +9,7 @@ use crate::encoding::decode_any;
 
 use super::reading::{ambiguous, folded, is_spelling_of, member_in_any_case};
 
-/// Most places per reply that are compared. Published sellers write three.
+/// Maximum number of places per reply that are compared. Published sellers write three.
 pub(super) const MAX_PLACES: usize = 8;
 
 /// Where published clients look for terms in the result of an MCP tool, apart from the texts of its content. `error` is
@@ -23,7 +23,6 @@ const MEMBERS: [&str; 9] =
 /// Every entry that can be paid has at least one of these members, in either version.
 const OF_PRICED_ENTRY: [&str; 3] = ["payTo", "amount", "maxAmountRequired"];
 
-/// Members of entries.
 const OF_ENTRY: [&str; 6] = ["payTo", "amount", "maxAmountRequired", "scheme", "network", "asset"];
 
 /// A place that demands a payment.
@@ -149,11 +148,12 @@ fn is_listed_terms(value: &Value) -> bool {
 }
 
 fn too_many() -> Box<Reason> {
-    let reason = ambiguous("", "More places of the reply could hold terms than are compared.");
+    let reason = ambiguous("", "More places of the reply could contain terms than are compared.");
     Box::new(reason.expected(format!("at most {MAX_PLACES} places")))
 }
 
-/// The places of `document`, whose own path is `path`, that demand a payment. Clients read those for which `is_read` holds.
+/// The places of `document`, whose own path is `path`, that demand a payment. Clients read those that satisfy
+/// `is_read`.
 fn search<'v>(document: &'v Value, path: &str, is_read: impl Fn(&str) -> bool) -> Vec<TermsPlace<'v>> {
     let mut found = Vec::new();
     visit(document, &mut path.to_owned(), &mut |path, value| {

@@ -16,7 +16,6 @@ use crate::network::Network;
 /// The only scheme that states a price.
 const EXACT: &str = "exact";
 
-/// The extension that contains offers.
 const OFFER_RECEIPT: &str = "offer-receipt";
 
 /// Members of terms and entries. Go's `encoding/json` accepts them in any [spelling](is_spelling_of).
@@ -137,7 +136,6 @@ pub(crate) fn price(entry: &Value, version: Version, place: String) -> Result<Pr
     })
 }
 
-/// The network and its chain id.
 fn network(entry: &JsonObject<'_>, version: Version) -> Result<(Network, u64), Box<Reason>> {
     let name = entry.text("network")?;
     let network = match version {
@@ -150,7 +148,7 @@ fn network(entry: &JsonObject<'_>, version: Version) -> Result<(Network, u64), B
     };
     let chain = network.and_then(|network| network.chain_id().map(|id| (network, id)));
     chain.ok_or_else(|| {
-        let reason = Reason::new(Code::PaymentNetworkMismatch).message("The network is no EVM chain that is known.");
+        let reason = Reason::new(Code::PaymentNetworkMismatch).message("The network is not a known EVM chain.");
         Box::new(reason.at(entry.below("network")).expected("eip155 and a chain id").observed(excerpt(name)))
     })
 }
@@ -278,7 +276,7 @@ impl<'v> JsonObject<'v> {
 }
 
 fn wrong(place: &str, expected: impl Into<String>, observed: String) -> Box<Reason> {
-    let message = "A member of the terms is missing or has another form than x402 gives it.";
+    let message = "A member of the terms is missing or malformed.";
     Box::new(malformed(place, message).expected(expected).observed(observed))
 }
 

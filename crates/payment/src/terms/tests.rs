@@ -449,7 +449,6 @@ proptest! {
     }
 }
 
-/// Any small JSON value.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, U256};
 use clresolve_core::state::State;
 use clresolve_jose::SigningKey;
 use clresolve_payment::artifact::SignerKeys;
-use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::decide::{Knowledge, PaymentQuestion, decide};
 use clresolve_payment::limits::{AssetLimit, Limits};
 use clresolve_payment::network::Network;
@@ -38,7 +38,7 @@ impl World {
         verdict.identity = Some(Identity { verbs: vec![VERB.to_owned()], networks, ..Identity::default() });
         let network: Network = NETWORK.parse().expect("CAIP-2");
         let id = AssetId { network: network.clone(), address: USDC.parse().expect("an address") };
-        let asset = Asset::known(&id).expect("it is in the table");
+        let asset = AssetProperties::known(&id).expect("it is in the table");
         let limit = AssetLimit { asset, max_amount: Some(U256::from(50_000)) };
         Self {
             resolution: sample::live(verdict, None),

@@ -17,7 +17,6 @@ pub(crate) const URL: &str = "https://api.sandbox.example/summarize/v1";
 const SIGNATURE: &str = "0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798\
                          00000000000000000000000000000000000000000000000000000000000000011b";
 
-/// What makes a request expensive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The maximum number of checked offers per entry, each signed by a third party.
@@ -44,7 +43,6 @@ pub(crate) enum Kind {
     Networks,
     /// Limits that list the maximum number of assets.
     Assets,
-    /// A body in base64.
     Base64,
 }
 

@@ -52,7 +52,6 @@ impl ConfirmationLimits {
         Ok(())
     }
 
-    /// Checks that the newest head is recent.
     fn check_age(&self, head: &Block, now: Timestamp) -> Result<(), Refusal> {
         let is_stalled = self.max_head_age.is_some_and(|most| is_older(head.timestamp, now, most));
         if is_stalled && !clresolve_core::mutant!("stalled-heads-open-the-gate") {
@@ -77,7 +76,8 @@ pub(crate) struct SeenHead {
     pub(crate) head: ChainHead,
 }
 
-/// Whether a later reading of the name at a head confirms `resolution`. What is with a CCIP-Read gateway is not compared.
+/// Whether a later reading of the name at a head confirms `resolution`. What is with a CCIP-Read gateway is not
+/// compared.
 pub(crate) fn confirms(found: &AtHead, resolution: &Resolution) -> bool {
     let Some(before) = resolution.at_newest() else { return false };
     match found {
@@ -95,25 +95,22 @@ pub(crate) fn confirms(found: &AtHead, resolution: &Resolution) -> bool {
 pub(crate) struct HeadLog {
     heads: RwLock<VecDeque<SeenHead>>,
     is_followed: AtomicBool,
-    /// Number of heads so far.
     count: AtomicU64,
-    /// Notifies of each new head.
     bell: Notify,
 }
 
 impl HeadLog {
-    /// Whether each head is noted. Otherwise nothing stays confirmed.
+    /// Whether every head is recorded. Otherwise nothing stays confirmed.
     pub(crate) fn is_followed(&self) -> bool {
         self.is_followed.load(Ordering::Relaxed)
     }
 
-    /// Declares that each head is noted from now on.
+    /// Declares that every head is recorded from now on.
     pub(crate) fn follow(&self) {
         self.is_followed.store(true, Ordering::Relaxed);
         self.heads.write().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Notes a report of the head.
     pub(crate) fn note(&self, head: ChainHead) {
         let mut heads = self.heads.write().unwrap_or_else(PoisonError::into_inner);
         let newest = heads.back_mut();
@@ -138,7 +135,6 @@ impl HeadLog {
         self.bell.notified().await;
     }
 
-    /// The newest head.
     pub(crate) fn newest(&self) -> Option<SeenHead> {
         self.heads().back().copied()
     }
@@ -260,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_head_and_beyond_the_log_nothing_is_confirmed() {
+    fn heads_before_the_first_or_beyond_the_log_confirm_nothing() {
         let log = HeadLog::default();
         assert_eq!(log.standing(None, LIMITS, START), Err(Refusal::Unconfirmed));
         log.note(head(1, 1, 12));
@@ -273,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_confirmed_by_a_report_from_before_the_clock_was_set_back() {
+    fn report_before_a_clock_reset_confirms_nothing() {
         let log = HeadLog::default();
         log.note(head(1, 1, 1000));
         let id = log.newest().unwrap().id;
@@ -389,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn resolution_that_did_not_read_the_newest_block_is_not_confirmed() {
+    fn resolution_without_the_newest_block_is_not_confirmed() {
         let later = latest("a.eth", 1);
         for found in [AtHead::OnChain(later.clone()), AtHead::PaymentOffChain(later), AtHead::OffChain] {
             assert!(!compared(Err(failure()), &found), "{found:?}");

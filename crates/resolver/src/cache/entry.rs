@@ -19,34 +19,31 @@ use super::confirmed::{ConfirmationLimits, HeadId, HeadLog, OFF_CHAIN_CONFIRMED,
 use super::evicted::{Mark, PermittedUpTo};
 use super::proven::ProvenContent;
 
-/// What a verdict takes in memory for each byte of its JSON: its values are small, and each is an allocation of its
-/// own.
+/// Estimated memory per byte of a verdict's JSON: its values are small, and each is a separate allocation.
 const MEMORY_PER_JSON_BYTE: usize = 3;
-/// What it takes for each value of its JSON at least, in bytes: the place of the value and its allocation. Lists of the
-/// shortest values take more by this than by their bytes.
+/// Minimum memory per value of a verdict's JSON, in bytes: the value and its allocation. For lists of very short
+/// values, this exceeds the estimate by bytes.
 const MEMORY_PER_JSON_VALUE: usize = 96;
-/// What an entry takes beside its verdict and its card, in bytes: the key, which may be a long name, and the pool's
-/// own.
+/// Memory of an entry besides its verdict and card, in bytes: the key, which may be a long name, and the pool's
+/// overhead.
 const ENTRY_BYTES: usize = 1024;
 
 /// A finished verdict, as it is served from the cache.
 pub(super) struct Entry {
     confirmed: RwLock<ConfirmedResolution>,
     pub(super) content: Option<Arc<ProvenContent>>,
-    /// The evictions before its run, and those after it that were of other names.
+    /// The evictions that the answer is known to survive: those before its resolution, and later ones of other names.
     pub(super) permitted: PermittedUpTo,
-    /// From when on it may be refreshed.
     refresh_from: Timestamp,
     pub(super) fresh_until: Timestamp,
     /// Until when it may be described as stale.
     stale_until: Timestamp,
-    /// How often it was served.
     asked: AtomicU32,
-    /// How often its predecessors were, each of them half as much as the one after it.
+    /// How often its predecessors were served, each of them weighted half as much as its successor.
     pub(super) asked_before: u32,
-    /// Failures in a row, this one included; 0 for a verdict.
+    /// Number of consecutive failures including this one; 0 for a verdict.
     pub(super) failures: u32,
-    /// An estimate of what it takes in memory, in bytes.
+    /// Estimated memory, in bytes.
     pub(super) bytes: usize,
 }
 
@@ -54,11 +51,11 @@ pub(super) struct Entry {
 struct ConfirmedResolution {
     /// Its verdict contains the confirmation too.
     resolution: Resolution,
-    /// The head that confirmed it, if one did.
+    /// The head that confirmed it, if any.
     at: Option<HeadId>,
-    /// What a CCIP-Read gateway holds of it. No head confirms that, but a run of this process does for a while.
+    /// What a CCIP-Read gateway supplied. No head confirms that, but a resolution of this process does for a while.
     gateway: Gateway,
-    /// Whether it is of a run of this process.
+    /// Whether it was resolved by this process.
     is_own: bool,
 }
 
@@ -86,11 +83,10 @@ impl ConfirmedResolution {
 pub(crate) enum Awaited {
     /// A reading at the newest head.
     Reading,
-    /// Another run, because a CCIP-Read gateway holds what the name publishes.
+    /// Another resolution, because a CCIP-Read gateway supplies the records.
     Run,
 }
 
-/// How an entry is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Serving {
     /// As an answer, which may open a gate.
@@ -100,8 +96,8 @@ pub(super) enum Serving {
 }
 
 impl Entry {
-    /// Creates an entry for the result of a run with the start `began`, confirmed at the head `at`. `failures_before`
-    /// counts the failures in a row before that run.
+    /// Creates an entry for the result of a resolution that started at `began`, confirmed at the head `at`.
+    /// `failures_before` is the number of consecutive failures before it.
     pub(super) fn new(found: &Finished, failures_before: u32, began: Began, at: Option<HeadId>) -> Self {
         let verdict = found.resolution.verdict();
         let state = verdict.state;
@@ -143,8 +139,8 @@ impl Entry {
         confirmed.resolution.clone().with_standing(confirmed.standing(heads, limits, now))
     }
 
-    /// Compares it with a reading. An equal reading confirms it at the head `at`, if one is given. A reading that is
-    /// older than the last one does not count. Returns whether the reading contradicts it.
+    /// Compares the entry with a reading and returns whether the reading contradicts it. An equal reading confirms it
+    /// at the head `at`, if there is one. A reading that is older than the last one is ignored.
     pub(super) fn is_contradicted(&self, found: &AtHead, at: Option<HeadId>, block: u64) -> bool {
         let mut confirmed = self.confirmed.write().unwrap_or_else(PoisonError::into_inner);
         if at.is_some() && confirmed.at > at {
@@ -160,20 +156,20 @@ impl Entry {
         !is_same
     }
 
-    /// The head that last confirmed it, if its run read what `later` read.
+    /// The head that last confirmed it, if its resolution and `later` read the same.
     pub(super) fn confirmed_for(&self, later: &Resolution) -> Option<HeadId> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
         let (before, later) = (confirmed.resolution.at_newest()?, later.at_newest()?);
         confirmed.at.filter(|_| before == later)
     }
 
-    /// Whether only another run can confirm it at `now`.
+    /// Whether only another resolution can confirm it at `now`.
     pub(super) fn needs_run(&self, now: Timestamp) -> bool {
         self.confirmed.read().unwrap_or_else(PoisonError::into_inner).gateway_standing(now).is_err()
     }
 
-    /// What it waits for: its run is a minute old and asked a CCIP-Read gateway, or another head than `newest` was the
-    /// last to confirm it.
+    /// What it waits for: another resolution, if a CCIP-Read gateway was used and the last one is a minute old; or a
+    /// reading, if `newest` was not the last head to confirm it.
     pub(super) fn awaits(&self, newest: HeadId, now: Timestamp) -> Option<Awaited> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
         let is_due = !confirmed.is_own || confirmed.age(now) >= OFF_CHAIN_INTERVAL;
@@ -194,17 +190,16 @@ impl Entry {
         }
     }
 
-    /// Whether it is to be refreshed at `now`, as long as it may be served.
+    /// Whether it is due for a refresh at `now`, if it may still be served.
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
         self.asked.load(Ordering::Relaxed) > 0 && now >= self.refresh_from
     }
 
-    /// Counts an answer. Two at once may count as one: an exact count would cost each answer more than it is worth.
+    /// Counts an answer. Concurrent answers may count as one: an exact count would cost each answer too much.
     pub(super) fn was_asked(&self) {
         self.asked.store(self.asked.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
     }
 
-    /// How much its key is asked for.
     pub(super) fn demand(&self) -> u32 {
         self.asked.load(Ordering::Relaxed).saturating_add(self.asked_before)
     }
@@ -218,16 +213,16 @@ fn before(moment: Timestamp, time: Duration) -> Timestamp {
     SignedDuration::try_from(time).ok().and_then(|time| moment.checked_sub(time).ok()).unwrap_or(moment)
 }
 
-/// What a run ended with.
+/// The result of a resolution.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// Its answer.
     pub resolution: Resolution,
-    /// What it proved of the content, where a refresh may use that again.
+    /// The proven content, if a refresh may reuse it.
     pub content: Option<Arc<ProvenContent>>,
-    /// Whether the name was evicted while it was under way, of which a run that begins now would know.
+    /// Whether the name was evicted during the resolution; a new one would take that into account.
     pub is_overtaken: bool,
-    /// Whether this process read the chain for it. Then the head at which the run began confirms it.
+    /// Whether this process read the chain. Then the head at the start of the resolution confirms the result.
     pub reads_chain: bool,
 }
 
@@ -237,18 +232,17 @@ impl From<Resolution> for Finished {
     }
 }
 
-/// When a run began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Began {
     /// The evictions before it.
     pub(super) evictions: Mark,
-    /// The head at that time, if there was one.
+    /// The head at that time, if any.
     pub(super) head: Option<HeadId>,
-    /// Unique to the run.
+    /// Identifies the resolution.
     pub(super) run: u64,
 }
 
-/// What an entry takes in memory, in bytes.
+/// Estimated memory of an entry, in bytes.
 pub(super) fn weight(resolution: &Resolution) -> usize {
     let json = serde_json::to_vec(resolution.verdict().as_ref()).unwrap_or_default();
     let values = json.iter().filter(|byte| **byte == b',').count();

@@ -1,7 +1,7 @@
-//! Names whose answers may no longer be used: what was asked before the eviction is refused.
+//! Evicted names: answers that were requested before the eviction are refused.
 //!
-//! Answers of this process are told apart by a count, which no clock can turn back. Those of other processes carry a
-//! time, so the time of each eviction is kept too.
+//! For answers of this process, a counter decides, since a clock can be set back. Answers of other processes only have
+//! a time, so the time of each eviction is stored too.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,15 +11,15 @@ use jiff::Timestamp;
 
 use clresolve_core::name::EnsName;
 
-/// Most names remembered, some 10 MiB. Beyond it the oldest eviction stands for all names: more is refused, never less.
+/// Maximum number of remembered names, about 10 MiB. Beyond it, the newest forgotten eviction applies to all other
+/// names, so that more answers are refused, never fewer.
 const MAX_NAMES: usize = 65_536;
 
-/// How many evictions there had been when a run began.
+/// Number of evictions at the start of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mark(u64);
 
-/// Up to how many evictions an answer is known to stand. It is looked for once after each, and not each time that the
-/// answer is served.
+/// Number of evictions that an answer is known to survive. Its name is looked up once per eviction, not once per hit.
 pub(super) struct PermittedUpTo(AtomicU64);
 
 impl From<Mark> for PermittedUpTo {
@@ -28,10 +28,9 @@ impl From<Mark> for PermittedUpTo {
     }
 }
 
-/// The evictions of names.
 #[derive(Default)]
 pub(super) struct Evicted {
-    /// How many there were: a look-up without an eviction since takes no lock.
+    /// Number of evictions. A lookup takes no lock if there was no eviction since.
     count: AtomicU64,
     names: RwLock<Names>,
 }
@@ -39,20 +38,20 @@ pub(super) struct Evicted {
 #[derive(Default)]
 struct Names {
     latest: HashMap<EnsName, (Mark, Timestamp)>,
-    /// In the order of the evictions; a name that was evicted again stands in it twice.
+    /// In the order of the evictions. A name that was evicted twice is listed twice.
     order: VecDeque<(Mark, EnsName)>,
     /// The latest of the evictions that were forgotten.
     forgotten: Option<(Mark, Timestamp)>,
 }
 
 impl Evicted {
-    /// Refuses what was asked about `name` before `now`.
+    /// Refuses answers about `name` that were requested before `now`.
     pub(super) fn record(&self, name: &EnsName, now: Timestamp) {
         self.record_in(&mut self.names_mut(), name, now);
     }
 
-    /// As [`Evicted::record`], by what was asked about `name` at `began` and stands. Nothing where it does not. What was
-    /// found then counts as asked at the time that is returned.
+    /// As [`Evicted::record`], on behalf of a result that was requested at `began`. Returns the mark with which that
+    /// result remains valid, or `None` if it is itself refused.
     pub(super) fn record_by(&self, name: &EnsName, began: Mark, now: Timestamp) -> Option<Mark> {
         let mut names = self.names_mut();
         let stands = names.latest(name).is_none_or(|(mark, _)| mark <= began);
@@ -64,21 +63,20 @@ impl Evicted {
         let at = names.latest.get(name).map_or(now, |(_, before)| now.max(*before));
         names.latest.insert(name.clone(), (mark, at));
         names.order.push_back((mark, name.clone()));
-        // Ends: each turn takes one out.
+        // Terminates: each iteration removes one.
         while names.order.len() > MAX_NAMES {
             names.forget_oldest();
         }
-        // Last, and under the lock: who sees the count sees the name.
+        // Last, and under the lock, so that whoever reads the new count also finds the name.
         self.count.store(mark.0, Ordering::Release);
         mark
     }
 
-    /// How many there were by now.
     pub(super) fn mark(&self) -> Mark {
         Mark(self.count.load(Ordering::Acquire))
     }
 
-    /// Whether what was asked about `name` at `began` may be used.
+    /// Whether an answer about `name` that was requested at `began` may be used.
     pub(super) fn permits(&self, name: &EnsName, began: Mark) -> bool {
         if self.mark() <= began || clresolve_core::mutant!("evictions-are-ignored") {
             return true;
@@ -86,9 +84,9 @@ impl Evicted {
         self.latest(name).is_none_or(|(mark, _)| mark <= began)
     }
 
-    /// As [`Evicted::permits`], for an answer that is asked about again and again.
+    /// As [`Evicted::permits`], for an answer that is checked repeatedly.
     pub(super) fn permits_still(&self, name: &EnsName, permitted: &PermittedUpTo) -> bool {
-        // Before the look at the name: what comes between the two is looked for next time.
+        // Before the lookup of the name, so that an eviction in between is found by the next check.
         let (now, began) = (self.mark(), Mark(permitted.0.load(Ordering::Relaxed)));
         let is_permitted = self.permits(name, began);
         if is_permitted && began < now {
@@ -97,7 +95,7 @@ impl Evicted {
         is_permitted
     }
 
-    /// When `name` was evicted last, as far as that is remembered.
+    /// When `name` was last evicted, if that is remembered.
     pub(super) fn at(&self, name: &EnsName) -> Option<Timestamp> {
         self.latest(name).map(|(_, at)| at)
     }
@@ -146,9 +144,9 @@ mod tests {
         assert_eq!((evicted.at(&name("a.eth")), evicted.at(&name("b.eth"))), (Some(START), None));
     }
 
-    /// Else each hit after one eviction of any name would wait for a lock.
+    /// Otherwise, after one eviction of any name, every hit would wait for a lock.
     #[test]
-    fn an_answer_is_looked_for_once_after_an_eviction_of_another_name() {
+    fn answer_is_checked_once_after_eviction_of_another_name() {
         let evicted = Evicted::default();
         let permitted = PermittedUpTo::from(evicted.mark());
         evicted.record(&name("b.eth"), START);

@@ -1,7 +1,7 @@
-//! What happens to the answers about names, in its order, for those who follow some of them.
+//! The events about names, in order, for subscribers.
 //!
-//! One log of bounded length stands for all followers: each reads on from its place at its own pace. Who falls behind the
-//! log is cut off, so that nobody takes a gap for silence.
+//! All subscribers share one log of bounded length, and each reads it at its own pace. A subscriber that falls behind
+//! the log is disconnected, so that it does not mistake a gap for silence.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -16,12 +16,13 @@ use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
 use clresolve_verdict::verdict::{Depth, Verdict};
 
-/// Most events that are kept, some 2 MiB with the longest names. A follower that was away for longer starts anew.
+/// Maximum number of stored events, about 2 MiB with the longest names. A subscriber that was away for longer starts
+/// anew.
 const KEPT: usize = 4096;
 
 /// The events of one cache.
 pub struct Feed {
-    /// Tells its places from those of a feed that counted anew, as that of an earlier process does.
+    /// Distinguishes its positions from those of another feed, such as that of an earlier process.
     id: u64,
     log: Mutex<Log>,
     /// Number of followers of each name.
@@ -31,21 +32,20 @@ pub struct Feed {
 
 #[derive(Default)]
 struct Log {
-    /// How many events there were.
     count: u64,
-    /// Somebody followed: until then nobody has a place from which to read on, and nothing is kept.
+    /// Whether there has been a follower. Until then no follower can resume, so nothing is stored.
     is_followed: bool,
-    /// The latest events since then, the newest last.
+    /// The latest events since then, newest last.
     kept: VecDeque<Arc<Event>>,
 }
 
-/// Something that happened.
+/// An event about a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
-    /// A run found something else than what was held, or something where nothing was held.
-    Verdict(Decided),
-    /// What was answered before is no longer used: the name may have changed.
+    /// A resolution had another result than the cached one, or there was none.
+    Verdict(VerdictChange),
+    /// Earlier answers are no longer used, because the name may have changed.
     Eviction {
         /// The name in normal form.
         name: EnsName,
@@ -54,15 +54,15 @@ pub enum Event {
     },
 }
 
-/// What a run found.
+/// A verdict that differs from the previous one, or the first one of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Decided {
+pub struct VerdictChange {
     /// The name in normal form.
     name: EnsName,
     /// The profile's identifier.
     profile: String,
     depth: Depth,
-    /// The state that was held before.
+    /// The previous state.
     before: Option<State>,
     state: State,
     /// The verdict's id.
@@ -70,7 +70,7 @@ pub struct Decided {
     checked_at: Timestamp,
 }
 
-/// A place in a feed, after an event.
+/// A position in a feed, after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventId {
     feed: u64,
@@ -81,12 +81,12 @@ pub struct EventId {
 pub struct Follower {
     feed: Arc<Feed>,
     names: BTreeSet<EnsName>,
-    /// How many events it has read, or passed over.
+    /// Number of events that were read or skipped.
     read: u64,
     grown: watch::Receiver<()>,
 }
 
-/// What comes next is no longer kept.
+/// The next event is no longer stored.
 struct FellBehind;
 
 impl Default for Feed {
@@ -101,7 +101,6 @@ impl Default for Feed {
 }
 
 impl Feed {
-    /// Tells all followers.
     pub(super) fn tell(&self, event: Event) {
         let mut log = self.log();
         log.count += 1;
@@ -126,7 +125,8 @@ impl Feed {
         self.read_on(names, read)
     }
 
-    /// Follows names from a place on. `None` where that is none of this feed, or what came after it is no longer kept.
+    /// Follows names from a position on. `None` if the position belongs to another feed, or if later events are no
+    /// longer stored.
     pub fn resume(self: &Arc<Self>, names: BTreeSet<EnsName>, place: &str) -> Option<Follower> {
         let place = EventId::parse(place).filter(|place| place.feed == self.id)?;
         let is_kept = {
@@ -137,7 +137,6 @@ impl Feed {
         is_kept.then(|| self.read_on(names, place.count))
     }
 
-    /// Whether any name has a follower.
     pub(crate) fn is_followed(&self) -> bool {
         !self.followers().is_empty()
     }
@@ -162,7 +161,7 @@ impl Feed {
 }
 
 impl Log {
-    /// How many events are no longer kept.
+    /// Number of events that are no longer stored.
     fn forgotten(&self) -> u64 {
         self.count - u64::try_from(self.kept.len()).unwrap_or(self.count)
     }
@@ -182,13 +181,12 @@ impl Drop for Follower {
 }
 
 impl Follower {
-    /// Where it stands.
+    /// The current position.
     pub fn place(&self) -> EventId {
         EventId { feed: self.feed.id, count: self.read }
     }
 
-    /// The next event of its names, after which it stands at another place. `None` where it has fallen behind. May be dropped
-    /// before it ends, and nothing is lost.
+    /// Waits for the next event about its names and advances the position. `None` if it has fallen behind. Cancel safe.
     pub async fn next(&mut self) -> Option<Arc<Event>> {
         loop {
             self.grown.mark_unchanged();
@@ -199,7 +197,7 @@ impl Follower {
         }
     }
 
-    /// The next event that is there, if there is one.
+    /// The next stored event about its names, if there is one.
     fn look(&mut self) -> Result<Option<Arc<Event>>, FellBehind> {
         let log = self.feed.log();
         let passed = self.read.checked_sub(log.forgotten()).ok_or(FellBehind)?;
@@ -214,9 +212,9 @@ impl Follower {
 }
 
 impl Event {
-    /// What a verdict changes about what was held before, if that is something.
+    /// The event for a verdict, compared with the previous one.
     pub(super) fn decided(name: &EnsName, before: Option<&Verdict>, found: &Verdict) -> Self {
-        Self::Verdict(Decided {
+        Self::Verdict(VerdictChange {
             name: name.clone(),
             profile: found.profile.id.clone(),
             depth: found.profile.depth,
@@ -227,7 +225,7 @@ impl Event {
         })
     }
 
-    /// What kind of event it is.
+    /// The event's type.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Verdict(_) => "verdict",
@@ -237,7 +235,7 @@ impl Event {
 
     const fn name(&self) -> &EnsName {
         match self {
-            Self::Verdict(Decided { name, .. }) | Self::Eviction { name, .. } => name,
+            Self::Verdict(VerdictChange { name, .. }) | Self::Eviction { name, .. } => name,
         }
     }
 }
@@ -269,7 +267,7 @@ mod tests {
         Event::Eviction { name: EnsName::parse(name).expect("a name"), at: Timestamp::UNIX_EPOCH }
     }
 
-    /// What is there for a follower: events, then whether it has come to an end.
+    /// The available events, and whether the follower has ended.
     fn read(follower: &mut Follower) -> (Vec<Event>, bool) {
         let mut seen = Vec::new();
         loop {

@@ -17,7 +17,7 @@ const WINDOW: SignedDuration = SignedDuration::from_mins(5);
 #[derive(Default)]
 pub(crate) struct HotNames {
     names: RwLock<HashMap<String, Hot>>,
-    /// When names that are hot no more were last removed, in seconds of Unix time.
+    /// When expired names were last removed, in seconds of Unix time.
     pruned: AtomicI64,
 }
 
@@ -28,7 +28,7 @@ struct Hot {
 }
 
 impl HotNames {
-    /// Notes a request for `name`, which is in normal form.
+    /// Records a request for `name`, which is in normal form.
     pub(crate) fn note(&self, name: &str, now: Timestamp) {
         if let Some(hot) = self.names.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return hot.asked.store(now.as_second(), Ordering::Relaxed);
@@ -44,18 +44,15 @@ impl HotNames {
         }
     }
 
-    /// Whether `name` is hot at `now`.
     pub(crate) fn has(&self, name: &EnsName, now: Timestamp) -> bool {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         names.get(name.as_str()).is_some_and(|hot| hot.is_recent(now))
     }
 
-    /// Whether no name is hot at `now`.
     pub(crate) fn is_empty(&self, now: Timestamp) -> bool {
         !self.names.read().unwrap_or_else(PoisonError::into_inner).values().any(|hot| hot.is_recent(now))
     }
 
-    /// The hot names at `now`.
     pub(crate) fn names(&self, now: Timestamp) -> Vec<EnsName> {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         names.values().filter(|hot| hot.is_recent(now)).map(|hot| hot.name.clone()).collect()

@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use super::{CacheKey, ContentCache, Entry, Serving, VerdictCache};
 
-/// The size of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PoolSize {
     entries: u64,
@@ -21,7 +20,6 @@ pub(crate) struct PoolSize {
     bytes: u64,
 }
 
-/// The sizes of the verdict pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PoolSizes {
     trusted: PoolSize,
@@ -41,7 +39,7 @@ pub struct Held {
     profile: String,
     checked_at: Timestamp,
     fresh_until: Timestamp,
-    /// Whether the cache still serves the entry. It does not once the entry has expired or its name was evicted.
+    /// Whether the cache still serves the entry: it has not expired, and its name was not evicted.
     answers: bool,
 }
 
@@ -53,7 +51,6 @@ impl PoolSize {
 }
 
 impl VerdictCache {
-    /// The sizes of the pools.
     pub(crate) async fn sizes(&self) -> PoolSizes {
         PoolSizes {
             trusted: PoolSize::of(&self.trusted).await,
@@ -111,13 +108,11 @@ impl VerdictCache {
 }
 
 impl ContentCache {
-    /// The size of the cache.
     pub(crate) async fn size(&self) -> PoolSize {
         self.0.run_pending_tasks().await;
         PoolSize { entries: self.0.entry_count(), bytes: self.0.weighted_size() }
     }
 
-    /// Removes all entries.
     pub(crate) fn clear(&self) {
         self.0.invalidate_all();
     }

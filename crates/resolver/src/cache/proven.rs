@@ -90,7 +90,7 @@ impl ProvenContent {
     }
 
     /// The document that the card's URL served.
-    pub const fn https(&self) -> &Source {
+    pub const fn https_source(&self) -> &Source {
         &self.https
     }
 
@@ -104,7 +104,7 @@ impl ProvenContent {
         self.schemas.as_ref()
     }
 
-    /// Number of bytes held in addition to those of the card, which the resolution holds too.
+    /// Number of bytes in addition to those of the card, which the resolution already holds.
     pub fn bytes(&self, card: Option<&Bytes>) -> usize {
         let schemas = self.schemas.iter().flat_map(|schemas| [&schemas.request, &schemas.receipt]);
         let of_card = [self.https.bytes(), self.ipfs.bytes(), self.mirror.bytes()];
@@ -113,7 +113,7 @@ impl ProvenContent {
     }
 }
 
-/// The walk's result as a later resolution reports it, or `None` if the content is missing.
+/// The walk's result as a later resolution reports it. `None` if the content is missing.
 fn again(walked: &Walked, card: &Bytes) -> Option<Walked> {
     match walked {
         Walked::NotAsked => Some(Walked::NotAsked),

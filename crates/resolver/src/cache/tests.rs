@@ -88,7 +88,7 @@ async fn a_trusted_verdict_is_served_until_it_is_no_longer_fresh() {
 }
 
 #[tokio::test]
-async fn many_callers_share_one_run_and_a_caller_that_gives_up_cancels_nothing() {
+async fn callers_share_one_run_and_cancel_nothing() {
     let (cache, runs) = (cache(), Arc::new(AtomicUsize::new(0)));
     let (release, gate) = tokio::sync::watch::channel(false);
     let ask = || {
@@ -112,7 +112,7 @@ async fn many_callers_share_one_run_and_a_caller_that_gives_up_cancels_nothing()
 }
 
 #[tokio::test]
-async fn a_failure_is_backed_off_counted_and_never_hides_a_fresh_trusted_verdict() {
+async fn failure_backs_off_and_hides_no_fresh_trusted_verdict() {
     let cache = cache();
     let fail = |before: Before| async move { resolution(State::Indeterminate, START, before.failures) };
     let first = cache.get_or_run(key("a.eth"), START, LIMITS, fail).await;
@@ -180,7 +180,7 @@ async fn verdicts_are_bounded_in_number_and_in_bytes() {
 }
 
 #[test]
-fn lists_of_the_shortest_values_weigh_what_their_allocations_take() {
+fn short_values_weigh_as_much_as_their_allocations() {
     const VALUES: usize = 8_000;
     // The allocator's smallest block, with its header.
     const ALLOCATION: usize = 32;
@@ -277,7 +277,7 @@ async fn whoever_asks_joins_the_refresh() {
 }
 
 #[tokio::test]
-async fn what_has_ended_is_stale_for_ten_minutes_after_a_failure_alone() {
+async fn expired_verdict_is_stale_for_ten_minutes_after_a_failure() {
     let cache = cache();
     keep(&cache, "a.eth", State::Trusted, START).await;
     let stale = async |name: &str, seconds: i64| {
@@ -331,7 +331,7 @@ async fn nothing_is_served_across_a_change() {
 
 /// Verdicts on an agent under different rules rest on the same records.
 #[tokio::test]
-async fn a_change_that_a_run_shows_ends_what_was_answered_under_every_key() {
+async fn observed_change_evicts_the_name_under_every_key() {
     let cache = cache();
     let under = |rules: &[u8]| CacheKey { rules: Digest::of(rules), ..key("a.eth") };
     let elsewhere = CacheKey { world: "elsewhere".into(), ..key("a.eth") };
@@ -368,7 +368,7 @@ async fn a_change_that_a_run_shows_ends_what_was_answered_under_every_key() {
 }
 
 #[tokio::test]
-async fn what_has_ended_is_not_stale_once_a_run_under_other_rules_showed_a_change() {
+async fn change_under_other_rules_prevents_stale_verdicts() {
     let cache = cache();
     let other = CacheKey { depth: Depth::Schemas, ..key("a.eth") };
     let trusted = live(anchored(State::Trusted, "sha256:1"), None);
@@ -502,7 +502,8 @@ async fn what_is_not_cached_is_logged_with_its_reason() {
     let cache = cache();
     for _ in 0..2 {
         cache.run_anew(key("a.eth"), LIMITS, |_| async { resolution(State::Indeterminate, START, 0) }).await;
-        // Another test may have logged this first, in a thread without a subscriber: then the event is cached as unwanted.
+        // Another test may have logged this first, in a thread without a subscriber: then the event is cached as
+        // unwanted.
         tracing::callsite::rebuild_interest_cache();
     }
     let lines = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
@@ -568,7 +569,7 @@ async fn the_most_asked_for_is_the_hottest_and_its_past_counts_half() {
 
 /// Once a verdict has expired, a failure may have occurred and passed without a trace.
 #[tokio::test]
-async fn who_follows_is_told_what_differs_and_anew_once_a_verdict_has_aged() {
+async fn followers_get_changes_and_results_after_expiry() {
     let cache = cache();
     let mut follower = cache.feed.follow([key("a.eth").name].into());
     for (state, seconds, is_told) in [

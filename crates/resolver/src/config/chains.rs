@@ -75,7 +75,7 @@ pub struct RegistryChain {
     /// The grade of proof that the endpoints must provide. If unset, the same defaults apply as for the chain of names.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "One::<ProofForm>")]
     pub proof: Option<ProofDemand>,
-    /// How many operators must agree, in a quorum.
+    /// Number of operators that must agree in a quorum.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "quorum_number")]
     pub quorum: Option<usize>,
     /// Maximum age of the chain's newest block. If unset: five slots, if the slot time is known.
@@ -114,7 +114,7 @@ impl RegistryChain {
     /// [`ConfigError::Conflict`].
     pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
         match demanded(&self.endpoints, self.proof, self.quorum)? {
-            GradeDemand::StateProof(_) => Err(ConfigError::Conflict {
+            GradeDemand::StateProof(_) | GradeDemand::ConsensusProof(_) => Err(ConfigError::Conflict {
                 key: "proof".to_owned(),
                 detail: "a registry is read by single-rpc or quorum; no state of this chain is proven".to_owned(),
             }),
@@ -147,7 +147,7 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
             Ok(GradeDemand::SingleRpc) if chain.endpoints.iter().all(|endpoint| !endpoint.own) => {
                 return wrong(
                     "rpc",
-                    "one stranger's word proves no payee: name more operators, or own = true".to_owned(),
+                    "a single third-party endpoint proves no payee: add operators, or set own = true".to_owned(),
                 );
             }
             Ok(_) => {}
@@ -194,9 +194,8 @@ mod contract {
     }
 }
 
-/// Five slots of the chain, if its blocks come at a fixed rate that is known here. A slot may stay empty, and an
-/// endpoint may lag by a block.
-/// an endpoint may be a block behind.
+/// Five slots of the chain, if its slot time is fixed and known here. A slot may stay empty, and an endpoint may be a
+/// block behind.
 pub(super) fn five_slots(chain_id: u64) -> Option<Duration> {
     let seconds = match chain_id {
         // Ethereum, and its test networks Holesky, Hoodi and Sepolia.
@@ -250,8 +249,8 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
         for (id, keys, expected) in [
             ("8453", r#"rpc = []"#, "chains.8453.rpc"),
             ("8453", r#"rpc = [{ url = "http://a", own = true, ws = "ws://a" }]"#, "`ws` is no longer a key"),
-            ("8453", r#"rpc = ["https://a.example"]"#, "one stranger's word"),
-            ("8453", &format!("{two}\nproof = \"single-rpc\""), "one stranger's word"),
+            ("8453", r#"rpc = ["https://a.example"]"#, "a single third-party endpoint"),
+            ("8453", &format!("{two}\nproof = \"single-rpc\""), "a single third-party endpoint"),
             ("8453", &format!("{two}\nquorum = 3"), "chains.8453.quorum"),
             ("8453", &format!("{two}\nproof = \"state-proof\""), "chains.8453.proof"),
             ("8453", &format!("{two}\nregistry = \"0x0000000000000000000000000000000000000000\""), "registry"),

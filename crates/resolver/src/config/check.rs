@@ -43,7 +43,6 @@ impl CheckConfig {
     }
 }
 
-/// Reads kinds of evidence.
 fn kinds<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<BTreeSet<EvidenceKind>>, D::Error> {
     let kinds = BTreeSet::<EvidenceKind>::deserialize(d)?;
     if kinds == BTreeSet::from([EvidenceKind::History]) {

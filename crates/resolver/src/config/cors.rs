@@ -23,7 +23,7 @@ table! {
 fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
     let origins = Vec::<String>::deserialize(d)?;
     if origins.len() > 1 && origins.iter().any(|origin| origin == ANY_ORIGIN) {
-        return Err(serde::de::Error::custom("* permits every origin, so it stands alone"));
+        return Err(serde::de::Error::custom("* permits every origin, so it must be the only one"));
     }
     match origins.iter().find(|origin| *origin != ANY_ORIGIN && !is_origin(origin)) {
         Some(bad) => Err(serde::de::Error::custom(format!(

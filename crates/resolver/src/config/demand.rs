@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use clresolve_core::reading::GradeDemand;
 
+use super::beacon::HeaderDemand;
 use super::endpoint::Endpoint;
 use super::error::ConfigError;
 use super::value::ProofDemand;
@@ -28,30 +29,71 @@ pub(super) fn demanded(
         (Some(ProofDemand::SingleRpc), None) => return Ok(GradeDemand::SingleRpc),
         (None, None) if believes_one => return Ok(GradeDemand::SingleRpc),
         (Some(ProofDemand::SingleRpc), Some(_)) => {
-            return Err(ConfigError::Conflict {
-                key: "quorum".to_owned(),
-                detail: "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
-            });
+            return Err(conflict("quorum", "proof single-rpc needs no quorum; remove one of the two".to_owned()));
         }
         // With a single operator, false state is still detected, but a false header is not.
-        (Some(ProofDemand::StateProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
+        (Some(ProofDemand::StateProof | ProofDemand::ConsensusProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
         (_, agree) => agree.unwrap_or(DEFAULT_QUORUM),
     };
     if operators.len() < agree {
-        return Err(ConfigError::Conflict {
-            key: "quorum".to_owned(),
-            detail: format!(
-                "{agree} operators must agree, but the endpoints are of {}; name more with rpc, or say with the key \
-                 operator whose they are",
-                operators.len()
-            ),
-        });
+        let detail = format!(
+            "{agree} operators must agree, but the endpoints have {}; add endpoints to rpc, or set the key operator \
+             of each",
+            operators.len()
+        );
+        return Err(conflict("quorum", detail));
     }
     match proof {
-        Some(ProofDemand::StateProof) if !cfg!(feature = "state-proof") => {
-            Err(ConfigError::Conflict { key: "proof".to_owned(), detail: NO_STATE_PROOF.to_owned() })
-        }
-        Some(ProofDemand::StateProof) => Ok(GradeDemand::StateProof(agree)),
+        Some(ProofDemand::StateProof | ProofDemand::ConsensusProof) => computed(GradeDemand::StateProof(agree)),
         _ => Ok(GradeDemand::Quorum(agree)),
     }
+}
+
+/// As [`demanded`], with the configured demand for headers.
+pub(super) fn demanded_with_header(
+    endpoints: &[Endpoint],
+    proof: Option<ProofDemand>,
+    quorum: Option<usize>,
+    header: Option<HeaderDemand>,
+) -> Result<GradeDemand, ConfigError> {
+    match (header_demand(header, proof)?, quorum) {
+        (HeaderDemand::Quorum, quorum) => demanded(endpoints, proof, quorum),
+        (HeaderDemand::Consensus, None) => computed(GradeDemand::ConsensusProof(0)),
+        (HeaderDemand::Consensus, Some(_)) => {
+            let detail = "chain.header consensus asks no quorum; set it to both, or remove quorum";
+            Err(conflict("quorum", detail.to_owned()))
+        }
+        (HeaderDemand::Both, quorum) => match demanded(endpoints, Some(ProofDemand::StateProof), quorum)? {
+            GradeDemand::StateProof(agree) => Ok(GradeDemand::ConsensusProof(agree)),
+            demand => Ok(demand),
+        },
+    }
+}
+
+/// Who must vouch for the headers of records with this proof.
+pub(super) fn header_demand(
+    header: Option<HeaderDemand>,
+    proof: Option<ProofDemand>,
+) -> Result<HeaderDemand, ConfigError> {
+    let is_consensus_proof = proof == Some(ProofDemand::ConsensusProof);
+    let default = if is_consensus_proof { HeaderDemand::Consensus } else { HeaderDemand::Quorum };
+    let header = header.unwrap_or(default);
+    if is_consensus_proof && header == HeaderDemand::Quorum {
+        let detail = "proof consensus-proof needs a header by consensus; set consensus or both, or proof state-proof";
+        return Err(conflict("chain.header", detail.to_owned()));
+    }
+    let is_computed = is_consensus_proof || proof == Some(ProofDemand::StateProof);
+    if header.is_by_consensus() && !is_computed && !clresolve_core::mutant!("header-proves-records") {
+        let detail = format!("{header} proves headers, but no records; set proof consensus-proof");
+        return Err(conflict("chain.header", detail));
+    }
+    Ok(header)
+}
+
+fn computed(demand: GradeDemand) -> Result<GradeDemand, ConfigError> {
+    if cfg!(feature = "state-proof") { Ok(demand) } else { Err(conflict("proof", NO_STATE_PROOF.to_owned())) }
+}
+
+fn conflict(key: &str, detail: String) -> ConfigError {
+    ConfigError::Conflict { key: key.to_owned(), detail }
 }

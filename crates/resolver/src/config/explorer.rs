@@ -10,7 +10,7 @@ table! {
     layer ExplorerLayer;
 
     /// Whether the daemon requests payment terms from a seller when a client asks for them. Off by default, so that the
-    /// daemon does not connect to sellers. If it is on, the page also takes the URL of any seller, so that its users
+    /// daemon does not connect to sellers. If it is on, the page also accepts the URL of any seller, so that its users
     /// choose which hosts the daemon contacts. The sandbox switches it on, since it runs its own sellers.
     probe: bool = false;
 }

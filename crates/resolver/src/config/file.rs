@@ -256,7 +256,7 @@ file = "commons.json"
     }
 
     #[test]
-    fn newest_block_of_a_chain_may_be_five_slots_old_where_these_are_known() {
+    fn newest_block_may_be_five_known_slots_old() {
         let of = |text: &str| {
             let rpc = "rpc = [\"https://rpc.example\"]\n";
             Config::default().with([Layer::from_toml(&format!("{rpc}{text}"), "f.toml").unwrap()]).unwrap().chain
@@ -300,8 +300,8 @@ file = "commons.json"
         assert_eq!(std::fs::read_to_string(&own).unwrap(), "timeout = \"1s\"\n");
     }
 
-    /// Each key that names a file is resolved against the folder of the configuration, and names the same file after a
-    /// save.
+    /// Each key that names a file is resolved against the folder of the configuration, and still names the same file
+    /// after a save.
     #[test]
     fn every_path_names_the_same_file_after_a_save_elsewhere() {
         let text = r#"

@@ -63,7 +63,7 @@ pub(super) mod origins {
     use serde::{Deserialize, Serialize, Serializer};
 
     use crate::config::value::Origin;
-    use crate::config::{Endpoint, Gateway};
+    use crate::config::{BeaconEndpoint, Endpoint, Gateway};
 
     pub(in crate::config) fn serialize<T: Written, S: Serializer>(
         value: &Option<Vec<T>>,
@@ -88,7 +88,9 @@ pub(super) mod origins {
             let mut map = s.serialize_map(None)?;
             map.serialize_entry("url", &origin.url)?;
             map.serialize_entry("label", &origin.label)?;
-            map.serialize_entry("own", &origin.own)?;
+            if let Some(own) = origin.own {
+                map.serialize_entry("own", &own)?;
+            }
             if let Some(operator) = &origin.operator {
                 map.serialize_entry("operator", operator)?;
             }
@@ -124,6 +126,15 @@ pub(super) mod origins {
         }
     }
 
+    impl Written for BeaconEndpoint {
+        type Table = BeaconTable;
+
+        fn origin(&self) -> Origin {
+            let Self { url, label } = self.clone();
+            Origin { url: url.into(), label: Some(label), own: None, operator: None }
+        }
+    }
+
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     pub(in crate::config) struct EndpointTable {
@@ -139,6 +150,20 @@ pub(super) mod origins {
         url: String,
         label: Option<String>,
         own: Option<bool>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(in crate::config) struct BeaconTable {
+        url: String,
+        label: Option<String>,
+    }
+
+    impl From<BeaconTable> for Origin {
+        fn from(table: BeaconTable) -> Self {
+            let BeaconTable { url, label } = table;
+            Self { url, label, own: None, operator: None }
+        }
     }
 
     impl From<EndpointTable> for Origin {

@@ -7,13 +7,17 @@ use super::endpoint::Endpoint;
 /// The endpoints, each with a unique label. An [`Endpoint::UNNAMED`] one gets `prefix` and its position.
 pub(super) fn labelled(endpoints: &[Endpoint], prefix: &str) -> Vec<Endpoint> {
     let mut endpoints = endpoints.to_vec();
-    for (place, endpoint) in endpoints.iter_mut().enumerate() {
-        if endpoint.label == Endpoint::UNNAMED {
-            endpoint.label = format!("{prefix}-{}", place + 1);
-        }
-    }
+    let labels = endpoints.iter_mut().map(|endpoint| &mut endpoint.label);
+    replace_unnamed(labels, Endpoint::UNNAMED, prefix);
     number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
     endpoints
+}
+
+/// Replaces the label `unnamed` by `prefix` and the position.
+pub(super) fn replace_unnamed<'a>(labels: impl Iterator<Item = &'a mut String>, unnamed: &str, prefix: &str) {
+    for (place, label) in labels.enumerate().filter(|(_, label)| *label == unnamed) {
+        *label = format!("{prefix}-{}", place + 1);
+    }
 }
 
 /// Numbers the second and later of equal labels, since verdicts and logs identify endpoints only by label.

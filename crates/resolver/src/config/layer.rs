@@ -11,6 +11,7 @@ use clresolve_payment::check::FirstContact;
 use clresolve_verdict::verdict::Depth;
 use serde::{Deserialize, Serialize};
 
+use super::beacon::{BeaconLayer, ChainLayer};
 use super::chains::Chains;
 use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
@@ -30,11 +31,11 @@ use super::value::{
 };
 use super::{
     AdminLayer, CacheLayer, CheckLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, Gateway,
-    Grade, GradeDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
+    Grade, HeaderDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
 };
 
 /// The error of a build without the feature `redis` when a server is configured.
-const NO_REDIS: &str = "this build shares nothing: it lacks the feature redis";
+const NO_REDIS: &str = "this build cannot share evidence: it lacks the feature redis";
 
 /// The keys of a layer, by how they combine with the layer below. `set` replaces the field after the `=`. `add` is
 /// prepended to it. `tables` have keys of their own. The remaining keys are combined by handwritten code.
@@ -156,6 +157,10 @@ layer! {
         ca: PathBuf = network.ca_files;
     }
     tables {
+        /// Who must vouch for a block header.
+        chain: ChainLayer;
+        /// The light client that verifies block headers.
+        beacon: BeaconLayer;
         /// Sizes of the caches.
         cache: CacheLayer;
         /// What is remembered about names.
@@ -215,6 +220,7 @@ impl Config {
         }
         self.check()?;
         self.chain.endpoints = self.chain.labelled();
+        self.beacon.endpoints = self.beacon.labelled();
         self.chains.iter_mut().for_each(|(id, chain)| chain.label(*id));
         number_labels(self.gateways.iter_mut().map(|g| &mut g.label));
         Ok(self)
@@ -246,22 +252,28 @@ impl Config {
     fn lay_proof(&mut self, layer: &Layer) -> Result<(), ConfigError> {
         match (layer.proof, layer.quorum) {
             (Some(ProofDemand::SingleRpc), Some(_)) => {
-                return Err(conflict(
-                    "quorum",
-                    "proof single-rpc needs no agreement; leave one of the two out".to_owned(),
-                ));
+                return Err(conflict("quorum", "proof single-rpc needs no quorum; remove one of the two".to_owned()));
             }
             (Some(ProofDemand::SingleRpc), None) => {
                 (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::SingleRpc), None);
             }
+            (Some(ProofDemand::ConsensusProof), None) if !self.asks_operators(layer) => {
+                (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::ConsensusProof), None);
+            }
             (proof, Some(agree)) => {
-                let kept = self.chain.proof.filter(|proof| *proof == ProofDemand::StateProof);
+                let kept = self.chain.proof.filter(|proof| proof.grade() >= Grade::StateProof);
                 self.chain.proof = proof.or(kept).or(Some(ProofDemand::Quorum));
                 self.chain.quorum = Some(agree);
             }
             (proof, None) => self.chain.proof = proof.or(self.chain.proof),
         }
         Ok(())
+    }
+
+    /// Whether operators must agree on the header too once `layer` is applied.
+    fn asks_operators(&self, layer: &Layer) -> bool {
+        let header = layer.chain.as_ref().and_then(|chain| chain.header).or(self.chain.header);
+        header.is_some_and(|header| header != HeaderDemand::Consensus)
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -272,12 +284,8 @@ impl Config {
         if chain.endpoints.is_empty() {
             return Err(conflict("rpc", "expected at least one endpoint".to_owned()));
         }
-        let grade = match chain.demand()? {
-            GradeDemand::SingleRpc => Grade::SingleRpc,
-            GradeDemand::Quorum(_) => Grade::Quorum,
-            GradeDemand::StateProof(_) => Grade::StateProof,
-        };
-        if self.gate.min_proof.is_some_and(|least| least > grade) {
+        let demand = chain.demand()?;
+        if self.gate.min_proof.is_some_and(|least| least > demand.grade()) {
             return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
         }
         if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
@@ -291,6 +299,7 @@ impl Config {
                 "no verdict would stay confirmed from one poll to the next: set it below cache.max-unconfirmed";
             return Err(conflict("head-poll", detail.to_owned()));
         }
+        self.light_client()?;
         self.limits.check()?;
         super::payment::check(&self.routes, &self.payees)?;
         super::chains::check(&self.chains)?;
@@ -344,7 +353,7 @@ impl Config {
     /// [`ConfigError::Conflict`] if `gate.deny` names a warning that requires a memory, and no memory is configured.
     pub fn check_gate(&self) -> Result<(), ConfigError> {
         if self.gate.policy().denies_by_memory() && self.memory.path.is_none() {
-            return Err(conflict("deny", "only a memory can tell what is to be denied; set memory.path".to_owned()));
+            return Err(conflict("deny", "a warning in the list requires a memory; set memory.path".to_owned()));
         }
         Ok(())
     }
@@ -355,13 +364,10 @@ impl Config {
             return Err(conflict("sign.key", "the sandbox signs nothing: its verdicts prove nothing".to_owned()));
         }
         if sign.key.is_some() && sign.issuer.is_none() {
-            return Err(conflict(
-                "sign.issuer",
-                "a key to sign with needs an issuer; set this or --sign-issuer".to_owned(),
-            ));
+            return Err(conflict("sign.issuer", "a signing key needs an issuer; set this or --sign-issuer".to_owned()));
         }
         if sign.key.is_none() && !sign.publish.is_empty() {
-            return Err(conflict("sign.publish", "keys are published beside one that signs; set sign.key".to_owned()));
+            return Err(conflict("sign.publish", "publishing keys requires a signing key; set sign.key".to_owned()));
         }
         Ok(())
     }
@@ -448,6 +454,7 @@ fn normal_forms(owners: &[String]) -> Result<Vec<String>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::GradeDemand;
 
     #[test]
     fn the_default_reads_mainnet_through_many_operators() {

@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
-/// The prefix of a Unix socket's path.
 const UNIX: &str = "unix:";
 
 /// Maximum length of a Unix socket's path, in bytes. Every system has room for it and the final NUL (macOS has 104
@@ -64,7 +63,7 @@ impl FromStr for ListenAt {
         if let Some(path) = s.strip_prefix(UNIX) {
             return path.parse().map(Self::Unix);
         }
-        // `localhost:8402`, `:8402` and `8402` mean loopback. Who wants to be reached from elsewhere names an address.
+        // `localhost:8402`, `:8402` and `8402` mean loopback. Other interfaces require an address.
         let port = s.strip_prefix("localhost:").or_else(|| s.strip_prefix(':')).unwrap_or(s);
         if let Ok(port) = port.parse() {
             return Ok(Self::loopback(port));

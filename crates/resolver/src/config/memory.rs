@@ -16,7 +16,7 @@ table! {
     path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
     /// Maximum number of names, and of sellers' origins. A name uses about 2 kB, an origin about 500 bytes.
     names: u64 = 10_000;
-    /// Maximum number of receipts. Each uses about five hundred bytes.
+    /// Number of receipts: about five hundred bytes each.
     receipts: u64 = 65_536;
     /// A record that changed within this number of blocks is reported; 0 disables the report. The default is about a
     /// day.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::CoinType;
-use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::limits::{AssetLimit, Atomic, Limits, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkSource, Scheme};
 use clresolve_payment::network::Network;
 use clresolve_payment::route::Route;
@@ -123,12 +123,12 @@ impl AssetConfig {
     }
 
     /// The asset, from the built-in table and this entry.
-    fn asset(&self) -> Option<Asset> {
-        let known = Asset::known(&self.id());
+    fn asset(&self) -> Option<AssetProperties> {
+        let known = AssetProperties::known(&self.id());
         let text = |said: &Option<String>, known: Option<std::borrow::Cow<'static, str>>| {
             said.clone().map(Into::into).or(known)
         };
-        Some(Asset {
+        Some(AssetProperties {
             name: text(&self.name, known.as_ref().map(|asset| asset.name.clone()))?,
             version: text(&self.version, known.as_ref().map(|asset| asset.version.clone()))?,
             decimals: self.decimals.or_else(|| known.as_ref().map(|asset| asset.decimals)).unwrap_or_default(),
@@ -185,7 +185,7 @@ impl LimitsConfig {
         }
         let ids: BTreeSet<_> = self.assets.iter().map(AssetConfig::id).collect();
         if ids.len() < self.assets.len() {
-            return wrong("an asset stands twice".to_owned());
+            return wrong("an asset is listed twice".to_owned());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The built-in public endpoints and gateways.
 
-/// Public mainnet endpoints without API keys, each of a different operator, that maintained wallets and libraries shipped
-/// in 2026. Three are asked concurrently; the others replace those that fail. `tests/daemon/hostile/museum`
+/// Public mainnet endpoints without API keys, each of a different operator, that maintained wallets and libraries
+/// shipped in 2026. Three are asked concurrently; the others replace those that fail. `tests/daemon/hostile/museum`
 /// emulates their limits.
 pub(super) const PUBLIC_RPC: [&str; 6] = [
     // Refuses an HTTP request that asks for an old block.
@@ -17,7 +17,7 @@ pub(super) const PUBLIC_RPC: [&str; 6] = [
 ];
 
 /// Public gateways, each of a different operator, that serve raw blocks and CARs on path requests without a redirect.
-/// Gateways that redirect to subdomains or block programs are left out.
+/// Gateways that redirect to subdomains or block programs are omitted.
 pub(super) const PUBLIC_GATEWAYS: [&str; 5] = [
     "https://trustless-gateway.net",
     "https://ipfs.filebase.io",

@@ -36,7 +36,7 @@ table! {
     mac_key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
     /// Prefix of the keys and the channel. Daemons with different prefixes share nothing.
     prefix: String = "clresolve".to_owned(), [with = "One::<Prefix>"];
-    /// How long a resolution waits for one answer of the server before it continues without it.
+    /// How long a resolution waits for an answer of the server before it continues without it.
     read_timeout: Duration = Duration::from_millis(50), [with = "One::<Time>"];
     /// Time limit of a write and of connecting; no answer waits for either.
     write_timeout: Duration = Duration::from_millis(500), [with = "One::<Time>"];

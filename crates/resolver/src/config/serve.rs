@@ -100,7 +100,7 @@ fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Err
     let code = |slug: &String| match Code::from_slug(slug) {
         None => Err(refused(slug, "is no reason code; `clresolve explain` lists all")),
         Some(code) if !code.is_of_verdicts() => {
-            Err(refused(slug, "never stands in a verdict, so the gate never sees it"))
+            Err(refused(slug, "never occurs in a verdict, so the gate never sees it"))
         }
         Some(code) if code.entry().effect != Effect::Warn => {
             Err(refused(slug, "is no warning; the gate refuses on it anyway"))

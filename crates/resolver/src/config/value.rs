@@ -13,7 +13,9 @@ use url::Url;
 use super::keys::forms;
 use super::paths::without_paths;
 use super::public::PUBLIC_RPC;
-use super::{BaseUrl, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec};
+use super::{
+    BaseUrl, BeaconEndpoint, ConnectTo, Endpoint, Gateway, Grade, HeaderDemand, Hedging, ListenAt, OriginSpec,
+};
 
 forms! {
     World(String) = parse_world, String::clone;
@@ -22,6 +24,7 @@ forms! {
     Contract(Address) = parse_address, ToString::to_string;
     Hash(B256) = parse_hash, ToString::to_string;
     ProofForm(ProofDemand) = str::parse, ToString::to_string;
+    HeaderForm(HeaderDemand) = str::parse, ToString::to_string;
     ProofGrade(Grade) = parse_grade, grade_text;
     Time(Duration) = parse_duration, |value: &Duration| humantime::format_duration(*value).to_string();
     HedgeAfter(Hedging) = parse_hedging, ToString::to_string;
@@ -43,7 +46,7 @@ const MAX_LABEL_BYTES: usize = 64;
 /// Largest quorum: more than there are public operators.
 const MAX_QUORUM: usize = 32;
 
-const QUORUM_EXPECTED: &str = "expected a number of endpoints from 2 to 32; one endpoint's word is proof single-rpc";
+const QUORUM_EXPECTED: &str = "expected a number from 2 to 32; for a single endpoint, set proof to single-rpc";
 
 /// Maximum length of an issuer, in bytes: it is a host name or a URL.
 const MAX_ISSUER_BYTES: usize = 255;
@@ -63,6 +66,8 @@ pub enum ProofDemand {
     /// The answer is computed locally, from state that is proven against a block header on which several operators
     /// agree.
     StateProof,
+    /// Like `StateProof`, and the light client verifies the block header.
+    ConsensusProof,
 }
 
 impl ProofDemand {
@@ -72,6 +77,7 @@ impl ProofDemand {
             Self::SingleRpc => Grade::SingleRpc,
             Self::Quorum => Grade::Quorum,
             Self::StateProof => Grade::StateProof,
+            Self::ConsensusProof => Grade::ConsensusProof,
         }
     }
 }
@@ -84,7 +90,8 @@ impl FromStr for ProofDemand {
             "single-rpc" => Ok(Self::SingleRpc),
             "quorum" => Ok(Self::Quorum),
             "state-proof" => Ok(Self::StateProof),
-            _ => Err("expected single-rpc, quorum or state-proof".to_owned()),
+            "consensus-proof" => Ok(Self::ConsensusProof),
+            _ => Err("expected single-rpc, quorum, state-proof or consensus-proof".to_owned()),
         }
     }
 }
@@ -95,6 +102,7 @@ impl fmt::Display for ProofDemand {
             Self::SingleRpc => f.write_str("single-rpc"),
             Self::Quorum => f.write_str("quorum"),
             Self::StateProof => f.write_str("state-proof"),
+            Self::ConsensusProof => f.write_str("consensus-proof"),
         }
     }
 }
@@ -124,7 +132,6 @@ pub(super) fn quorum(agree: usize) -> Result<usize, String> {
     if (2..=MAX_QUORUM).contains(&agree) { Ok(agree) } else { Err(QUORUM_EXPECTED.to_owned()) }
 }
 
-/// For serde: a quorum.
 pub(super) fn quorum_number<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
     quorum(usize::deserialize(d)?).map(Some).map_err(serde::de::Error::custom)
 }
@@ -273,6 +280,24 @@ impl TryFrom<Origin> for Endpoint {
 }
 
 impl FromStr for Endpoint {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        Origin::from(s).try_into()
+    }
+}
+
+impl TryFrom<Origin> for BeaconEndpoint {
+    type Error = String;
+
+    fn try_from(origin: Origin) -> Result<Self, String> {
+        let url = http_url(&origin.url)?;
+        let label = origin.label.map_or_else(|| Ok(Self::UNNAMED.to_owned()), |label| named(label, "label"))?;
+        Ok(Self { label, url })
+    }
+}
+
+impl FromStr for BeaconEndpoint {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {

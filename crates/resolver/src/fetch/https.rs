@@ -4,15 +4,21 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use clresolve_core::json;
 use clresolve_core::text::excerpt;
 use clresolve_egress::header;
+use clresolve_ipfs::Budget;
 use url::Url;
 
 use super::egress::{Call, Egress, ForeignUrl, Reply, deadline_in, origin_text};
 use super::{Cause, EgressViolation, FetchError, Forbidden};
 
-/// Maximum number of bytes of an Agent-Card, on the wire and decoded. Released cards have 2 KiB.
-pub const CARD_LIMIT: usize = 256 << 10;
+/// Maximum number of bytes of an Agent-Card, on the wire and decoded: what the parser accepts. Released cards have 2
+/// KiB.
+pub const CARD_LIMIT: usize = json::Limits::CARD.bytes;
+
+// The limit of a card does not depend on its source.
+const _: () = assert!(Budget::card().total_bytes == CARD_LIMIT);
 
 /// Maximum number of bytes of a registry's manifest, from any source: room for 5,000 agents. The published manifests
 /// use about 850 bytes for each of 14 agents. A longer list of names needs no manifest.

@@ -2,15 +2,14 @@
 //!
 //! The tables have room for as many origins as the memory has for names. An origin with an identity is proven: the
 //! operator accepted the identity, or the policy allowed it at first contact. If the tables are full, a new origin
-//! evicts the least recently changed unproven one. An unproven origin never evicts a proven one. If all are proven, a new
-//! proven origin evicts the newest, so that mass-produced origins evict each other.
+//! evicts the least recently changed unproven one. An unproven origin never evicts a proven one. If all are proven, a
+//! new proven origin evicts the newest, so that mass-produced origins evict each other.
 
-use clresolve_payment::check::{Remembered, SellerIdentity, WebOrigin};
+use clresolve_payment::check::{Remembered, SeenIdentity, SellerIdentity, WebOrigin};
 use redb::{ReadableTable, ReadableTableMetadata as _, TableDefinition};
 
 use super::{FORGOTTEN_AT_ONCE, Memory, MemoryError, Store, decode, failed};
 
-/// World, chain and origin.
 type RowKey = (&'static str, u64, &'static str);
 
 /// Whether the origin is proven, and a number. Unproven origins get a new number when their entry changes, proven ones
@@ -18,10 +17,10 @@ type RowKey = (&'static str, u64, &'static str);
 type Rank = (bool, u64);
 
 /// The rank of each origin and what is remembered of it, as JSON. Another format needs another table.
-const ORIGINS: TableDefinition<RowKey, (Rank, &[u8])> = TableDefinition::new("origins/1");
+const ORIGINS: TableDefinition<RowKey, (Rank, &[u8])> = TableDefinition::new("origins/2");
 
 /// The origins by rank. Unproven origins are evicted from the first row on, proven ones from the last row back.
-const RANKED: TableDefinition<Rank, RowKey> = TableDefinition::new("origins-ranked/1");
+const RANKED: TableDefinition<Rank, RowKey> = TableDefinition::new("origins-ranked/2");
 
 /// Maximum length of an origin, in bytes: scheme, the longest host name of DNS and a port. Longer ones are not stored.
 const MAX_ORIGIN_BYTES: usize = 8 + 253 + 6;
@@ -66,8 +65,8 @@ impl Memory {
     /// Adds what a check found to what is remembered of the origin.
     ///
     /// A stored identity stays: only [`Store::accept_origin`] replaces it. A stored proposal or payee stays unless
-    /// `noted` has another one; a payee that is demanded again keeps its first time and block. If the tables are full
-    /// of proven origins, an unproven one is not stored.
+    /// `noted` has another one; the same one again keeps its first time and block. If the tables are full of proven
+    /// origins, an unproven one is not stored.
     ///
     /// # Errors
     /// If the file cannot be written, the entry cannot be read, or the operation times out.
@@ -138,7 +137,7 @@ impl Store {
             let accepted = known.proposed.take().ok_or(MemoryError::NothingToAccept)?;
             known.identity = Some(accepted.clone());
             origins.put(origin, &known, self.names)?;
-            accepted
+            accepted.identity
         };
         write.commit().map_err(failed)?;
         Ok(accepted)
@@ -173,7 +172,12 @@ fn merged(known: Remembered, noted: Remembered) -> Remembered {
     } else {
         known.identity.or(noted.identity)
     };
-    let proposed = noted.proposed.or(known.proposed).filter(|proposed| Some(proposed) != identity.as_ref());
+    let proposed = match (known.proposed, noted.proposed) {
+        (Some(known), Some(noted)) if known.identity == noted.identity => Some(known),
+        (known, noted) => noted.or(known),
+    };
+    let is_known = |proposed: &SeenIdentity| identity.as_ref().is_some_and(|known| known.identity == proposed.identity);
+    let proposed = proposed.filter(|proposed| !is_known(proposed));
     let payee = match (known.payee, noted.payee) {
         (Some(known), Some(noted)) if (known.address, &known.network) == (noted.address, &noted.network) => Some(known),
         (known, noted) => noted.or(known),
@@ -284,6 +288,11 @@ mod tests {
         text.parse().expect("an identity")
     }
 
+    fn seen(text: &str, seconds: i64) -> Option<SeenIdentity> {
+        let at = jiff::Timestamp::from_second(seconds).expect("a time");
+        Some(SeenIdentity { identity: identity(text), at, block: Some(7) })
+    }
+
     fn payee(last_byte: u8, seconds: i64) -> Remembered {
         let payee = SeenPayee {
             address: alloy_primitives::Address::with_last_byte(last_byte),
@@ -295,11 +304,11 @@ mod tests {
     }
 
     fn proven(name: &str) -> Remembered {
-        Remembered { identity: Some(identity(name)), ..Remembered::default() }
+        Remembered { identity: seen(name, 1000), ..Remembered::default() }
     }
 
     fn proposing(name: &str) -> Remembered {
-        Remembered { proposed: Some(identity(name)), ..Remembered::default() }
+        Remembered { proposed: seen(name, 1000), ..Remembered::default() }
     }
 
     fn note(store: &Store, host: &str, noted: Remembered) {
@@ -321,7 +330,7 @@ mod tests {
     #[test]
     fn origin_is_remembered_across_a_restart() {
         let folder = folder();
-        let noted = Remembered { proposed: Some(identity("b.eth")), ..proven("a.eth") };
+        let noted = Remembered { proposed: seen("b.eth", 1000), ..proven("a.eth") };
         let noted = Remembered { payee: payee(1, 1000).payee, ..noted };
         note(&store(&folder), "a.example", noted.clone());
         let again = store(&folder);
@@ -411,10 +420,10 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         note(&store, "a.example", proven("a.eth"));
-        note(&store, "a.example", Remembered { proposed: Some(identity("thief.eth")), ..proven("thief.eth") });
+        note(&store, "a.example", Remembered { proposed: seen("thief.eth", 1000), ..proven("thief.eth") });
         note(&store, "a.example", payee(1, 1000));
         let known = recall(&store, "a.example");
-        assert_eq!((known.identity, known.proposed), (Some(identity("a.eth")), Some(identity("thief.eth"))));
+        assert_eq!((known.identity, known.proposed), (seen("a.eth", 1000), seen("thief.eth", 1000)));
         assert_eq!(known.payee, payee(1, 1000).payee);
     }
 
@@ -425,6 +434,7 @@ mod tests {
         let accept = || store.accept_origin(&key("a.example"));
         assert_eq!(accept(), Err(MemoryError::NothingToAccept));
         note(&store, "a.example", proposing("a.eth"));
+        note(&store, "a.example", Remembered { proposed: seen("a.eth", 2000), ..Remembered::default() });
         note(&store, "a.example", payee(1, 1000));
         assert_eq!(accept(), Ok(identity("a.eth")));
         assert_eq!(recall(&store, "a.example"), Remembered { payee: payee(1, 1000).payee, ..proven("a.eth") });
@@ -434,7 +444,7 @@ mod tests {
         let registration = "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22";
         note(&store, "a.example", proposing(registration));
         assert_eq!(accept(), Ok(identity(registration)));
-        assert_eq!(recall(&store, "a.example").identity, Some(identity(registration)));
+        assert_eq!(recall(&store, "a.example").identity, seen(registration, 1000));
         for number in 0..2 * MOST {
             note(&store, &format!("flood{number}.example"), payee(1, 1000));
         }
@@ -522,7 +532,7 @@ mod tests {
     async fn memory_that_does_not_answer_times_out() {
         let memory = Memory::in_process(MOST).expect("a memory");
         let all = u32::try_from(AT_ONCE).expect("a few");
-        let _stuck = memory.turns.acquire_many(all).await.expect("it is open");
+        let _stuck = memory.permits.acquire_many(all).await.expect("it is open");
         let a = key("a.example");
         assert_eq!(memory.recall_origin(a.clone()).await, Err(MemoryError::Late));
         assert_eq!(memory.note_origin(a, proven("a.eth")).await, Err(MemoryError::Late));

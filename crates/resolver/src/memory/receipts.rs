@@ -1,7 +1,7 @@
-//! Receipts that were seen, and the occasion each was shown for: two more tables in the memory's file.
+//! Receipts that were seen, each with its occasion: two more tables in the memory's file.
 //!
-//! They are bounded. The receipt that was marked first is forgotten first. The signers below one domain share a part of
-//! the space; beyond it, they displace each other. A forgotten receipt counts as never seen.
+//! Their size is bounded. The receipt that was marked first is forgotten first. The signers below one domain have a
+//! limited share, beyond which they evict each other. A forgotten receipt counts as never seen.
 
 use clresolve_core::digest::Digest;
 use clresolve_messages::receipt::replay::{Mark, Seen};
@@ -12,7 +12,7 @@ use super::{DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, Memory, MemoryError, St
 /// World, chain, domain and name of the signer, and the digest of the receipt.
 type ReceiptKey = (&'static str, u64, &'static str, &'static str, &'static [u8; 32]);
 
-/// The occasion each receipt was shown for, and its number in the order of marking.
+/// The occasion of each receipt, and its number in the order of marking.
 const SEEN: TableDefinition<ReceiptKey, (&'static [u8; 32], u64)> = TableDefinition::new("receipts/1");
 
 /// The receipts by that number. The first row is the next to be forgotten.
@@ -33,11 +33,11 @@ impl MarkedReceipt {
 }
 
 impl Memory {
-    /// Marks a receipt of this world and chain (EIP-155) as shown for its occasion. Keeps at most `most` receipts. A
+    /// Marks a receipt of this world and chain (EIP-155) as shown for its occasion. Stores at most `most` receipts. A
     /// known receipt keeps its first occasion.
     ///
     /// # Errors
-    /// If the file cannot be written, or not in time. It is then unknown whether the receipt is marked.
+    /// If the file cannot be written, or the write times out. It is then unknown whether the receipt is marked.
     pub async fn mark(&self, world: &str, chain: u64, mark: Mark, most: u64) -> Result<Seen, MemoryError> {
         let signer = HistoryKey::new(world, chain, &mark.signer);
         self.ask(move |store| store.mark(signer, &mark, most)).await
@@ -67,7 +67,6 @@ impl Store {
         Ok(Seen::First)
     }
 
-    /// How many receipts are remembered, over all worlds.
     #[cfg(test)]
     fn receipts(&self) -> u64 {
         use redb::ReadableDatabase as _;
@@ -95,7 +94,7 @@ impl Receipts<'_> {
         Ok(())
     }
 
-    /// Makes room for one more receipt. A memory with a lowered bound shrinks a few receipts at a time.
+    /// Makes room for one more receipt. After its bound was lowered, the memory shrinks by a few receipts at a time.
     fn make_room(&mut self, place: &MarkedReceipt, most: u64) -> Result<(), MemoryError> {
         let share = (most / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {

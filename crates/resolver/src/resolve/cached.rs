@@ -43,11 +43,9 @@ pub(super) struct CachedWalker {
 /// Which evidence a resolution may reuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Using {
-    /// Nothing.
     Nothing,
     /// Content that an earlier resolution of this process proved.
     Content,
-    /// The evidence of another replica.
     Fleet,
 }
 
@@ -148,7 +146,6 @@ impl CachedWalker {
         build::invalid_name(input, error, &rules.profile, &rules.policy, self.walker.now())
     }
 
-    /// The cache key of a question about `name`.
     pub(super) fn key(&self, name: EnsName, rules: &RuleSet) -> CacheKey {
         CacheKey {
             name,
@@ -271,6 +268,8 @@ pub(super) fn world_digest(config: &Config, trust_roots: &[Bytes]) -> Arc<str> {
         "endpoints": endpoints,
         "proof": chain.proof.map(|proof| proof.to_string()),
         "quorum": chain.quorum,
+        "header": chain.header.map(|header| header.to_string()),
+        "beacon": (config.beacon.network, config.beacon.checkpoint),
         "genesis": chain.genesis.map(|hash| hash.to_string()),
         "max_head_age": chain.head_age(),
         "gateways": gateways,

@@ -8,8 +8,8 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
 use clresolve_payment::check::{
-    CheckAnswer, CheckOutcome, CheckRequest, CheckRules, Checking, NameReading, NamedBy, OriginFile, Remembered,
-    Wanted, WebOrigin,
+    CheckAnswer, CheckOutcome, CheckRequest, CheckRules, Checking, JudgedName, NamedBy, OriginFile, Remembered, Wanted,
+    WebOrigin,
 };
 use clresolve_payment::decide::open_networks;
 use clresolve_payment::terms::Terms;
@@ -31,7 +31,7 @@ const MAX_READINGS: usize = 2;
 /// trusted card.
 const CONFIRMABLE: &[State] = &[State::Trusted, State::Untrusted];
 
-/// A check that ended, and was neither reported nor stored in the memory yet.
+/// A check that has ended, but was neither reported nor stored in the memory.
 #[derive(Debug)]
 pub struct EndedCheck {
     checking: Checking,
@@ -88,7 +88,7 @@ impl Resolver {
         let is_bound_by_it = next.identity.is_some();
         let Err(error) = memory.note(&origin, next).await else { return ended };
         tracing::warn!(origin = origin.as_str(), %error, "the memory cannot store what the check found");
-        if !is_bound_by_it {
+        if !is_bound_by_it || clresolve_core::mutant!("unstored-identities-are-paid") {
             return ended;
         }
         ended.checking.supply_memory_failure(memory_unavailable(&error.to_string()));
@@ -173,17 +173,18 @@ impl Resolver {
         self.judge(checking).await
     }
 
-    /// The check with what the name itself publishes, and that reading. `None` if the name publishes nothing, so that no
-    /// lookup could add to it.
-    async fn read_name(&self, mut checking: Checking, name: &EnsName) -> (Checking, Option<NameReading>) {
+    /// The check with what the name itself publishes, and that reading. `None` if the name publishes nothing, so that
+    /// no lookup could add to it.
+    async fn read_name(&self, mut checking: Checking, name: &EnsName) -> (Checking, Option<JudgedName>) {
         let resolution = self.resolve(name.as_str()).await;
         if may_be_hot(&checking, &resolution) {
             self.note_hot(&resolution);
         }
-        let resolution = self.0.cached.confirmed(resolution, &self.0.configured, CONFIRMABLE).await;
+        let confirmable = if clresolve_core::mutant!("untrusted-names-are-unconfirmed") { &[] } else { CONFIRMABLE };
+        let resolution = self.0.cached.confirmed(resolution, &self.0.configured, confirmable).await;
         let Ok(payees) = checking.terms().map(|terms| self.payees(&resolution, terms)) else { return (checking, None) };
         let route = self.route(&resolution, checking.verb());
-        let reading = NameReading { resolution, route, payees };
+        let reading = JudgedName { resolution, route, payees };
         checking.supply_name(reading.clone());
         (checking, Some(reading).filter(|reading| reading.resolution.payment().is_some()))
     }
@@ -203,7 +204,6 @@ fn memory_unavailable(cause: &str) -> Box<Reason> {
     Box::new(Reason::new(Code::MemoryUnavailable).observed(cause))
 }
 
-/// The payees that the terms demand.
 fn payees(checking: &Checking) -> BTreeSet<Address> {
     let entries = checking.terms().map(|terms| terms.entries.as_slice()).unwrap_or_default();
     entries.iter().filter_map(|entry| entry.price.as_ref().ok()).map(|price| price.pay_to).collect()
@@ -211,12 +211,58 @@ fn payees(checking: &Checking) -> BTreeSet<Address> {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_payment::check::CheckRequest;
+    use alloy_primitives::Bytes;
+    use clresolve_core::payment::CoinType;
+    use clresolve_payment::check::{CheckRequest, FirstContact};
     use clresolve_payment::request::Demand;
 
     use super::super::decide::tests::{NAME, OF_A_CONFIRMATION, OF_A_LOOK_UP, Shop};
     use super::*;
     use crate::cpu_pool::{MAX_THREADS, Occupied};
+    use crate::sandbox::spec::Spec;
+    use crate::sandbox::{Sandbox, World};
+
+    /// The reply of the seller at `url`.
+    async fn asked(resolver: &Resolver, url: &str) -> CheckRequest {
+        CheckRequest::about_reply(url, resolver.unpaid(url, Some("{}")).await.expect("the seller answers"))
+    }
+
+    /// An identity that was allowed at first contact but not stored would not bind the origin.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn identity_that_cannot_be_stored_is_not_paid() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let mut config = sandbox.config();
+        config.check.first_contact = FirstContact::Allow;
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let request = asked(&resolver, "https://first-contact.sandbox.example/weather").await;
+        let ended = resolver.checked(Arc::new(request)).await;
+        assert!(!ended.answer().abort, "{ended:#?}");
+        let _busy = resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one").memory.occupied().await;
+        let answer = resolver.remembered(ended).await.reported();
+        assert!(answer.abort && answer.has(Code::MemoryUnavailable), "{answer:#?}");
+    }
+
+    /// The verdict on a name without a card is cached, too.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn changed_address_of_a_name_without_a_card_is_not_paid() {
+        const URL: &str = "https://shop.sandbox.example/weather";
+        let spec = format!(
+            "[[seller]]\nurl = \"{URL}\"\nabout = \"It sells.\"\ndecision = \"allow\"\n[[seller.names]]\nname = \
+             \"shop.eth\"\n"
+        );
+        let mut world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+        let resolver = Resolver::new(&world.config()).await.expect("its configuration is good");
+        let request = CheckRequest { name: Some("shop.eth".to_owned()), ..asked(&resolver, URL).await };
+        for _ in 0..2 {
+            let answer = resolver.check(&request).await;
+            assert!(!answer.abort, "{answer:#?}");
+        }
+        let (name, coin) =
+            (EnsName::parse("shop.eth").expect("a name"), CoinType::of_chain(31_337).expect("it has one"));
+        world.change(|newest| newest.set_address(&name, coin, &Bytes::from_static(&[7; 20]))).expect("it is set");
+        let answer = resolver.check(&request).await;
+        assert!(answer.abort && answer.has(Code::RecordPending), "{answer:#?}");
+    }
 
     /// As for a decision, an eviction during the lookups stops the payment.
     #[tokio::test(flavor = "multi_thread")]

@@ -1,13 +1,13 @@
-//! Confirms verdicts at the newest block: rereads what a verdict rests on at the head of the chain, and evicts verdicts
-//! that the chain contradicts.
+//! Confirms verdicts at the newest block: rereads the records of a verdict at the head of the chain, and evicts
+//! verdicts that the chain contradicts.
 //!
-//! All callers that wait for one name at one head share a reading, and it belongs to none of them. Concurrent readings
+//! All callers that wait for one name at one head share a reading, which belongs to none of them. Concurrent readings
 //! share calls.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_chain::{AtHead, HeadReader};
+use clresolve_chain::{AtHead, Heads};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::Block;
 use clresolve_core::reason::Refusal;
@@ -30,8 +30,8 @@ const ROUNDS: usize = 2;
 const HEAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl CachedWalker {
-    /// Returns `resolution`, or that of a later run, with its standing at the newest block. Reads the chain if its verdict
-    /// has one of `states` and is unconfirmed there.
+    /// Returns `resolution`, or that of a later run, with its standing at the newest block. Reads the chain if its
+    /// verdict has one of `states` and is unconfirmed there.
     pub(super) async fn confirmed(&self, resolution: Resolution, rules: &RuleSet, states: &[State]) -> Resolution {
         let mut resolution = resolution;
         for _ in 0..ROUNDS {
@@ -58,7 +58,7 @@ impl CachedWalker {
         resolution
     }
 
-    /// `resolution`, which somebody has held for a while, with the standing that it has now.
+    /// `resolution`, which a caller has kept for a while, with its current standing.
     pub(super) async fn held(&self, resolution: Resolution, rules: &RuleSet) -> Resolution {
         let name = resolution.verdict().name.normalized.as_deref().and_then(|name| EnsName::parse(name).ok());
         let is_trusted = resolution.verdict().state == State::Trusted;
@@ -104,7 +104,7 @@ impl CachedWalker {
 
     /// The head at which a name may be read now: the one that is followed, or else the one that endpoints report on
     /// request.
-    async fn head(&self, reader: &Arc<HeadReader>) -> Result<ReadAt, Refusal> {
+    async fn head(&self, reader: &Arc<dyn Heads>) -> Result<ReadAt, Refusal> {
         let (heads, limits) = (&self.cache.heads, self.limits());
         let followed = || {
             let seen = heads.newest().ok_or(Refusal::Unconfirmed)?;
@@ -125,7 +125,7 @@ impl CachedWalker {
 
     /// The head that endpoints report. Concurrent callers share the answer. While heads are followed, the last answer
     /// is reused for [`HEAD_PAUSE`].
-    fn asked(&self, reader: &Arc<HeadReader>) -> HeadAnswer {
+    fn asked(&self, reader: &Arc<dyn Heads>) -> HeadAnswer {
         let mut last = self.readings.head();
         let pause = if self.cache.heads.is_followed() { HEAD_PAUSE } else { Duration::ZERO };
         let is_recent = |last: &&LastAsked| !last.task.is_finished() || last.at.elapsed() < pause;
@@ -134,7 +134,7 @@ impl CachedWalker {
         }
         let reader = Arc::clone(reader);
         let report = |error: &_| tracing::debug!(%error, "there is no head");
-        let asking = tokio::spawn(async move { reader.ask_all().await.inspect_err(report).ok() });
+        let asking = tokio::spawn(async move { reader.newest().await.inspect_err(report).ok() });
         let task = asking.abort_handle();
         let answer = asking.map(|ended| ended.ok().flatten()).boxed().shared();
         *last = Some(LastAsked { at: Instant::now(), task, answer: answer.clone() });
@@ -143,7 +143,7 @@ impl CachedWalker {
 
     /// Reads a name at a head, or joins the reading in flight. A name in the cache that the head contradicts is evicted
     /// and resolved again.
-    pub(super) fn reading(&self, reader: &Arc<HeadReader>, key: &CacheKey, rules: &RuleSet, at: ReadAt) -> Reading {
+    pub(super) fn reading(&self, reader: &Arc<dyn Heads>, key: &CacheKey, rules: &RuleSet, at: ReadAt) -> Reading {
         let place = (key.name.clone(), at.block.hash);
         let mut readings = self.readings.lock();
         if let Some(reading) = readings.get(&place) {

@@ -67,7 +67,8 @@ pub trait Content: Send + Sync {
     }
 
     /// Sends a request without a payment to a seller's URL: a POST of `body` if there is one, otherwise a GET.
-    /// Redirects are not followed. Plain `http` is for origins that the operator named. The default implementation sends nothing.
+    /// Redirects are not followed. Plain `http` is for origins that the operator named. The default implementation
+    /// sends nothing.
     ///
     /// # Errors
     /// The egress guard refuses the URL, or its host does not respond.

@@ -23,7 +23,6 @@ pub(super) struct History {
     chain_id: u64,
     /// Identifier of the configured profile. Verdicts under other profiles are not remembered.
     profile: String,
-    /// Maximum number of receipts that are remembered.
     receipts: u64,
 }
 
@@ -85,7 +84,7 @@ impl History {
 /// What is remembered about sellers, by origin.
 #[derive(Clone)]
 pub(super) struct SellerMemory {
-    memory: Memory,
+    pub(super) memory: Memory,
     world: String,
     chain_id: u64,
 }
@@ -101,7 +100,6 @@ impl SellerMemory {
         Ok(sellers)
     }
 
-    /// What is remembered about an origin.
     pub(super) async fn recall(&self, origin: &WebOrigin) -> Result<Remembered, MemoryError> {
         self.memory.recall_origin(self.key(origin)).await
     }

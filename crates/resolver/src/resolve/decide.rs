@@ -34,7 +34,6 @@ use jiff::Timestamp;
 /// lookups.
 const TRIES: usize = 2;
 
-/// The input of a decision.
 struct Facts {
     resolution: Resolution,
     gate: GatePolicy,
@@ -308,7 +307,7 @@ pub struct DecisionEvent {
 }
 
 impl DecisionEvent {
-    /// What the log says of `decision`.
+    /// The log fields of a decision.
     pub fn of(decision: &Decision) -> Self {
         let Decision { price, payee, .. } = decision;
         Self {
@@ -326,7 +325,7 @@ impl DecisionEvent {
         }
     }
 
-    /// What the log says of a check.
+    /// The log fields of a check.
     pub fn of_check(answer: &CheckAnswer) -> Self {
         let CheckAnswer { price, payee, .. } = answer;
         let identity = answer.identity.as_ref().map(|named| named.identity.to_string());

@@ -1,7 +1,9 @@
-//! Whether the endpoints and gateways of a configuration are well, and what to change.
+//! Examines the endpoints and gateways of a configuration, and recommends changes.
 //!
-//! Nothing here is evidence for a verdict. It goes through the same doors as the questions do, and knows each endpoint
-//! and gateway by its label alone.
+//! Nothing here is evidence for a verdict. The requests use the same clients as questions do. Endpoints and gateways
+//! are identified only by their labels.
+
+mod light_client;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+pub use self::light_client::{BeaconHealth, HeadersSeen, LightClientHealth};
 use super::upstream::Upstream;
 use super::{SetupError, setup};
 use crate::clock::Clock;
@@ -26,44 +29,46 @@ use crate::config::{ChainId, Config, Endpoint, Gateway, GradeDemand, Hedging, Re
 use crate::fetch::ipfs::{GatewayFault, IpfsClient, Want};
 use crate::fetch::{Cause, Egress, FetchError, OperatorClient, SystemLookup};
 
-/// Longest answer of an endpoint, in bytes: a header with the hashes of a full block's transactions.
+/// Maximum length of an endpoint's answer, in bytes: a header with the hashes of a full block's transactions.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Longest time for one request of the examination. What takes longer is of no use to a question either.
+/// Maximum time for one request. A slower endpoint is of no use to a question either.
 const MAX_REQUEST_TIME: Duration = Duration::from_secs(5);
 
-/// How far two clocks may be apart before it is worth a word: answers travel, and blocks come every twelve seconds.
+/// Maximum clock difference that is not reported: answers take time, and blocks arrive every twelve seconds.
 const MAX_SKEW_SECONDS: i64 = 30;
 
-/// How far a block may be ahead of this machine's clock, in seconds. Readings draw the same line.
+/// How far a block may be ahead of this machine's clock, in seconds, as in readings.
 const MAX_AHEAD_SECONDS: i64 = MAX_AHEAD.as_secs() as i64;
 
-/// A raw block that public gateways hold: the text `hello world`.
+/// A raw block that public gateways have: the text `hello world`.
 const PROBE: &str = "bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e";
 
-/// What was found.
+/// The result of an examination.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Examination {
-    /// When.
+    /// Time of the examination.
     pub checked_at: String,
     /// The chain that the configuration names.
     pub chain: String,
     /// The RPC endpoints, in the order of the configuration.
     pub endpoints: Vec<EndpointHealth>,
-    /// Which endpoints say the same of one finalized block, the largest group first.
+    /// Which endpoints agree on one finalized block, the largest group first.
     pub agreement: Option<Agreement>,
-    /// The chains of `[chains]`, whose registries say where agents are paid.
+    /// The chains of `[chains]`, whose registries list the accounts of agents.
     pub registry_chains: Vec<ChainHealth>,
+    /// The light client of the beacon chain. `None` if headers need no consensus.
+    pub light_client: Option<LightClientHealth>,
     /// The gateways, in the order of the configuration.
     pub gateways: Vec<GatewayHealth>,
-    /// Why nothing at all could be reached; none where anything was, or where only one host was tried.
+    /// Why no host could be reached. `None` if any was, or if only one was tried.
     pub network: Option<Unconnected>,
-    /// What to change; nothing where all is well.
+    /// Recommended changes; empty if there is no problem.
     pub advice: Vec<String>,
 }
 
-/// What the endpoints of another chain answered.
+/// The results for the endpoints of another chain.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ChainHealth {
@@ -73,20 +78,20 @@ pub struct ChainHealth {
     pub endpoints: Vec<EndpointHealth>,
 }
 
-/// What an RPC endpoint answered.
+/// The results for an RPC endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct EndpointHealth {
-    /// How verdicts and logs call it.
+    /// Its label in verdicts and logs.
     pub label: String,
     /// Whether it answered.
     pub reachable: bool,
-    /// Why it, or a part of it, gave no answer.
+    /// Why it did not answer some request.
     pub error: Option<String>,
     /// Why no connection to it was opened, if that is the error.
     #[serde(skip)]
     pub unconnected: Option<Unconnected>,
-    /// Why the exchange with which a resolution begins fails, although the endpoint answers.
+    /// Why the exchange that starts a resolution fails, although the endpoint answers.
     pub resolution_error: Option<String>,
     /// Time of one request over an open connection, in milliseconds.
     pub latency_ms: Option<u64>,
@@ -94,33 +99,33 @@ pub struct EndpointHealth {
     pub chain: Option<u64>,
     /// The newest block.
     pub latest: Option<BlockSeen>,
-    /// The newest block of a second request, if it lies far below `latest`.
+    /// The newest block of a second request, if it is far below `latest`.
     pub fell_back_to: Option<BlockSeen>,
     /// The newest finalized block.
     pub finalized: Option<BlockSeen>,
     /// Seconds by which its HTTP `Date` is ahead of this machine's clock.
     pub clock_ahead_s: Option<i64>,
-    /// What it cannot do, although resolutions work without it or find another way.
+    /// Missing capabilities without which resolutions still work.
     pub lacks: Vec<Lack>,
 }
 
-/// What an endpoint cannot do.
+/// A missing capability of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Lack {
-    /// Several requests in one body: they are sent one by one.
+    /// Several requests in one body. They are sent one by one instead.
     Batches,
     /// Old blocks.
     Archive,
-    /// State proofs, without which no reading is computed from its answers.
+    /// State proofs, without which no reading can be computed from its answers.
     Proofs,
     /// The gas that a reading may use: names with many records may fail.
     Gas,
 }
 
 impl Lack {
-    /// The thing that is lacking.
+    /// The capability's identifier.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Batches => "batches",
@@ -131,7 +136,7 @@ impl Lack {
     }
 }
 
-/// A block, as an endpoint tells it.
+/// A block as reported by an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BlockSeen {
@@ -139,21 +144,21 @@ pub struct BlockSeen {
     pub number: u64,
     /// Its hash.
     pub hash: String,
-    /// Seconds from its time to this machine's; below zero where it is ahead.
+    /// Its age by this machine's clock, in seconds; negative if it is in the future.
     pub age_s: i64,
 }
 
-/// What the endpoints say of one finalized block that all of them have.
+/// The hashes that the endpoints report for one block that all of them have finalized.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Agreement {
     /// Its number.
     pub number: u64,
-    /// Endpoints (labels) by the hash that they give.
+    /// Endpoints (labels) by the hash that they report.
     pub groups: Vec<AgreeingEndpoints>,
 }
 
-/// Endpoints that give the same hash.
+/// Endpoints that report the same hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AgreeingEndpoints {
@@ -163,15 +168,15 @@ pub struct AgreeingEndpoints {
     pub endpoints: Vec<String>,
 }
 
-/// What a gateway answered.
+/// The result for a gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct GatewayHealth {
-    /// How reports and logs call it.
+    /// Its label in reports and logs.
     pub label: String,
-    /// How it did.
+    /// The outcome.
     pub state: GatewayState,
-    /// Why it gave no proven block.
+    /// Why it returned no proven block.
     pub error: Option<String>,
     /// Why no connection to it was opened, if that is the error.
     #[serde(skip)]
@@ -180,28 +185,28 @@ pub struct GatewayHealth {
     pub latency_ms: u64,
 }
 
-/// How a gateway did.
+/// The outcome of the request to a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum GatewayState {
-    /// It sent the block that was asked for.
+    /// It returned the requested block.
     Proven,
-    /// It answered, without the block. Your own gateway need not hold it.
+    /// It answered without the block. An own gateway need not have it.
     WithoutBlock,
-    /// It sent other bytes than those of the block.
+    /// It returned bytes that are not the block's.
     WrongBlock,
-    /// It gave no usable answer.
+    /// It returned no usable answer.
     Unreachable,
 }
 
-/// Asks every endpoint and gateway of `config`. Ages are those by `clock`.
+/// Queries every endpoint and gateway of `config`. `clock` determines ages.
 ///
 /// # Errors
-/// When the configuration leads to something unusable, such as a trust root that is not PEM.
+/// If the configuration refers to something unusable, such as a trust root that is not PEM.
 pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, SetupError> {
     let egress = setup::egress(config, Arc::new(SystemLookup), setup::Load::Questions)?;
-    // Without a demand that can be met, `advice` says what is missing.
+    // Without a demand that can be met, `advice` reports what is missing.
     let upstream = setup::upstream(config, &egress).ok();
     let limit = config.timeout.min(MAX_REQUEST_TIME);
     let (names, registries) = ChainRules::all(config);
@@ -210,9 +215,10 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
         chain: format!("eip155:{}", chain.id),
         endpoints: join_all(chain.probes(&egress, clock, limit, None).iter().map(Probe::health)).await,
     };
-    let (endpoints, registry_chains, gateways) = tokio::join!(
+    let (endpoints, registry_chains, light_client, gateways) = tokio::join!(
         join_all(probes.iter().map(Probe::health)),
         join_all(registries.iter().map(registry_health)),
+        light_client::examine(config, upstream.as_ref(), clock),
         join_all(config.gateways.iter().map(|gateway| gateway_health(gateway, &egress, clock, limit))),
     );
     let agreement = agreement(config, &probes, &endpoints).await;
@@ -222,6 +228,7 @@ pub async fn examine(config: &Config, clock: &dyn Clock) -> Result<Examination, 
         endpoints,
         agreement,
         registry_chains,
+        light_client,
         gateways,
         network: None,
         advice: Vec::new(),
@@ -249,19 +256,19 @@ fn without_network(config: &Config, found: &Examination) -> Option<Unconnected> 
     Some(if all.contains(&Unconnected::Host) { Unconnected::Host } else { Unconnected::Name })
 }
 
-/// A chain of the configuration, and what its endpoints must do.
+/// A configured chain, and the requirements on its endpoints.
 struct ChainRules {
     id: u64,
-    /// Whether its registry is read, and no names.
+    /// Whether only its registry is read, and no names.
     is_registry: bool,
     endpoints: Vec<Endpoint>,
-    /// The age that the newest block may have, where there is a bound.
+    /// Maximum age of the newest block, if there is one.
     max_head_age: Option<Duration>,
     demand: Option<GradeDemand>,
 }
 
 impl ChainRules {
-    /// The chain of names, and those of registries.
+    /// The chain of names, and the chains of registries.
     fn all(config: &Config) -> (Self, Vec<Self>) {
         let names = Self {
             id: config.chain.id,
@@ -311,9 +318,9 @@ impl ChainRules {
         twice.map(advice).collect()
     }
 
-    /// Whether a quorum has a bound on the age of a newest block.
+    /// Advice for a quorum without a maximum age of the newest block.
     fn of_slots(&self) -> Option<String> {
-        let is_quorum = matches!(self.demand, Some(GradeDemand::Quorum(_) | GradeDemand::StateProof(_)));
+        let is_quorum = self.demand.is_some_and(|demand| demand != GradeDemand::SingleRpc);
         (is_quorum && self.max_head_age.is_none()).then(|| {
             let table = if self.is_registry { format!(" in [chains.{}]", self.id) } else { String::new() };
             let unknown =
@@ -322,10 +329,9 @@ impl ChainRules {
         })
     }
 
-    /// The first thing that is wrong with an endpoint.
     fn of_endpoint(&self, health: &EndpointHealth) -> Option<String> {
         let label = &health.label;
-        let error = health.error.as_deref().unwrap_or("it gives no answer");
+        let error = health.error.as_deref().unwrap_or("no answer");
         if !health.reachable {
             let is_refusal = health.unconnected.is_none();
             let (fault, also) = if is_refusal { ("does not answer", ", use a key") } else { ("cannot be reached", "") };
@@ -344,8 +350,8 @@ impl ChainRules {
         if let Some(cause) = &health.resolution_error {
             return Some(format!("{label} answers, but resolutions through it fail ({cause}): take it out"));
         }
-        if matches!(self.demand, Some(GradeDemand::StateProof(_))) && health.lacks.contains(&Lack::Proofs) {
-            return Some(format!("{label} gives no state proofs, which state-proof needs: take it out"));
+        if self.demand.is_some_and(GradeDemand::is_computed) && health.lacks.contains(&Lack::Proofs) {
+            return Some(format!("{label} returns no state proofs, which proof requires: take it out"));
         }
         if finalized.age_s > max_header_age(self.id).as_secs() {
             let minutes = finalized.age_s / 60;
@@ -359,7 +365,7 @@ impl ChainRules {
         self.of_head(health)
     }
 
-    /// Whether the newest block of an endpoint counts. It does not if it is too old or in the future.
+    /// The problem of an endpoint whose newest block is too old or in the future.
     fn of_head(&self, health: &EndpointHealth) -> Option<String> {
         let (most, head) = (self.max_head_age?, health.latest.as_ref()?);
         let label = &health.label;
@@ -374,11 +380,12 @@ impl ChainRules {
         })
     }
 
-    /// Whether enough operators answer.
+    /// The problem of a chain on which too few operators answer.
     fn of_demand(&self, healths: &[EndpointHealth]) -> Option<String> {
         let needed = match self.demand? {
             GradeDemand::SingleRpc => 1,
             GradeDemand::Quorum(agree) | GradeDemand::StateProof(agree) => agree,
+            GradeDemand::ConsensusProof(agree) => agree.max(1),
         };
         let usable = self.endpoints.iter().zip(healths);
         let usable = usable.filter(|(_, health)| {
@@ -398,13 +405,13 @@ impl ChainRules {
     }
 }
 
-/// An endpoint and the door to it.
+/// An endpoint and the client for it.
 struct Probe<'e> {
     endpoint: &'e Endpoint,
     client: Result<OperatorClient, String>,
     clock: &'e dyn Clock,
     limit: Duration,
-    /// What names are read with. `None` for the endpoint of a registry.
+    /// How names are read. `None` for the endpoint of a registry.
     upstream: Option<&'e Upstream>,
 }
 
@@ -422,7 +429,7 @@ impl<'e> Probe<'e> {
 
     async fn health(&self) -> EndpointHealth {
         let mut health = EndpointHealth { label: self.endpoint.label.clone(), ..EndpointHealth::default() };
-        // The first request opens the connection, so that the second measures the endpoint.
+        // The first request opens the connection, so that the second one measures the endpoint.
         match self.ask("eth_chainId", json!([])).await {
             Ok(answer) => health.chain = number(&answer.result),
             Err(fault) => {
@@ -450,13 +457,13 @@ impl<'e> Probe<'e> {
         health
     }
 
-    /// Asks for the newest block again, and returns it if it lies far below `before`.
+    /// Requests the newest block again, and returns it if it is far below `before`.
     async fn fallen_below(&self, before: Option<&BlockSeen>) -> Option<BlockSeen> {
         let (now, _) = self.block("latest").await.ok()?;
         (now.number.saturating_add(MAX_STEP_BACK) < before?.number).then_some(now)
     }
 
-    /// Asks for what a resolution asks, unless only a registry is read here.
+    /// Sends the requests of a resolution, unless only a registry is read here.
     async fn read(&self, health: &mut EndpointHealth) {
         let Some(upstream) = self.upstream else { return };
         let found = Capabilities::of(self.endpoint.clone().into(), &upstream.settings, &upstream.http).await;
@@ -475,7 +482,7 @@ impl<'e> Probe<'e> {
 
     async fn block(&self, tag: &str) -> Result<(BlockSeen, Option<Timestamp>), Fault> {
         let answer = self.ask("eth_getBlockByNumber", json!([tag, false])).await?;
-        let block = block(&answer.result, self.clock.now()).ok_or_else(|| format!("gives no block for {tag}"))?;
+        let block = block(&answer.result, self.clock.now()).ok_or_else(|| format!("returns no block for {tag}"))?;
         Ok((block, answer.date))
     }
 
@@ -520,7 +527,7 @@ impl From<FetchError> for Fault {
     }
 }
 
-/// A number in the form of JSON-RPC, or in that of JSON.
+/// A number in the JSON-RPC or the JSON form.
 fn number(value: &Value) -> Option<u64> {
     if value.is_number() {
         return value.as_u64();
@@ -543,7 +550,7 @@ fn seconds_between(earlier: Timestamp, later: Timestamp) -> i64 {
     later.as_second() - earlier.as_second()
 }
 
-/// What the endpoints of the configured chain say of the newest block that all of them have finalized.
+/// The hashes that the endpoints of the configured chain report for the newest block that all of them have finalized.
 async fn agreement(config: &Config, probes: &[Probe<'_>], healths: &[EndpointHealth]) -> Option<Agreement> {
     let known = || healths.iter().filter(|health| health.chain == Some(config.chain.id));
     let number = known().filter_map(|health| Some(health.finalized.as_ref()?.number)).min()?;
@@ -599,7 +606,7 @@ fn state_of(fault: &GatewayFault) -> GatewayState {
     match fault {
         GatewayFault::WrongBlock(_) => GatewayState::WrongBlock,
         GatewayFault::Throttled { .. } => GatewayState::WithoutBlock,
-        // What has the status of an answer about content was reached.
+        // A status about content shows that the gateway was reached.
         GatewayFault::Fetch(FetchError::Unavailable(Cause::Status(404 | 410 | 500 | 502 | 504))) => {
             GatewayState::WithoutBlock
         }
@@ -615,6 +622,7 @@ fn advice(config: &Config, found: &Examination) -> Vec<String> {
     for (chain, health) in registries.iter().zip(&found.registry_chains) {
         advice.extend(chain.advice(&health.endpoints));
     }
+    advice.extend(found.light_client.iter().flat_map(light_client::advice));
     advice.extend(of_gateways(found));
     advice
 }
@@ -629,12 +637,12 @@ fn of_agreement(found: &Examination) -> Option<String> {
     ))
 }
 
-/// The clock of this machine, held against what most endpoints say.
+/// Compares this machine's clock with the time that most endpoints report.
 fn of_clock(found: &Examination) -> Option<String> {
     let mut ahead: Vec<i64> = found.endpoints.iter().filter_map(|health| health.clock_ahead_s).collect();
     ahead.sort_unstable();
     let by_date = ahead.get(ahead.len() / 2).copied().unwrap_or(0);
-    // A block of the future needs a wrong clock even where no endpoint sends a date.
+    // A block in the future shows a wrong clock even if no endpoint sends a date.
     let by_block = found.endpoints.iter().filter_map(|health| Some(-health.latest.as_ref()?.age_s)).max().unwrap_or(0);
     let behind = if by_date.abs() > MAX_SKEW_SECONDS { by_date } else { by_block };
     if behind > MAX_SKEW_SECONDS || by_date < -MAX_SKEW_SECONDS {
@@ -695,13 +703,13 @@ mod tests {
             endpoints,
             agreement: None,
             registry_chains: Vec::new(),
+            light_client: None,
             gateways: Vec::new(),
             network: None,
             advice: Vec::new(),
         }
     }
 
-    /// An hour from now.
     struct Later;
 
     impl Clock for Later {
@@ -757,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_on_the_internet_can_be_reached_there_is_no_network() {
+    fn unreachable_internet_hosts_mean_no_network() {
         let unconnected =
             |label: &str, why| EndpointHealth { reachable: false, unconnected: Some(why), ..healthy(label) };
         let (name, host) = (Unconnected::Name, Unconnected::Host);
@@ -776,7 +784,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_of_registries_are_judged_by_the_rules_of_their_chain() {
+    fn registry_endpoints_follow_the_rules_of_their_chain() {
         let chain = |id| ChainId::new(id).expect("it has a coin type");
         let endpoints = || ["c", "d"].map(|label| format!("https://{label}.example").parse().expect("one")).to_vec();
         let mut config = config(&["a", "b"]);

@@ -4,8 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clresolve_bundle::{Bundle, BundleError, OfChain, Packed};
 use clresolve_core::name::{EnsName, NameError};
+use clresolve_core::reading::{ChainError, Grade, Reading};
 use clresolve_core::state::State;
 use clresolve_ipfs::WalkedBlocks;
+use tokio::time::timeout;
 
 use super::question::RuleSet;
 use super::setup::SetupError;
@@ -34,16 +36,30 @@ pub(super) async fn export(walker: &Walker, name: EnsName, rules: &RuleSet) -> R
     };
     let mut run = walker.gather(name, &rules.policy, None, &RunSpans::none()).await;
     run.evidence.misspelt_keys.clear();
-    let header = match &run.evidence.reading {
-        Ok(reading) => {
-            let header = walker.chain.header(&reading.block, &reading.endpoints);
-            tokio::time::timeout(walker.config.timeout, header).await.ok().flatten()
-        }
-        Err(_) => None,
-    };
+    let mut chain = OfChain { header: None, state_proof: recording.and_then(|recording| recording.take()) };
+    if let Ok(reading) = &run.evidence.reading {
+        let header = walker.chain.header(&reading.block, &reading.endpoints);
+        chain.header = timeout(walker.config.timeout, header).await.ok().flatten();
+        add_header_proof(&walker, reading, &mut chain).await?;
+    }
     let blocks = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    let chain = OfChain { header, state_proof: recording.and_then(|recording| recording.take()) };
     Ok(Bundle::pack(&walker.reporter(&rules.profile, &rules.policy), &run, chain, &blocks)?)
+}
+
+/// Adds to the state proofs of a reading what proves its header, if a light client verified it.
+pub(super) async fn add_header_proof(
+    walker: &Walker,
+    reading: &Reading,
+    chain: &mut OfChain,
+) -> Result<(), ChainError> {
+    let Some(state_proof) = chain.state_proof.as_mut().filter(|_| reading.proof.grade == Grade::ConsensusProof) else {
+        return Ok(());
+    };
+    let limit = walker.config.timeout;
+    let milliseconds = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    let proof = timeout(limit, walker.chain.header_proof(&reading.block)).await;
+    state_proof.light_client = proof.map_err(|_| ChainError::Late { milliseconds })??;
+    Ok(())
 }
 
 /// Why a verdict cannot be exported.
@@ -56,8 +72,11 @@ pub enum ExportError {
     /// The input is not a name, so there is no evidence.
     #[error("this is not an ENS name: {0}")]
     Name(#[from] NameError),
+    /// The light client cannot show others what proves the block's header.
+    #[error("the proof of the block's header is not available: {0}")]
+    Header(#[from] ChainError),
     /// A bundle would not contain what is known of a purchase.
-    #[error("the purchase cannot be shown again: {why}")]
+    #[error("the purchase cannot be exported: {why}")]
     Purchase {
         /// A description of the reason.
         why: String,

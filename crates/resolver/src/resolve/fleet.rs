@@ -1,9 +1,9 @@
 //! Resolutions shared between replicas: one daemon gathers the evidence, and each of the others judges it separately.
 //!
-//! Evidence from a replica is accepted if its MAC is valid, it has not expired, and it was gathered after the last
-//! eviction of the name here. IPFS blocks and state proofs in it are verified again. For readings at other grades, the
-//! process relies on the replica, which has the same key, endpoints and rules. A verdict that this process derives from
-//! such evidence counts as live.
+//! Evidence from a replica is accepted if its MAC is valid, it has not expired, its grade of proof is at least the
+//! demanded one, and it was gathered after the last eviction of the name here. IPFS blocks and state proofs in it are
+//! verified again. For readings at other grades, the process relies on the replica, which has the same key, endpoints
+//! and rules. A verdict that this process derives from such evidence counts as live.
 //!
 //! The evidence may predate a change on chain, so its verdict enters the cache unconfirmed: the gate and decisions use
 //! it only after this process has confirmed it by its own reading.
@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 use tokio::time::{Instant, sleep};
 
+use super::export::{ExportError, add_header_proof};
 use super::question::RuleSet;
 use super::sources::ContentSources;
 use super::walk::{RunRequest, Walker, tell};
@@ -125,7 +126,6 @@ impl Fleet {
         self.run_own(walker, request, None).await
     }
 
-    /// Waits for queued writes. See [`Tier::settled`].
     #[cfg(feature = "unstable")]
     pub(super) async fn settled(&self) {
         self.tier.settled().await;
@@ -141,8 +141,8 @@ impl Fleet {
         taken
     }
 
-    /// Judges shared evidence that was read after `began`. `None` if it yields no decision, or another verdict than it
-    /// claims. Verifying it again is CPU work, so it runs where evidence is judged.
+    /// Judges shared evidence that was read after `began`. `None` if its grade of proof is too weak, or if it yields no
+    /// decision, or another verdict than it claims. Verifying it again is CPU work, so it runs where evidence is judged.
     async fn judged(
         &self,
         walker: &Arc<Walker>,
@@ -154,11 +154,16 @@ impl Fleet {
         let (prover, rules, key) = (Arc::clone(walker), request.rules.clone(), request.key.clone());
         let open = move || {
             let reporter = prover.reporter(&rules.profile, &rules.policy);
-            let run = Bundle::read(&value.evidence)?.run(&reporter, &key.name, key.block)?;
+            let checkpoint = prover.config.beacon.checkpoint;
+            let run = Bundle::read(&value.evidence)?.run(&reporter, checkpoint, &key.name, key.block)?;
             Ok::<_, BundleError>(Run { content_fetched_at: value.content_fetched_at, ..run })
         };
         let mut run = walker.pool.run(open).await.ok()?;
-        run.evidence.reading.as_mut().ok()?.newest = newest;
+        let reading = run.evidence.reading.as_mut().ok()?;
+        if reading.proof.grade < walker.config.chain.demand().ok()?.grade() {
+            return None;
+        }
+        reading.newest = newest;
         walker.complete(&mut run.evidence).await;
         let (_, found) = walker.settle(run, request, began).await;
         let verdict = found.resolution.verdict();
@@ -239,7 +244,7 @@ impl Fleet {
         mut run: Run,
         blocks: WalkedBlocks,
         proofs: Option<Arc<Recording>>,
-    ) -> Result<Vec<u8>, BundleError> {
+    ) -> Result<Vec<u8>, ExportError> {
         // Each replica reads and remembers these itself.
         (run.evidence.continuity, run.evidence.links) = (Continuity::NotAsked, None);
         run.evidence.misspelt_keys.clear();
@@ -248,15 +253,16 @@ impl Fleet {
         let mut chain = OfChain { header: None, state_proof: proofs.and_then(|proofs| proofs.take()) };
         if let (Some(_), Ok(reading)) = (&chain.state_proof, &run.evidence.reading) {
             chain.header = walker.chain.header(&reading.block, &reading.endpoints).await;
+            add_header_proof(walker, reading, &mut chain).await?;
         }
         let (walker, rules) = (Arc::clone(walker), rules.clone());
         let pool = Arc::clone(&walker.pool);
         let pack = move || {
             let reporter = walker.reporter(&rules.profile, &rules.policy);
             let packed = Bundle::pack(&reporter, &run, chain, &blocks)?;
-            Ok(packed.bundle().to_json().to_string().into_bytes())
+            Ok::<_, BundleError>(packed.bundle().to_json().to_string().into_bytes())
         };
-        pool.run(pack).await
+        Ok(pool.run(pack).await?)
     }
 
     /// Adds the blocks of earlier walks to those of this resolution, and stores those of this resolution.

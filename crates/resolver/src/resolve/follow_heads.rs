@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use clresolve_chain::HeadReader;
+use clresolve_chain::Heads;
 use clresolve_core::name::EnsName;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use tokio::task::AbortHandle;
@@ -61,7 +61,7 @@ impl Resolver {
     }
 
     /// Reads the hot names that the newest head has not confirmed.
-    async fn confirm_hot_names(&self, reader: &Arc<HeadReader>) {
+    async fn confirm_hot_names(&self, reader: &Arc<dyn Heads>) {
         let (cached, rules, now) = (&self.0.cached, &self.0.configured, self.now());
         let Some(seen) = cached.cache.heads.newest() else { return };
         let (mut confirmed, mut unconfirmed) = (0, Vec::new());
@@ -111,15 +111,16 @@ impl Resolver {
 
 /// Polls one endpoint for its newest block while there are names to reread. After a failure, such as a rate limit,
 /// polling pauses. Never returns.
-async fn poll(resolver: Resolver, reader: Arc<HeadReader>, endpoint: usize) {
-    let label = reader.labels().nth(endpoint).unwrap_or_default().to_owned();
+async fn poll(resolver: Resolver, reader: Arc<dyn Heads>, endpoint: usize) {
+    let label = reader.labels().into_iter().nth(endpoint).unwrap_or_default();
     let heads = &resolver.0.cached.cache.heads;
-    let mut ticks = interval(resolver.0.walker.config.chain.head_poll);
+    let pause = resolver.0.walker.config.chain.head_poll;
+    let mut ticks = interval(pause);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut was_up = true;
     loop {
         ticks.tick().await;
-        if resolver.is_idle() || !reader.is_due(endpoint) {
+        if resolver.is_idle() || !reader.is_due(endpoint, pause) {
             continue;
         }
         let answer = reader.ask(endpoint).await;
@@ -138,7 +139,7 @@ async fn poll(resolver: Resolver, reader: Arc<HeadReader>, endpoint: usize) {
 }
 
 /// Reads the hot names at each new head. Never ends.
-async fn read_hot_names(resolver: Resolver, reader: Arc<HeadReader>) {
+async fn read_hot_names(resolver: Resolver, reader: Arc<dyn Heads>) {
     let (heads, pause) = (&resolver.0.cached.cache.heads, resolver.0.walker.config.chain.head_poll);
     loop {
         tokio::select! {

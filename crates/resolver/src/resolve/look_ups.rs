@@ -1,7 +1,7 @@
 //! Payment lookups, which determine a payee. Each question has at most one lookup in flight, and the number of
 //! concurrent lookups is limited. Questions that arrive during a lookup share its result. The result is cached for
-//! later questions only if it is final or not positive, for as long as a verdict with its state, and only for the
-//! verdict that it belongs to.
+//! later questions only if it is final or not positive, with the lifetime of a verdict of the same state, and only for
+//! the verdict to which it belongs.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -23,10 +23,9 @@ use crate::cpu_share;
 /// anyone's terms may start one.
 const MAX_LOOK_UPS: usize = 16;
 
-/// Maximum number of cached results. Each takes less than a kilobyte.
+/// Maximum number of cached results, each less than a kilobyte.
 const KEPT: u64 = 4096;
 
-/// The result type of a lookup.
 pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
     /// Whether a positive result is final, so that later questions can reuse it. Other results are looked up again,
     /// because no head confirms their records.
@@ -35,7 +34,7 @@ pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
     /// The state of a verdict with the same lifetime.
     fn state(&self) -> State;
 
-    /// The result of a lookup that found nothing out, with the cause.
+    /// The result of a lookup that determined nothing, with the cause.
     fn undecided(cause: &str) -> Self;
 }
 
@@ -44,14 +43,19 @@ pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
 pub(super) struct Beside {
     pub(super) name: EnsName,
     verdict: String,
+    /// SHA-256 of the card in hex, if the verdict is trusted.
+    pub(super) card: Option<String>,
 }
 
 impl Beside {
     /// The verdict of this answer, regardless of how its name was typed. `None` if it has no name in normal form.
     pub(super) fn of(resolution: &Resolution) -> Option<Self> {
-        let name = EnsName::parse(resolution.verdict().name.normalized.as_deref()?).ok()?;
+        let found = resolution.verdict();
+        let name = EnsName::parse(found.name.normalized.as_deref()?).ok()?;
+        let card = found.identity.as_ref().filter(|_| found.state == State::Trusted);
+        let card = card.map(|agent| agent.card.sha256.clone());
         let verdict = resolution.clone().asked_as(name.as_str()).verdict().id.clone();
-        Some(Self { name, verdict })
+        Some(Self { name, verdict, card })
     }
 }
 
@@ -60,8 +64,7 @@ pub(super) struct LookUps<A, V>(Arc<Inner<A, V>>);
 
 struct Inner<A, V> {
     kept: Cache<(Beside, A), Arc<LookedUp<V>>>,
-    places: Semaphore,
-    /// Number of lookups that have ended.
+    permits: Semaphore,
     ended: AtomicU64,
 }
 
@@ -96,8 +99,8 @@ where
     V: LookUpResult,
 {
     fn default() -> Self {
-        let (kept, places) = (Cache::new(KEPT), Semaphore::new(MAX_LOOK_UPS));
-        Self(Arc::new(Inner { kept, places, ended: AtomicU64::new(0) }))
+        let (kept, permits) = (Cache::new(KEPT), Semaphore::new(MAX_LOOK_UPS));
+        Self(Arc::new(Inner { kept, permits, ended: AtomicU64::new(0) }))
     }
 }
 
@@ -144,9 +147,9 @@ impl<A, V: LookUpResult> Inner<A, V> {
             Some(kept) => kept.failures,
             None => 0,
         };
-        let place = self.places.try_acquire();
-        if place.is_err() && !clresolve_core::mutant!("look-ups-without-places") {
-            let found = V::undecided("too many look-ups are under way");
+        let permit = self.permits.try_acquire();
+        if permit.is_err() && !clresolve_core::mutant!("look-ups-without-places") {
+            let found = V::undecided("too many lookups are in progress");
             return Arc::new(LookedUp { found, until: now, ended: arrived, failures });
         }
         let found = look_up.await;
@@ -211,7 +214,7 @@ mod tests {
     }
 
     fn beside(verdict: &str) -> Beside {
-        Beside { name: EnsName::parse("a.eth").expect("a name"), verdict: verdict.to_owned() }
+        Beside { name: EnsName::parse("a.eth").expect("a name"), verdict: verdict.to_owned(), card: None }
     }
 
     /// A clock, and a question that returns how many lookups were made for it.
@@ -263,23 +266,22 @@ mod tests {
     async fn questions_that_arrive_during_a_lookup_share_it() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
         let look_ups = LookUps::<(), Answer<false>>::default();
-        let (made, goes_on) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+        let (made, proceed) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
         let ask = |_| {
-            let (made, goes_on) = (Arc::clone(&made), Arc::clone(&goes_on));
+            let (made, proceed) = (Arc::clone(&made), Arc::clone(&proceed));
             let found = async move {
                 if made.fetch_add(1, Ordering::Relaxed) == 0 {
-                    goes_on.notified().await;
+                    proceed.notified().await;
                 }
                 Answer(State::Trusted, String::new())
             };
             look_ups.answer(beside("1"), (), &clock, found)
         };
         // All questions arrive before the lookup continues.
-        tokio::join!(join_all((0..5).map(ask)), async { goes_on.notify_one() });
+        tokio::join!(join_all((0..5).map(ask)), async { proceed.notify_one() });
         assert_eq!(made.load(Ordering::Relaxed), 1);
     }
 
-    /// The pause grows with each failure.
     #[tokio::test]
     async fn failures_make_look_ups_rarer() {
         let (clock, ask) = stage::<false>();
@@ -296,9 +298,9 @@ mod tests {
     async fn look_ups_at_the_same_time_are_bounded() {
         let clock: Arc<dyn Clock> = Arc::new(Stopped(Mutex::new(Timestamp::UNIX_EPOCH)));
         let look_ups = LookUps::<usize, Answer<false>>::default();
-        let begun = (0..MAX_LOOK_UPS).map(|place| look_ups.answer(beside("1"), place, &clock, pending()));
+        let begun = (0..MAX_LOOK_UPS).map(|subject| look_ups.answer(beside("1"), subject, &clock, pending()));
         let one_more = async {
-            while look_ups.0.places.available_permits() > 0 {
+            while look_ups.0.permits.available_permits() > 0 {
                 tokio::task::yield_now().await;
             }
             let found = ready(Answer(State::Trusted, String::new()));
@@ -306,7 +308,7 @@ mod tests {
         };
         tokio::select! {
             _ = futures_util::future::join_all(begun) => panic!("none ends"),
-            answer = one_more => assert_eq!(answer, Answer::undecided("too many look-ups are under way")),
+            answer = one_more => assert_eq!(answer, Answer::undecided("too many lookups are in progress")),
         }
     }
 }

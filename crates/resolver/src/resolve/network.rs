@@ -17,7 +17,6 @@ use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
 use crate::fetch::{Egress, FetchError, Forbidden};
 use crate::telemetry::{self, Upstream};
 
-/// The clients for content on the network.
 pub(super) struct Network {
     pub(super) egress: Egress,
     pub(super) ipfs: IpfsClient,

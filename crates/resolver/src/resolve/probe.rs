@@ -103,7 +103,7 @@ pub struct ProbeAnswer<'a> {
 }
 
 impl<'a> ProbeAnswer<'a> {
-    /// The answer that was decided from `terms`; `None` where the seller's reply has none.
+    /// The answer that was decided from `terms`; `None` if the seller's reply has none.
     pub fn new(terms: Option<&Terms>, decision: &'a Decision) -> Self {
         Self { terms: terms.map(written), decision }
     }

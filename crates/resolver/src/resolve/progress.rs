@@ -69,17 +69,17 @@ pub(super) struct NameProgress<'a> {
 }
 
 impl NameProgress<'_> {
-    /// Runs the work of a step. Sends an event when it starts, and one when it ends with the status that `says` derives
+    /// Runs the work of a step. Sends an event when it starts, and one when it ends with the status that `status` derives
     /// from its evidence.
     pub(super) async fn during<T>(
         self,
         step: Step,
         work: impl Future<Output = T>,
-        says: impl FnOnce(&T) -> Option<Status>,
+        status: impl FnOnce(&T) -> Option<Status>,
     ) -> T {
         self.tell(StepSeen { step, moment: Moment::Began });
         let done = self.spans.during(step, work).await;
-        self.tell(StepSeen { step, moment: Moment::Ended(says(&done)) });
+        self.tell(StepSeen { step, moment: Moment::Ended(status(&done)) });
         done
     }
 
@@ -126,8 +126,8 @@ mod tests {
         progress.of(&ours, &RunSpans::none()).during(Step::Name, async {}, |()| None).await;
         let mut watch = progress.watch(ours.clone());
         progress.of(&theirs, &RunSpans::none()).during(Step::Records, async {}, |()| None).await;
-        let says = |five: &i32| (*five == 5).then_some(Status::Pass);
-        assert_eq!(progress.of(&ours, &RunSpans::none()).during(Step::Records, async { 5 }, says).await, 5);
+        let status = |five: &i32| (*five == 5).then_some(Status::Pass);
+        assert_eq!(progress.of(&ours, &RunSpans::none()).during(Step::Records, async { 5 }, status).await, 5);
         drop(progress);
         let seen = |moment| Some(StepSeen { step: Step::Records, moment });
         let (began, ended) = (seen(Moment::Began), seen(Moment::Ended(Some(Status::Pass))));

@@ -25,7 +25,6 @@ impl Question {
     }
 }
 
-/// The rules under which a question is answered.
 #[derive(Clone)]
 pub(super) struct RuleSet {
     pub(super) profile: Arc<Profile>,

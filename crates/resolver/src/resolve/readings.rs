@@ -21,20 +21,17 @@ pub(super) type Reading = Shared<BoxFuture<'static, Option<Arc<AtHead>>>>;
 /// The head that endpoints report; `None` if too few do.
 pub(super) type HeadAnswer = Shared<BoxFuture<'static, Option<ChainHead>>>;
 
-/// The in-flight readings.
 #[derive(Clone)]
 pub(super) struct Readings(Arc<SharedReadings>);
 
 struct SharedReadings {
     /// In-flight readings by name and block. Each head has at most one for each trusted name in the cache.
     under_way: Mutex<HashMap<(EnsName, B256), Reading>>,
-    /// The last request for the head.
     head: Mutex<Option<LastAsked>>,
     /// Permits for the resolutions of names that have changed.
     replacements: Semaphore,
 }
 
-/// A request for the head.
 pub(super) struct LastAsked {
     pub(super) at: Instant,
     pub(super) task: AbortHandle,
@@ -57,12 +54,10 @@ impl Readings {
         self.0.replacements.acquire().await.ok()
     }
 
-    /// The last request for the head.
     pub(super) fn head(&self) -> MutexGuard<'_, Option<LastAsked>> {
         self.0.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The in-flight readings, by name and block.
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<(EnsName, B256), Reading>> {
         self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,7 +16,7 @@ use clresolve_verdict::card::Side;
 use clresolve_verdict::trust::Resolution;
 
 use super::look_ups::Beside;
-use super::schemas::Known;
+use super::schemas::BoundSchemaResult;
 use super::{ExportError, Inner, Resolver, settlement, signer};
 
 impl Resolver {
@@ -81,7 +81,7 @@ impl Resolver {
         let signer = if is_by_address {
             None
         } else {
-            Some(signer::receipts::read(walker, &name).await.map_err(|reason| unknown(&reason))?)
+            Some(signer::receipts::read(walker, &name).await.map_err(|reason| cause_text(&reason))?)
         };
         let due = asked.purchase.asks_for_settlement().then(|| asked.purchase.due(name.as_str()).ok()).flatten();
         let transaction = match due {
@@ -89,12 +89,13 @@ impl Resolver {
             None => None,
         };
         let evidence = Evidence { signer, transaction, at: self.now() };
-        let (papers, profiles) = (papers.clone(), walker.profiles.clone());
+        let (papers, walker) = (papers.clone(), Arc::clone(walker));
+        let pool = Arc::clone(&walker.pool);
         let pack = move || {
-            let agent = bundle.verify(&profiles)?;
+            let agent = bundle.verify(walker.trust_anchors())?;
             PurchaseBundle::pack(bundle, &agent, &papers, evidence)
         };
-        walker.pool.run(pack).await.map_err(|error: BundleError| error.to_string())
+        pool.run(pack).await.map_err(|error: BundleError| error.to_string())
     }
 
     /// Like [`Resolver::verify_receipt`], for the agent of a verdict that was just obtained.
@@ -113,7 +114,7 @@ impl Resolver {
             return found;
         }
         let seen = match (mark, &self.0.walker.history) {
-            (None, _) => Err("the input that receipts of this family are remembered for is missing".to_owned()),
+            (None, _) => Err("the input needed to remember receipts of this family is missing".to_owned()),
             (_, None) => Err("memory.path is not set".to_owned()),
             (Some(mark), Some(history)) => history.mark(mark).await.map_err(|error| error.to_string()),
         };
@@ -187,11 +188,12 @@ fn first_verb(agent: Option<&ReceiptAgent>) -> Option<&str> {
 }
 
 /// Whether the known schema is used to judge a receipt. It is not if nothing pins the schema's bytes.
-fn is_judged_by(known: &Known) -> bool {
+fn is_judged_by(known: &BoundSchemaResult) -> bool {
     known.as_ref().err().is_none_or(|reasons| reasons.iter().all(|reason| reason.code != Code::SchemaUnpinned))
 }
 
-fn unknown(reason: &Reason) -> String {
+/// The message of a reason, followed by what was observed.
+fn cause_text(reason: &Reason) -> String {
     let observed = reason.observed.as_deref().unwrap_or_default();
     format!("{} {observed}", reason.message)
 }

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use clresolve_chain::TransactionReader;
 use clresolve_chain::transport::HttpPost;
 use clresolve_chain::{AgentReading, AgentRegistry, ChainConfig};
+use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Block, BlockSelector, ChainError, Proof};
@@ -21,6 +22,7 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record};
 use clresolve_core::state::State;
 use clresolve_core::text::excerpt;
+use clresolve_core::uri;
 use clresolve_payment::check::RegistrationReading;
 use clresolve_payment::network::Network;
 use clresolve_payment::payee::{self, Claim, ClaimSource};
@@ -47,7 +49,6 @@ type ByChain = Arc<BTreeMap<u64, Arc<Registry>>>;
 #[derive(Clone)]
 pub(super) struct AgentRegistries {
     by_chain: ByChain,
-    /// Keyed by chain.
     look_ups: LookUps<u64, Claim>,
     /// Permits for reading entries that no name vouches for. Any terms can request one.
     permits: Arc<Semaphore>,
@@ -56,7 +57,6 @@ pub(super) struct AgentRegistries {
 /// Maximum number of concurrent readings of entries that no name vouches for.
 const MAX_UNVOUCHED_READINGS: usize = 16;
 
-/// The registry of one chain.
 pub(super) struct Registry {
     id: u64,
     address: Address,
@@ -111,7 +111,6 @@ impl AgentRegistries {
         Self::over(Arc::clone(&self.by_chain))
     }
 
-    /// The registry of a network.
     pub(super) fn of(&self, network: &Network) -> Option<Arc<Registry>> {
         self.by_chain.get(&network.chain_id()?).cloned()
     }
@@ -122,14 +121,14 @@ impl AgentRegistries {
         if let Some(cause) = beyond_quorum(walker) {
             return undecided(cause);
         }
-        let (id, name, asking) = (registry.id, beside.name.clone(), Arc::clone(walker));
-        let look_up = async move { LookUp::new(&asking, &registry, &name).claim().await };
+        let (id, subject, asking) = (registry.id, beside.clone(), Arc::clone(walker));
+        let look_up = async move { LookUp::new(&asking, &registry, &subject).claim().await };
         self.look_ups.answer(beside.clone(), id, &walker.clock, look_up).await
     }
 }
 
 impl AgentRegistries {
-    /// Reads an entry that nobody's name vouches for. `payees` are the addresses that the terms demand: whether one of them
+    /// Reads an entry for which no name vouches. `payees` are the addresses that the terms demand. Whether one of them
     /// owns the entry is read only if it is not the wallet.
     pub(super) async fn reading(
         &self,
@@ -137,8 +136,10 @@ impl AgentRegistries {
         entry: &Registration,
         payees: &BTreeSet<Address>,
     ) -> RegistrationReading {
-        let Some(registry) = self.by_chain.get(&entry.chain_id()).filter(|known| entry.is_in(known.id, known.address))
-        else {
+        let is_configured = |known: &&Arc<Registry>| {
+            entry.is_in(known.id, known.address) || clresolve_core::mutant!("registries-have-any-address")
+        };
+        let Some(registry) = self.by_chain.get(&entry.chain_id()).filter(is_configured) else {
             return not_read("no endpoints are configured for this registry under [chains.ID]");
         };
         if let Some(cause) = beyond_quorum(walker) {
@@ -161,8 +162,8 @@ impl AgentRegistries {
 /// Why no registration meets the required proof. `None`: a quorum is enough.
 fn beyond_quorum(walker: &Walker) -> Option<&'static str> {
     let demand = walker.config.chain.demand();
-    let is_proof_required = demand.is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_)));
-    is_proof_required.then_some("state-proof is required, but registrations are read with a quorum at most")
+    let is_proof_required = demand.is_ok_and(GradeDemand::is_computed);
+    is_proof_required.then_some("a grade above quorum is required, but registrations are read with a quorum at most")
 }
 
 /// The wallet of an entry, if it is the same at the newest block.
@@ -207,7 +208,8 @@ impl EntryLookUp<'_> {
         })
     }
 
-    /// The owner of the entry. It only explains why a payee is not proven, so a failure to read it is not one of the entry.
+    /// The owner of the entry, which only explains why a payee is not proven. A failure to read it is therefore no
+    /// error of the entry.
     async fn owner(&self) -> Option<Address> {
         let owner = self.registry.reader.owner(self.entry.agent()).await;
         owner.inspect_err(|error| tracing::debug!(entry = %self.entry, %error, "owner is not read")).ok().flatten()
@@ -244,15 +246,17 @@ struct LookUp<'w> {
     walker: &'w Walker,
     registry: &'w Registry,
     name: &'w EnsName,
+    /// SHA-256 of the name's trusted card, in hex.
+    card: Option<&'w str>,
     began: Timestamp,
     /// Time limit of the whole lookup.
     limit: Duration,
 }
 
 impl<'w> LookUp<'w> {
-    fn new(walker: &'w Walker, registry: &'w Registry, name: &'w EnsName) -> Self {
+    fn new(walker: &'w Walker, registry: &'w Registry, beside: &'w Beside) -> Self {
         let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
-        Self { walker, registry, name, began: walker.now(), limit }
+        Self { walker, registry, name: &beside.name, card: beside.card.as_deref(), began: walker.now(), limit }
     }
 
     async fn claim(&self) -> Claim {
@@ -275,7 +279,7 @@ impl<'w> LookUp<'w> {
         let (Some(wallet), Some(uri)) = (settled_wallet(&reading)?, &reading.uri) else { return Ok(Claim::None) };
         self.names_back(uri).await?;
         let until = after(self.began, State::Trusted, 0);
-        let read = payee::Registration { agent: entry.agent(), block: reading.block.number, until };
+        let read = payee::RegistrationSource { agent: entry.agent(), block: reading.block.number, until };
         Ok(Claim::Is(wallet, ClaimSource::Registration(Box::new(read))))
     }
 
@@ -327,10 +331,13 @@ impl<'w> LookUp<'w> {
         Ok(vouched.pop())
     }
 
-    /// Checks that the registration at `uri` names the name.
+    /// Checks that the registration at `uri` names the name, or is the name's trusted card under a CID.
     async fn names_back(&self, uri: &str) -> Result<(), Box<Reason>> {
         let unread = |cause: String| because(&format!("the agent's registration: {cause}"));
         let file = self.walker.sources.named_by_contract(uri, self.document_limit()).await.map_err(unread)?;
+        if self.is_card(uri, &file).await {
+            return Ok(());
+        }
         let file = self.parsed(file).await.map_err(|error| unread(error.to_string()))?;
         if file.is_of(self.name) || clresolve_core::mutant!("registrations-name-nobody") {
             return Ok(());
@@ -339,6 +346,15 @@ impl<'w> LookUp<'w> {
         Err(Box::new(
             unproven().expected(self.name.as_str()).observed(format!("the agent's registration names {named}")),
         ))
+    }
+
+    /// Whether the file is the name's trusted card. Only a CID binds the registration to these bytes.
+    async fn is_card(&self, uri: &str, file: &Bytes) -> bool {
+        let is_bound =
+            uri::strip_scheme(uri, "ipfs").is_some() || clresolve_core::mutant!("cards-name-back-from-hosts");
+        let Some(card) = self.card.filter(|_| is_bound).map(str::to_owned) else { return false };
+        let file = file.clone();
+        self.walker.pool.run(move || Digest::of(&file).hex() == card).await
     }
 
     /// Parses an untrusted file off the threads that answer requests.

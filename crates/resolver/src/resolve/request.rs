@@ -6,12 +6,12 @@ use std::sync::Arc;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_messages::request::document::RequestSetting;
 use clresolve_messages::request::template::Fresh;
-use clresolve_messages::request::{Checked, RequestQuestion, Template, judge};
+use clresolve_messages::request::{RequestCheck, RequestQuestion, Template, judge};
 use clresolve_verdict::card::Side;
 use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Identity;
 
-use super::schemas::Known;
+use super::schemas::BoundSchemaResult;
 use super::{Inner, Resolver};
 
 impl Resolver {
@@ -19,19 +19,19 @@ impl Resolver {
     /// schema that the card binds for the verb. Only proven bytes are accepted as a schema. Nothing is sent.
     ///
     /// Never fails: errors are part of the answer.
-    pub async fn check_request(&self, question: &RequestQuestion) -> Checked {
+    pub async fn check_request(&self, question: &RequestQuestion) -> RequestCheck {
         let resolution = self.resolve(&question.name).await;
         self.check_request_of(&resolution, Arc::new(question.clone())).await
     }
 
     /// Like [`Resolver::check_request`], for the agent of a verdict that was just obtained.
-    pub async fn check_request_of(&self, resolution: &Resolution, question: Arc<RequestQuestion>) -> Checked {
+    pub async fn check_request_of(&self, resolution: &Resolution, question: Arc<RequestQuestion>) -> RequestCheck {
         let bound = self.request_schema(resolution, &question.verb).await;
         let (verdict, now) = (resolution.verdict().clone(), self.now());
         let judged = move || {
             let judgement = judge(&question.request, bound.as_deref().ok());
             let bound = bound.as_deref().map_err(AsRef::as_ref);
-            Checked::of(Some(judgement), &RequestSetting { verdict: &verdict, verb: &question.verb, bound, now })
+            RequestCheck::of(Some(judgement), &RequestSetting { verdict: &verdict, verb: &question.verb, bound, now })
         };
         self.0.walker.pool.run(judged).await
     }
@@ -40,21 +40,26 @@ impl Resolver {
     /// must be unique.
     ///
     /// # Errors
-    /// If there is no schema, the answer that [`Resolver::check_request`] would give without a request.
-    pub async fn request_template(&self, name: &str, verb: &str, request_id: String) -> Result<Template, Box<Checked>> {
+    /// If there is no schema, the answer that [`Resolver::check_request`] would return without a request.
+    pub async fn request_template(
+        &self,
+        name: &str,
+        verb: &str,
+        request_id: String,
+    ) -> Result<Template, Box<RequestCheck>> {
         let resolution = self.resolve(name).await;
         let now = self.now();
         match self.request_schema(&resolution, verb).await {
             Ok(bound) => Ok(self.0.walker.pool.run(move || Template::of(&bound, &Fresh { request_id, now })).await),
             Err(reasons) => {
                 let setting = RequestSetting { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
-                Err(Box::new(Checked::of(None, &setting)))
+                Err(Box::new(RequestCheck::of(None, &setting)))
             }
         }
     }
 
     /// The request schema for a verb. The error contains no reasons if the verdict already has them.
-    async fn request_schema(&self, resolution: &Resolution, verb: &str) -> Known {
+    async fn request_schema(&self, resolution: &Resolution, verb: &str) -> BoundSchemaResult {
         let Some(identity) = resolution.trusted().ok().and(resolution.verdict().identity.as_ref()) else {
             return Err([].into());
         };

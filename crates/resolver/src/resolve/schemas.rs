@@ -27,9 +27,9 @@ use super::walk::Walker;
 const KEPT: u64 = 256;
 
 /// A schema that a card binds, or why there is none.
-pub(super) type Known = Result<Arc<CompiledSchema>, Arc<[Reason]>>;
+pub(super) type BoundSchemaResult = Result<Arc<CompiledSchema>, Arc<[Reason]>>;
 
-impl LookUpResult for Known {
+impl LookUpResult for BoundSchemaResult {
     // The digest proves the bytes of the schema.
     const IS_FINAL: bool = true;
 
@@ -49,7 +49,7 @@ impl LookUpResult for Known {
 /// Recently looked up bound schemas, and compiled schemas keyed by their proof.
 #[derive(Clone)]
 pub(super) struct BoundSchemas {
-    look_ups: LookUps<Side, Known>,
+    look_ups: LookUps<Side, BoundSchemaResult>,
     compiled: Compiled,
 }
 
@@ -70,7 +70,7 @@ impl BoundSchemas {
         profile: &Arc<Profile>,
         resolution: &Resolution,
         side: Side,
-    ) -> Option<Known> {
+    ) -> Option<BoundSchemaResult> {
         let (card, beside) = (resolution.card()?.clone(), Beside::of(resolution)?);
         let look_up = LookUp { walker: Arc::clone(walker), compiled: self.compiled.clone(), side };
         let profile = Arc::clone(profile);
@@ -88,7 +88,6 @@ impl Walker {
     }
 }
 
-/// One lookup.
 struct LookUp {
     walker: Arc<Walker>,
     compiled: Compiled,
@@ -96,14 +95,14 @@ struct LookUp {
 }
 
 impl LookUp {
-    async fn read(&self, profile: &Profile, card: Bytes) -> Known {
+    async fn read(&self, profile: &Profile, card: Bytes) -> BoundSchemaResult {
         let card = self.walker.pool.run(move || Card::parse(&card).ok()).await;
         let Some((card, manifest, entry)) = card.and_then(|card| {
             let manifest = profile.layer(card.class()?)?.manifest();
             let entry = manifest.verb(card.primary_verb()?)?.schema(self.side);
             Some((card, manifest, entry))
         }) else {
-            return Known::undecided("the card binds none");
+            return BoundSchemaResult::undecided("the card binds none");
         };
         let key = entry.sha256.map(|sha256| (manifest.digest(), sha256));
         if let Some(key) = key
@@ -118,7 +117,13 @@ impl LookUp {
         Ok(bound)
     }
 
-    async fn fetched(&self, profile: &Profile, manifest: &Manifest, entry: &SchemaEntry, card: &Card) -> Known {
+    async fn fetched(
+        &self,
+        profile: &Profile,
+        manifest: &Manifest,
+        entry: &SchemaEntry,
+        card: &Card,
+    ) -> BoundSchemaResult {
         let deadline = Instant::now() + self.walker.config.timeout;
         let unpinned = BoundSchema { canonical: Err(SchemaFault::NotAsked.into()), mirror: None };
         let served = if entry.sha256.is_some() { self.served(card, deadline).await } else { unpinned };
@@ -127,7 +132,7 @@ impl LookUp {
         while let Some(sibling) = gathering.missing().map_err(alone)? {
             self.supplied(&mut gathering, sibling, deadline)
                 .await
-                .or_else(|causes| Known::undecided(&causes).map(drop))?;
+                .or_else(|causes| BoundSchemaResult::undecided(&causes).map(drop))?;
         }
         let ready = gathering.ready();
         self.walker.pool.run(move || ready.compile().map(Arc::new)).await.map_err(alone)

@@ -130,9 +130,9 @@ fn too_weak(config: &Config, sight: &Sight) -> Option<&'static str> {
     if clresolve_core::mutant!("any-proof-of-a-settlement") {
         return None;
     }
-    let is_state_proof = config.chain.demand().is_ok_and(|demand| matches!(demand, GradeDemand::StateProof(_)));
+    let is_state_proof = config.chain.demand().is_ok_and(GradeDemand::is_computed);
     if is_state_proof && sight.shown_by == ShownBy::Reported && !clresolve_core::mutant!("reported-is-proven") {
-        return Some("state-proof is required, but this settlement is only reported by endpoints");
+        return Some("a grade above quorum is required, but endpoints only report this settlement");
     }
     config.gate.policy().against_proof(&sight.vouched())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_chain::transport::{HttpPost, PostError};
-use clresolve_chain::{Chain, ChainConfig, RpcChain};
+use clresolve_chain::{ChainConfig, RpcChain};
 use clresolve_core::digest::Digest;
 use clresolve_core::payment::Coins;
 use clresolve_core::reading::GradeDemand;
@@ -21,6 +21,9 @@ use futures_util::TryStreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use url::Url;
 
+#[cfg(feature = "state-proof")]
+use super::consensus::proven;
+use super::consensus::{ChainReaders, LightClient};
 use super::content::Content;
 use super::continuity::{History, SellerMemory};
 use super::fleet::Fleet;
@@ -108,7 +111,6 @@ pub fn egress(config: &Config, lookup: Arc<dyn Lookup>, load: Load) -> Result<Eg
     Egress::with_lookup(config, lookup).map_err(|error| invalid("ca", error))
 }
 
-/// Resolves no host name.
 struct NoLookup;
 
 #[async_trait]
@@ -129,6 +131,10 @@ const ENDPOINTS_IN_TURN: usize = 3;
 /// default time limit this is half a second, which honest public endpoints seldom exceed.
 const HEDGE_SHARE: f64 = 0.2;
 
+/// The share of the time limit that an off-chain lookup may use: less than the walk grants the chain, so that a silent
+/// CCIP-Read gateway is reported instead of the RPC endpoints.
+const LOOKUP_SHARE: f64 = 0.4;
+
 /// The configured endpoints, through the operator's egress client.
 pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, SetupError> {
     let timeout = request_timeout(config, &config.chain.endpoints);
@@ -140,7 +146,7 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
         endpoints: config.chain.labelled().into_iter().map(Into::into).collect(),
         timeout,
         hedge_after: timeout.mul_f64(HEDGE_SHARE),
-        ccip: config.chain.ccip_read,
+        lookup_timeout: config.chain.ccip_read.then(|| config.timeout.mul_f64(LOOKUP_SHARE)),
         coins: config.coins(),
         max_head_age: config.chain.head_age(),
     };
@@ -182,35 +188,30 @@ pub(super) fn look_ups(config: &Config, egress: &Egress) -> Arc<GuardedGateway> 
     Arc::new(GuardedGateway::new(egress.clone(), config.timeout / 4))
 }
 
-/// The clock for readers of the chain.
 pub(super) fn chain_clock(clock: &Arc<dyn Clock>) -> clresolve_chain::Clock {
     let clock = Arc::clone(clock);
     Arc::new(move || clock.now())
 }
 
-/// The reader of the chain, with `clock`.
 pub(super) fn chain(
     upstream: &Upstream,
     config: &Config,
     egress: &Egress,
     clock: &Arc<dyn Clock>,
     load: Load,
-) -> Result<Arc<dyn Chain>, SetupError> {
-    let Upstream { settings, http, .. } = upstream.clone();
-    let gateway = look_ups(config, egress);
-    let now = chain_clock(clock);
-    match settings.demand {
-        GradeDemand::StateProof(_) if !clresolve_core::mutant!("state-is-told") => {
-            proven(settings, &http, gateway, now)
-        }
-        GradeDemand::SingleRpc | GradeDemand::Quorum(_) | GradeDemand::StateProof(_) => {
-            let reader = match load {
-                Load::Questions => RpcChain::new(settings, &http, gateway),
-                Load::List { .. } => RpcChain::in_batches(settings, &http, gateway),
-            };
-            Ok(Arc::new(reader.with_clock(now)))
-        }
+    before: Option<&LightClient>,
+) -> Result<ChainReaders, SetupError> {
+    let (gateway, now) = (look_ups(config, egress), chain_clock(clock));
+    if upstream.settings.demand.is_computed() && !clresolve_core::mutant!("state-is-told") {
+        return proven(upstream, config, gateway, &now, before);
     }
+    let Upstream { settings, http, .. } = upstream.clone();
+    let reader = match load {
+        Load::Questions => RpcChain::new(settings, &http, gateway),
+        Load::List { .. } => RpcChain::in_batches(settings, &http, gateway),
+    };
+    let heads = upstream.head_reader(Arc::clone(&now));
+    Ok(ChainReaders { chain: Arc::new(reader.with_clock(now)), heads, light_client: None })
 }
 
 /// The timeout of one request, if these endpoints may have to be asked in turn.
@@ -241,7 +242,7 @@ pub(super) fn registries(
             endpoints: chain.endpoints.iter().cloned().map(Into::into).collect(),
             timeout,
             hedge_after: timeout.mul_f64(HEDGE_SHARE),
-            ccip: false,
+            lookup_timeout: None,
             coins: Coins::default(),
             max_head_age: chain.head_age(*id),
         };
@@ -250,24 +251,15 @@ pub(super) fn registries(
     Ok(AgentRegistries::new(config.chains.iter().map(of_chain).collect::<Result<Vec<_>, _>>()?))
 }
 
-#[cfg(feature = "state-proof")]
-fn proven(
-    settings: ChainConfig,
-    http: &Arc<dyn HttpPost>,
-    gateway: Arc<GuardedGateway>,
-    now: clresolve_chain::Clock,
-) -> Result<Arc<dyn Chain>, SetupError> {
-    Ok(Arc::new(clresolve_chain::ProvenChain::new(settings, http, gateway).with_clock(now)))
-}
-
 /// A build without the feature verifies no proofs, and does not fall back to a lower grade.
 #[cfg(not(feature = "state-proof"))]
 fn proven(
-    _: ChainConfig,
-    _: &Arc<dyn HttpPost>,
+    _: &Upstream,
+    _: &Config,
     _: Arc<GuardedGateway>,
-    _: clresolve_chain::Clock,
-) -> Result<Arc<dyn Chain>, SetupError> {
+    _: &clresolve_chain::Clock,
+    _: Option<&LightClient>,
+) -> Result<ChainReaders, SetupError> {
     Err(invalid("proof", NO_STATE_PROOF))
 }
 
@@ -281,12 +273,17 @@ impl HttpPost for OperatorDoor {
         match client.post_json(url, body, cap, timeout).await {
             Ok(answer) if answer.is_success() => Ok(answer.body),
             Ok(Answer { status, body, .. }) => Err(PostError::Status(status, body)),
-            Err(FetchError::Oversize { limit }) => Err(PostError::TooLarge(limit)),
-            Err(FetchError::Unavailable(Cause::Timeout)) => Err(PostError::Timeout(timeout)),
-            Err(other) => Err(other
-                .unconnected()
-                .map_or_else(|| PostError::Connection(other.to_string()), PostError::Unconnected)),
+            Err(error) => Err(post_error(error, timeout)),
         }
+    }
+}
+
+/// The cause of a failed request to an endpoint, without its URL.
+pub(super) fn post_error(error: FetchError, timeout: Duration) -> PostError {
+    match error {
+        FetchError::Oversize { limit } => PostError::TooLarge(limit),
+        FetchError::Unavailable(Cause::Timeout) => PostError::Timeout(timeout),
+        other => other.unconnected().map_or_else(|| PostError::Connection(other.to_string()), PostError::Unconnected),
     }
 }
 
@@ -295,7 +292,6 @@ pub(super) fn content(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) 
     Ok(Network { egress: egress.clone(), ipfs: gateways(config, egress)?, clock: Arc::clone(clock) })
 }
 
-/// A client for the IPFS gateways.
 pub(super) fn gateways(config: &Config, egress: &Egress) -> Result<IpfsClient, SetupError> {
     let client = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging);
     client.map_err(|error| invalid("gateway", error))
@@ -354,7 +350,7 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, SetupError> {
     std::fs::read(path).map_err(|error| invalid(what, format!("{}: {error}", path.display())))
 }
 
-fn invalid(what: &str, detail: impl Display) -> SetupError {
+pub(super) fn invalid(what: &str, detail: impl Display) -> SetupError {
     SetupError::Invalid { what: what.to_owned(), detail: detail.to_string() }
 }
 

@@ -153,7 +153,6 @@ fn lacks_time(walked: &Walked) -> bool {
     matches!(walked, Walked::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
 }
 
-/// The results by key.
 struct Shared<K, V>(Cache<K, V>);
 
 /// A result, and whether this caller fetched it.

@@ -161,7 +161,6 @@ pub(super) fn addresses(published: &Published) -> SignerKeys {
 /// The key that signs the offers of a name.
 #[derive(Clone, Debug)]
 pub(super) enum OfferKey {
-    /// The key.
     Is(Box<PublicKey>),
     /// The name has no key, or none that the gate would accept.
     None,
@@ -304,7 +303,6 @@ mod tests {
             EnsName::parse(AGENT).expect("a name")
         }
 
-        /// Number of readings.
         pub(super) fn reads(&self) -> usize {
             self.reads.get()
         }

@@ -41,7 +41,6 @@ pub(super) struct ContentSources {
     pub(super) pool: Arc<CpuPool>,
 }
 
-/// The results of the card's sources.
 pub(super) struct Sources {
     pub(super) https: Source,
     pub(super) ipfs: Retrieved,
@@ -54,7 +53,7 @@ impl Sources {
     pub(super) fn again(earlier: &ProvenContent) -> Self {
         let (ipfs, mirror) = earlier.walked();
         Self {
-            https: earlier.https().clone(),
+            https: earlier.https_source().clone(),
             ipfs: ipfs.clone().into(),
             mirror: mirror.clone().into(),
             milliseconds: BTreeMap::new(),
@@ -63,7 +62,7 @@ impl Sources {
 }
 
 /// The status that a host's response implies by itself.
-const fn said_by_host(source: &Source) -> Option<Status> {
+const fn host_status(source: &Source) -> Option<Status> {
     match source {
         Source::NotAsked => None,
         Source::Body { .. } => Some(Status::Pass),
@@ -74,7 +73,7 @@ const fn said_by_host(source: &Source) -> Option<Status> {
 
 /// The status that a walk implies by itself. Bytes from another source may still prove what the gateways did not
 /// supply.
-const fn said_by_gateways(Retrieved { walked, .. }: &Retrieved) -> Option<Status> {
+const fn gateway_status(Retrieved { walked, .. }: &Retrieved) -> Option<Status> {
     match walked {
         Walked::NotAsked | Walked::Unproven(_) => None,
         Walked::Proven { .. } => Some(Status::Pass),
@@ -100,7 +99,7 @@ impl ContentSources {
         let https_limit = if needs_https { limit / 2 } else { limit };
         let fetch = timed(async {
             match &url {
-                Some(url) => progress.during(Step::FetchHttps, self.content.card(url, https_limit), said_by_host).await,
+                Some(url) => progress.during(Step::FetchHttps, self.content.card(url, https_limit), host_status).await,
                 None => Source::NotAsked,
             }
         });
@@ -108,11 +107,11 @@ impl ContentSources {
             let fetched = fetch.await;
             let limit = limit.saturating_sub(started.elapsed());
             let walk = self.walk(cid.as_ref(), &path, fetched.0.bytes(), limit);
-            let walked = timed(progress.during(Step::FetchIpfs, walk, said_by_gateways)).await;
+            let walked = timed(progress.during(Step::FetchIpfs, walk, gateway_status)).await;
             (fetched, walked)
         } else {
             let walk = self.walk(cid.as_ref(), &path, None, limit);
-            tokio::join!(fetch, timed(progress.during(Step::FetchIpfs, walk, said_by_gateways)))
+            tokio::join!(fetch, timed(progress.during(Step::FetchIpfs, walk, gateway_status)))
         };
         let left = || limit.saturating_sub(started.elapsed());
         let later = Instant::now();
@@ -267,9 +266,6 @@ impl ContentSources {
 
     /// Fetches a registry's manifest from its location: an `ipfs` URL, walked and proven, or a URL that the egress
     /// guard checks.
-    ///
-    /// # Errors
-    /// [`RegistryFault`]
     pub(super) async fn registry(&self, location: &str, limit: Duration) -> Result<Bytes, RegistryFault> {
         if uri::strip_scheme(location, "ipfs").is_some() {
             let budget = Budget { total_bytes: REGISTRY_LIMIT, ..Budget::card() };
@@ -323,7 +319,6 @@ pub(super) async fn timed<T>(work: impl Future<Output = T>) -> (T, u64) {
     (work.await, elapsed(started))
 }
 
-/// Whole milliseconds since then.
 pub(super) fn elapsed(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

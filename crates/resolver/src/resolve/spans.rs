@@ -71,7 +71,6 @@ impl TraceQueue {
         self.0.set(sender).is_ok().then_some(receiver)
     }
 
-    /// Starts the trace of a resolution.
     pub(super) fn begin(&self, clock: &dyn Clock) -> RunSpans {
         let open = |queue: &Sender<RunTrace>| OpenTrace {
             queue: queue.clone(),
@@ -100,7 +99,6 @@ impl RunSpans {
         Self(None)
     }
 
-    /// Runs the work of a step.
     pub(super) async fn during<T>(&self, step: Step, work: impl Future<Output = T>) -> T {
         let began = Instant::now();
         let done = work.await;
@@ -111,7 +109,6 @@ impl RunSpans {
         done
     }
 
-    /// Ends the trace with this verdict.
     pub(super) fn end(self, verdict: &Verdict) {
         let Self(Some(open)) = self else { return };
         let trace = open.traced(verdict);

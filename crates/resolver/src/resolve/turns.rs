@@ -19,7 +19,6 @@ pub(super) struct Turn {
 }
 
 impl Turns {
-    /// Creates this many permits.
     pub(super) fn of(at_once: u8) -> Self {
         Self(Some(Arc::new(Semaphore::new(usize::from(at_once)))))
     }

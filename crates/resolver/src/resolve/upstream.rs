@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use clresolve_chain::transport::HttpPost;
-use clresolve_chain::{ChainConfig, Clock, HeadReader};
+use clresolve_chain::{ChainConfig, Clock, HeadReader, Heads};
 
 use crate::fetch::Egress;
 
-/// The configured endpoints.
 #[derive(Clone)]
 pub(super) struct Upstream {
     pub(super) settings: ChainConfig,
@@ -17,8 +16,8 @@ pub(super) struct Upstream {
 }
 
 impl Upstream {
-    /// Creates the reader of the chain's head.
-    pub(super) fn head_reader(&self, clock: Clock) -> Arc<HeadReader> {
+    /// Reads heads that enough operators report.
+    pub(super) fn head_reader(&self, clock: Clock) -> Arc<dyn Heads> {
         Arc::new(HeadReader::new(self.settings.clone(), &self.http).with_clock(clock))
     }
 }

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clresolve_chain::{Chain, HeadReader};
+use clresolve_bundle::TrustAnchors;
+use clresolve_chain::{Chain, Heads};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, ChainError, Found, Reading};
 use clresolve_core::reason::Step;
@@ -27,6 +28,7 @@ use futures_util::future::OptionFuture;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::consensus::LightClient;
 use super::content::Liars;
 use super::continuity::{History, MemoryError, SellerMemory};
 use super::progress::Progress;
@@ -48,14 +50,15 @@ const CONTENT_SHARE: f64 = 0.9;
 /// The share of the whole time limit that the chain may use, for the same reason.
 const CHAIN_SHARE: f64 = 0.6;
 
-/// Resolves names to verdicts.
 #[derive(Clone)]
 pub(super) struct Walker {
     pub(super) chain: Arc<dyn Chain>,
     /// The endpoints behind `chain`, if it has any.
     pub(super) upstream: Option<Upstream>,
     /// The reader of the head of `chain`, if it has endpoints.
-    pub(super) heads: Option<Arc<HeadReader>>,
+    pub(super) heads: Option<Arc<dyn Heads>>,
+    /// The light client, if `chain` takes its headers from one.
+    pub(super) light_client: Option<Arc<LightClient>>,
     pub(super) sources: ContentSources,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) profiles: Profiles,
@@ -66,13 +69,10 @@ pub(super) struct Walker {
     pub(super) config: Config,
     /// Digest of the sources that answers come from.
     pub(super) world: Arc<str>,
-    /// Runs the judgement of evidence.
     pub(super) pool: Arc<CpuPool>,
-    /// The channel for progress events.
     pub(super) progress: Progress,
     /// Permits for querying content sources.
     pub(super) turns: Turns,
-    /// The queue for traces.
     pub(super) traces: TraceQueue,
 }
 
@@ -83,17 +83,14 @@ pub(super) struct RunRequest {
     pub(super) rules: RuleSet,
     /// Results of earlier resolutions. Content is reused if the records are unchanged.
     pub(super) before: Before,
-    /// Tracks evictions.
     pub(super) cache: Arc<VerdictCache>,
 }
 
 impl Walker {
-    /// The time by the walker's clock.
     pub(super) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Runs a resolution in this process.
     pub(super) async fn run(self: &Arc<Self>, request: &RunRequest) -> Finished {
         let _running = telemetry::run_begins();
         let began = request.cache.begin();
@@ -104,7 +101,6 @@ impl Walker {
         found
     }
 
-    /// Gathers the evidence for a request.
     pub(super) async fn gather_for(&self, request: &RunRequest, spans: &RunSpans) -> Run {
         let RunRequest { key, rules, before, .. } = request;
         self.gather(key.name.clone(), &rules.policy, before.content.as_deref(), spans).await
@@ -117,8 +113,8 @@ impl Walker {
         (run, found)
     }
 
-    /// Judges and remembers a resolution whose gathering began at `began`. If the name was evicted meanwhile, the verdict
-    /// makes no statement about the newest block.
+    /// Judges and remembers a resolution whose gathering began at `began`. If the name was evicted meanwhile, the
+    /// verdict makes no statement about the newest block.
     pub(super) async fn settle(self: &Arc<Self>, run: Run, request: &RunRequest, began: Began) -> (Run, Finished) {
         let RunRequest { key, rules, before, cache } = request;
         let (mut run, mut resolution) = self.judged(run, rules, before.failures).await;
@@ -163,6 +159,11 @@ impl Walker {
         }
     }
 
+    /// What this process trusts when it verifies a bundle.
+    pub(super) fn trust_anchors(&self) -> TrustAnchors<'_> {
+        TrustAnchors { profiles: &self.profiles, checkpoint: self.config.beacon.checkpoint }
+    }
+
     /// Gathers all evidence about a name. If content of an earlier resolution is given and still valid, it is reused.
     pub(super) async fn gather(
         &self,
@@ -174,7 +175,8 @@ impl Walker {
         let started = Instant::now();
         let deadline = started + self.config.timeout;
         let watched = self.progress.of(&name, spans);
-        let reading = watched.during(Step::Records, self.read(&name, deadline), |read| Some(said_by(read))).await;
+        let reading =
+            watched.during(Step::Records, self.read(&name, deadline), |read| Some(reading_status(read))).await;
         let mut milliseconds = BTreeMap::from([(Step::Records, elapsed(started))]);
         let mut evidence = Evidence {
             name,
@@ -353,7 +355,7 @@ impl Walker {
 }
 
 /// The status that a reading implies by itself: whether there are records to judge.
-const fn said_by(reading: &Result<Reading, ChainError>) -> Status {
+const fn reading_status(reading: &Result<Reading, ChainError>) -> Status {
     match reading {
         Ok(Reading { answer: Answer::Records(_), .. }) => Status::Pass,
         _ => Status::Unknown,

@@ -78,7 +78,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// There is no answer of the server. Why is counted where it is found out.
+/// The server did not answer. The cause is counted where it is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
@@ -98,11 +98,11 @@ impl Reach {
 
     async fn open(&self) -> Result<Open, Gone> {
         let stream = self.egress.operator_stream(&self.place).await.map_err(|error| {
-            tracing::debug!(%error, "the shared tier cannot be reached");
+            tracing::debug!(%error, "the shared cache cannot be reached");
             Gone
         })?;
         let allowance = Allowance::default();
-        let stream = Metered { stream, allowance: allowance.clone() };
+        let stream = ByteLimitedStream { stream, allowance: allowance.clone() };
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let made = MultiplexedConnection::new_with_config(&self.login, stream, config).await;
         let (connection, driver) = made.map_err(|error| {
@@ -236,12 +236,12 @@ impl Allowance {
 }
 
 /// A stream that ends when the allowance is exceeded.
-struct Metered {
+struct ByteLimitedStream {
     stream: Box<dyn ByteStream>,
     allowance: Allowance,
 }
 
-impl AsyncRead for Metered {
+impl AsyncRead for ByteLimitedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -257,7 +257,7 @@ impl AsyncRead for Metered {
     }
 }
 
-impl AsyncWrite for Metered {
+impl AsyncWrite for ByteLimitedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

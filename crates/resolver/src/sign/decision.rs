@@ -24,8 +24,8 @@ struct Claims<'a> {
     decision: &'a Decision,
 }
 
-/// The decision about an agent, from a live resolution, as a compact JWS issued at `now`. `request` is the digest of
-/// the request as sent.
+/// Signs the decision about an agent, from a live resolution, as a compact JWS issued at `now`. `request` is the digest
+/// of the request as sent.
 ///
 /// # Errors
 /// If such a verdict is never signed, or if the decision has expired.

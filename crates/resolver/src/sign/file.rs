@@ -1,4 +1,4 @@
-//! Key files: how they are read, and how a new one is written.
+//! Reads and writes key files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 
 use clresolve_jose::{KeyError, SigningKey, TrustedKeys};
 
-/// Maximum size of a key file, in bytes. A private key has 119, and a set of public keys is far smaller than the
-/// maximum.
+/// Maximum size of a key file, in bytes. A private key has 119, and key sets are far smaller than the maximum.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// Reads a private key from a file that only its owner can read. Symbolic links are followed; the checks apply to the
@@ -41,10 +40,10 @@ pub fn save_signing_key(key: &SigningKey, path: &Path) -> Result<(), KeyFileErro
     file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
-/// The text of a file with a private key, which is judged as [`read_signing_key`] says.
+/// Reads the text of a file with a private key, with the same checks as [`read_signing_key`].
 ///
 /// # Errors
-/// When the file cannot be read, is not a regular one, or is open to others.
+/// If the file cannot be read, is not a regular file, or is accessible to others.
 pub fn private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     let (file, shown) = open(path)?;
     refuse_loose(&file, path, &shown)?;
@@ -54,13 +53,13 @@ pub fn private_text(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
 /// Reads a JSON Web Key Set.
 ///
 /// # Errors
-/// When the file cannot be read, is not a regular one, or holds no such set.
+/// If the file cannot be read, is not a regular file, or contains no key set.
 pub fn read_trusted_keys(path: &Path) -> Result<TrustedKeys, KeyFileError> {
     let (file, shown) = open(path)?;
     TrustedKeys::from_jwks(read(file, &shown)?.as_bytes()).map_err(|error| KeyFileError::NoKey { path: shown, error })
 }
 
-/// The file and its name, if it is a regular one; a pipe would be waited for.
+/// Opens a regular file and returns it with its name. Opening a pipe would block.
 fn open(path: &Path) -> Result<(File, String), KeyFileError> {
     let shown = path.display().to_string();
     let failed = |error: std::io::Error| KeyFileError::Unusable { path: shown.clone(), detail: error.to_string() };
@@ -82,8 +81,8 @@ fn read(file: File, shown: &str) -> Result<String, KeyFileError> {
     Ok(text)
 }
 
-/// Refuses a private key that others can read or change. What systemd hands over as a credential may show read
-/// permission of the group: it is the mask of the access list by which the service's own user may read the file.
+/// Rejects a private key that others can read or change. A systemd credential may have group read permission: this is
+/// the mask of the access list that lets the service's own user read the file.
 #[cfg(unix)]
 fn refuse_loose(file: &File, path: &Path, shown: &str) -> Result<(), KeyFileError> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -97,7 +96,7 @@ fn refuse_loose(file: &File, path: &Path, shown: &str) -> Result<(), KeyFileErro
     Err(KeyFileError::Loose { path: shown.to_owned(), mode })
 }
 
-/// Systems without such permissions have no such check.
+/// Other systems have no such permissions.
 #[cfg(not(unix))]
 fn refuse_loose(_: &File, _: &Path, _: &str) -> Result<(), KeyFileError> {
     Ok(())
@@ -113,12 +112,12 @@ pub enum KeyFileError {
         /// The file.
         path: String,
     },
-    /// There is a key to sign with, but nobody in whose name.
-    #[error("sign.issuer: a key to sign with needs an issuer; set sign.issuer or --sign-issuer")]
+    /// A signing key is configured, but no issuer.
+    #[error("sign.issuer: a signing key needs an issuer; set sign.issuer or --sign-issuer")]
     IssuerMissing,
-    /// Others than the owner can read or change the file.
+    /// Users other than the owner can read or change the file.
     #[error(
-        "{path}: others can read or change this key (mode {mode:04o}); run `chmod 600` on it, and make a new key if they may have"
+        "{path}: others can read or change this key (mode {mode:04o}); run `chmod 600` on it, and replace it if they may have done so"
     )]
     Loose {
         /// The file.
@@ -126,12 +125,12 @@ pub enum KeyFileError {
         /// Its permissions.
         mode: u32,
     },
-    /// The file holds no key that can be used.
+    /// The file contains no usable key.
     #[error("{path}: {error}")]
     NoKey {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The defect.
         error: KeyError,
     },
     /// The file cannot be read or written, is too long, or is not a regular file.

@@ -45,7 +45,7 @@ struct ForeignClaims {
     receipt: Value,
 }
 
-/// The result of verifying a receipt, from a live resolution of its agent, as a compact JWS issued at `now`.
+/// Signs the result of verifying a receipt, from a live resolution of its agent, as a compact JWS issued at `now`.
 ///
 /// # Errors
 /// If such a verdict is never signed.
@@ -61,7 +61,7 @@ pub fn sign_receipt(
     Ok(signer.key().sign_compact(RECEIPT_TYPE, &payload))
 }
 
-/// What a signed document must be about.
+/// What the verifier requires of a signed document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedReceipt {
     /// The agent.

@@ -49,8 +49,8 @@ impl Exposition {
         self.render_if(|_| true)
     }
 
-    /// All series, sorted, in Prometheus's text format 0.0.4, followed by those of the process. Omits gauges of endpoints
-    /// that are not in `configured`: after a reload, the last state of a removed endpoint is obsolete.
+    /// All series, sorted, in Prometheus's text format 0.0.4, followed by those of the process. Omits gauges of
+    /// endpoints that are not in `configured`: after a reload, the last state of a removed endpoint is obsolete.
     pub fn render_for(&self, configured: &BTreeSet<String>) -> String {
         let gauges = || FAMILIES.iter().filter(|family| family.kind == Kind::Gauge);
         let recorded = self.render_if(|key| {

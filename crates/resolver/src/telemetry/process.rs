@@ -9,7 +9,7 @@ use super::{CPU_SECONDS, FAMILIES, Family, Kind, MAX_FDS, OPEN_FDS, RESIDENT_MEM
 /// Clock ticks per second in `/proc/self/stat`: `USER_HZ`, which is 100 on each architecture that Rust supports.
 const USER_HZ: f64 = 100.0;
 
-/// The series of the process in Prometheus's text format. A value that cannot be read is left out.
+/// The series of the process in Prometheus's text format. A value that cannot be read is omitted.
 pub(super) fn render() -> String {
     let read = |file: &str| fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let status = read("status");

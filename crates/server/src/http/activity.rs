@@ -18,7 +18,7 @@ use super::head_scan::{HeadFindings, HeadScan};
 /// What one connection is doing, shared between its stream, its handler and the [set](super::connection_set) it is in.
 pub(super) struct Activity {
     now: Mutex<Now>,
-    /// Notified when the connection must make room for another.
+    /// Notified when the connection must close to make room for another.
     told: Notify,
 }
 
@@ -27,7 +27,7 @@ struct Now {
     phase: Phase,
     /// When the connection was opened, or when its last response was produced.
     idle_since: Instant,
-    /// When its reader stopped taking bytes that are ready to be written.
+    /// When the client stopped reading although bytes are ready to be written.
     stalled_since: Option<Instant>,
     /// Since when the current request has been waiting for the rest of its body.
     body_awaited_since: Option<Instant>,

@@ -55,7 +55,6 @@ const MAX_BODY_BYTES: usize = 4 * 1024;
 /// Pause after accepting a connection failed, as on the daemon's other listeners.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the admin socket's handlers need.
 #[derive(Clone)]
 pub(super) struct AdminState {
     pub(super) in_force: Arc<InForce>,
@@ -63,7 +62,6 @@ pub(super) struct AdminState {
     pub(super) started: Timestamp,
 }
 
-/// What to drop from the caches.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum FlushBody {
@@ -82,18 +80,18 @@ struct FilterBody {
 
 /// Serves the admin socket until the future is dropped.
 pub(super) async fn run(socket: UnixSocket, admin: AdminState) -> Infallible {
-    let (router, places) = (router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
+    let (router, slots) = (router(admin), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
     // When the daemon ends, dropping `_end` closes the connections.
     let (_end, ended) = watch::channel(false);
     let mut open = JoinSet::new();
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+        let slot = Arc::clone(&slots).acquire_owned().await.expect("the semaphore is never closed");
         while open.try_join_next().is_some() {}
         match socket.accept().await {
             Ok((stream, _)) => {
                 let (router, ended) = (router.clone(), ended.clone());
                 open.spawn(async move {
-                    let _place = place;
+                    let _slot = slot;
                     // A connection that exceeds its lifetime is closed.
                     let _ = timeout(CONNECTION_TIME, serve(stream, router, ended)).await;
                 });
@@ -147,7 +145,6 @@ async fn state(Shared(admin): Shared<AdminState>) -> Json<Value> {
     }))
 }
 
-/// The cache entries of a name.
 async fn held(Shared(admin): Shared<AdminState>, uri: Uri) -> Response {
     match parsed(&path::segment(&uri, 0)) {
         Ok(name) => {

@@ -1,4 +1,4 @@
-//! Admission control for questions: a cached answer is returned at once, a new resolution is subject to limits.
+//! Admission control: a cached answer is returned at once, a new resolution is subject to limits.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -58,7 +58,6 @@ pub(super) enum CacheUse {
     Hit,
     /// The cache had no answer, so the daemon resolved the name.
     Miss,
-    /// The client forced a resolution.
     Forced,
     /// The cached answer was no longer fresh, and the resolution that should have replaced it failed.
     Stale,
@@ -139,7 +138,6 @@ impl Admission {
         self.runs.available_permits() > 0
     }
 
-    /// Whether no resolution is in progress.
     #[cfg(test)]
     pub(super) fn is_idle(&self, config: &Config) -> bool {
         self.runs.available_permits() == config.http.cold_runs
@@ -282,7 +280,7 @@ mod tests {
         assert_eq!(admission.finish(None, async { panic!("a bug") }).await.unwrap_err(), Refusal::InternalError);
     }
 
-    /// Otherwise each question that joins a slow resolution would leave a task behind, as fast as the gate gives up.
+    /// Otherwise each question that joins a slow resolution would leave a task behind.
     #[tokio::test]
     async fn a_caller_that_joins_a_run_leaves_nothing_behind() {
         let config = Config::default();

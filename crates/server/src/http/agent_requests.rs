@@ -29,7 +29,7 @@ pub(super) async fn check(
 }
 
 async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
-    let (question, place) =
+    let (question, slot) =
         body::question(request, state, client, MAX_QUESTION_BYTES, RequestQuestion::from_json).await?;
     let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
@@ -39,6 +39,6 @@ async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Re
         resolver.pool().try_run(move || serde_json::to_vec(&found).unwrap_or_default()).await
     };
     let written =
-        state.admission.admitted(client, keeping(place, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
+        state.admission.admitted(client, keeping(slot, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
     Ok(sent(written, JSON, &verdict))
 }

@@ -11,10 +11,10 @@ use bytes::Bytes;
 use clresolve_core::reason::Refusal;
 use hyper::body::{Frame, SizeHint};
 
-use super::client_limits::{Client, HeldPlaces, Places};
+use super::client_limits::{Client, HeldSlots, Slots};
 
 /// Slots for responses. A streamed response needs none: its next part is produced once the last one is being written.
-pub(super) struct AnswerLimits(Places);
+pub(super) struct AnswerLimits(Slots);
 
 impl AnswerLimits {
     /// Maximum size of a response that needs no slot. Each connection has buffers of that size anyway.
@@ -31,7 +31,7 @@ impl AnswerLimits {
     const MOST_OF_CLIENT: usize = 256;
 
     pub(super) fn new() -> Self {
-        Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
+        Self(Slots::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
     /// Reserves slots for the response. They are freed when its last byte has been written or the connection has ended.
@@ -43,16 +43,16 @@ impl AnswerLimits {
         if bytes <= Self::FREE || clresolve_core::mutant!("answers-without-places") {
             return Ok(answer);
         }
-        let places = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
-        let places = Arc::new(self.0.take(client, places)?);
-        Ok(answer.map(|body| Body::new(HeldBody { body, places })))
+        let slots = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let slots = Arc::new(self.0.take(client, slots)?);
+        Ok(answer.map(|body| Body::new(HeldBody { body, slots })))
     }
 }
 
 /// A body whose bytes occupy slots.
 struct HeldBody {
     body: Body,
-    places: Arc<HeldPlaces>,
+    slots: Arc<HeldSlots>,
 }
 
 impl HttpBody for HeldBody {
@@ -65,7 +65,7 @@ impl HttpBody for HeldBody {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         // hyper drops a body before it has written its last bytes.
-        let held = |bytes| Bytes::from_owner(HeldBytes { bytes, _places: Arc::clone(&self.places) });
+        let held = |bytes| Bytes::from_owner(HeldBytes { bytes, _slots: Arc::clone(&self.slots) });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(held))))
     }
 
@@ -80,7 +80,7 @@ impl HttpBody for HeldBody {
 
 struct HeldBytes {
     bytes: Bytes,
-    _places: Arc<HeldPlaces>,
+    _slots: Arc<HeldSlots>,
 }
 
 impl AsRef<[u8]> for HeldBytes {
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
     use crate::http::activity::Activity;
-    use crate::http::face::ListenerRole;
+    use crate::http::api_kind::ListenerRole;
     use crate::http::in_force::InForce;
     use crate::http::state::AppState;
     use crate::http::{request, serving};
@@ -121,12 +121,12 @@ mod tests {
         const BYTES: usize = 256 * 1024;
         let limits = AnswerLimits::new();
         let take = |number: usize| limits.hold(client(u8::try_from(number).expect("few")), of(BYTES));
-        let of_places = |places: usize| places * AnswerLimits::UNIT as usize / BYTES;
-        let (of_client, all) = (of_places(AnswerLimits::MOST_OF_CLIENT), of_places(AnswerLimits::MOST));
-        let mut held: Vec<_> = (0..of_client).map(|_| take(1).expect("a place")).collect();
+        let of_slots = |slots: usize| slots * AnswerLimits::UNIT as usize / BYTES;
+        let (of_client, all) = (of_slots(AnswerLimits::MOST_OF_CLIENT), of_slots(AnswerLimits::MOST));
+        let mut held: Vec<_> = (0..of_client).map(|_| take(1).expect("a slot")).collect();
         assert_eq!(take(1).err(), Some(Refusal::ClientOverQuota));
-        assert!(limits.hold(client(1), of(8 * 1024)).is_ok(), "a small answer needs no place");
-        held.extend((of_client..all).map(|number| take(2 + number).expect("a place")));
+        assert!(limits.hold(client(1), of(8 * 1024)).is_ok(), "a small answer needs no slot");
+        held.extend((of_client..all).map(|number| take(2 + number).expect("a slot")));
         assert_eq!(take(200).err(), Some(Refusal::Overloaded));
 
         let read = axum::body::to_bytes(held.remove(0).into_body(), BYTES).await.expect("a body");
@@ -143,7 +143,7 @@ mod tests {
         let resolver = Resolver::new(&config).await.expect("a resolver");
         let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
         let all = of(AnswerLimits::MOST_OF_CLIENT * AnswerLimits::UNIT as usize);
-        let _held = in_force.state().answers.hold(client(1), all).expect("places");
+        let _held = in_force.state().answers.hold(client(1), all).expect("slots");
         let asked = Request::get(path).header(ORIGIN, PAGE).body(Body::empty()).expect("a request");
         request::answer(&in_force, ListenerRole::All, client(1), &Activity::new(), asked).await
     }

@@ -17,11 +17,10 @@ use super::in_force::InForce;
 /// many checks. Each check visits every trusted verdict.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Time after the first reading of a chain that could not be read. It doubles with each further one, so that endpoints
-/// that limit the rate of requests recover.
+/// Pause after the first failed read of the chain. It doubles with each further failure, so that endpoints with a rate
+/// limit recover.
 const READING_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest time between two readings.
 const MAX_READING_PAUSE: Duration = Duration::from_secs(10);
 
 /// Time before expiry from which a verdict is refreshed even if client resolutions have to wait. Otherwise clients that
@@ -40,7 +39,7 @@ pub(super) async fn run(in_force: &InForce, hot_names: Option<&HotNames>) -> Inf
     }
 }
 
-/// Reads a block of the chain, again until it can be read, for the configuration in force. Runs until the future is
+/// Reads a block of the chain with the configuration in force, and retries until it succeeds. Runs until the future is
 /// dropped.
 pub(super) async fn get_ready(in_force: &InForce) -> Infallible {
     let mut pause = READING_PAUSE;

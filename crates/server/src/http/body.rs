@@ -16,9 +16,9 @@ use clresolve_resolver::cpu_pool::PoolFull;
 use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
-use super::client_limits::{Client, HeldPlaces};
+use super::client_limits::{Client, HeldSlots};
 use super::problem;
-use super::request::RequestPlace;
+use super::request::RequestSlot;
 use super::state::AppState;
 
 /// Why a request with a body is rejected.
@@ -75,13 +75,13 @@ pub(super) async fn held(
     state: &AppState,
     client: Client,
     limit: usize,
-) -> Result<(Vec<u8>, HeldPlaces), RequestError> {
+) -> Result<(Vec<u8>, HeldSlots), RequestError> {
     let most = announced(request.headers()).map_or(limit, |length| length.min(limit));
-    let place = state.documents.take(client, most)?;
-    let in_work = request.extensions().get::<RequestPlace>().cloned();
+    let slot = state.documents.take(client, most)?;
+    let in_work = request.extensions().get::<RequestSlot>().cloned();
     let bytes = json(request, limit, state.http.read_timeout).await?;
     in_work.map_or(Ok(()), |in_work| in_work.take())?;
-    Ok((bytes, place))
+    Ok((bytes, slot))
 }
 
 /// Like [`held`], for a document to judge. A draining daemon rejects it.
@@ -90,7 +90,7 @@ pub(super) async fn document(
     state: &AppState,
     client: Client,
     limit: usize,
-) -> Result<(Vec<u8>, HeldPlaces), RequestError> {
+) -> Result<(Vec<u8>, HeldSlots), RequestError> {
     let held = held(request, state, client, limit).await?;
     if state.is_draining() {
         return Err(Refusal::Draining.into());
@@ -105,7 +105,7 @@ pub(super) async fn question<Q: Send + 'static>(
     client: Client,
     limit: usize,
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, HeldPlaces), RequestError> {
+) -> Result<(Arc<Q>, HeldSlots), RequestError> {
     let document = document(request, state, client, limit).await?;
     read_apart(state, document, read).await
 }
@@ -114,12 +114,12 @@ pub(super) async fn question<Q: Send + 'static>(
 /// body, so a client that disconnects frees none before parsing ends.
 pub(super) async fn read_apart<Q: Send + 'static>(
     state: &AppState,
-    (bytes, place): (Vec<u8>, HeldPlaces),
+    (bytes, slot): (Vec<u8>, HeldSlots),
     read: fn(&[u8]) -> Result<Q, String>,
-) -> Result<(Arc<Q>, HeldPlaces), RequestError> {
-    let reading = state.resolver.pool().try_run(move || (read(&bytes), place));
-    let (question, place) = reading.await.map_err(|PoolFull| Refusal::Overloaded)?;
-    Ok((question.map(Arc::new).map_err(RequestError::malformed)?, place))
+) -> Result<(Arc<Q>, HeldSlots), RequestError> {
+    let reading = state.resolver.pool().try_run(move || (read(&bytes), slot));
+    let (question, slot) = reading.await.map_err(|PoolFull| Refusal::Overloaded)?;
+    Ok((question.map(Arc::new).map_err(RequestError::malformed)?, slot))
 }
 
 async fn whole(request: Request, limit: usize) -> Result<Vec<u8>, RequestError> {

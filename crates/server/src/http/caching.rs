@@ -16,7 +16,6 @@ pub(super) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-statu
 #[derive(Clone)]
 pub(super) struct Lease {
     checked_at: Timestamp,
-    /// In seconds.
     lifetime: u64,
     control: HeaderValue,
 }

@@ -1,4 +1,4 @@
-//! `POST /v1/checks`: who is paid by these terms, and what proves it. A check counts as a resolution.
+//! `POST /v1/checks` reports who is paid by these terms and what proves it. A check counts as a resolution.
 //!
 //! The handler checks a seller's reply however malformed it is. Only a malformed request gets a problem document.
 
@@ -14,7 +14,7 @@ use clresolve_resolver::resolve::EndedCheck;
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
-use super::client_limits::{Client, HeldPlaces};
+use super::client_limits::{Client, HeldSlots};
 use super::in_force::InForce;
 use super::log::LogEntry;
 use super::receipts::{JSON, private};
@@ -36,13 +36,13 @@ async fn answered(
     client: Client,
     request: Request,
 ) -> Result<Response, RequestError> {
-    let (question, place) = body::question(request, state, client, MAX_REQUEST_BYTES, read).await?;
-    let place = Arc::new(place);
-    let mut check = checked(state, client, &question, &place).await?;
+    let (question, slot) = body::question(request, state, client, MAX_REQUEST_BYTES, read).await?;
+    let slot = Arc::new(slot);
+    let mut check = checked(state, client, &question, &slot).await?;
     let latest = in_force.state();
     // A reload during the check may have tightened the configuration.
-    if !Arc::ptr_eq(&latest, state) {
-        check = checked(&latest, client, &question, &place).await?;
+    if !Arc::ptr_eq(&latest, state) && !clresolve_core::mutant!("reloads-spare-open-checks") {
+        check = checked(&latest, client, &question, &slot).await?;
     }
     let check = latest.resolver.remembered(check).await.reported();
     let body = inert_json(&serde_json::to_string(&check).expect("a check has a JSON form: its keys are strings"));
@@ -53,14 +53,14 @@ fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
     CheckRequest::from_json(bytes).map_err(|error| error.to_string())
 }
 
-/// Checks a request, and holds the permit of its document until the check ends.
+/// Checks a request, and holds the slot of its document until the check ends.
 async fn checked(
     state: &AppState,
     client: Client,
     request: &Arc<CheckRequest>,
-    place: &Arc<HeldPlaces>,
+    slot: &Arc<HeldSlots>,
 ) -> Result<EndedCheck, Refusal> {
     let (resolver, request) = (state.resolver.clone(), Arc::clone(request));
     let work = async move { resolver.checked(request).await };
-    state.admission.admitted(client, keeping(Arc::clone(place), work)).await
+    state.admission.admitted(client, keeping(Arc::clone(slot), work)).await
 }

@@ -64,11 +64,9 @@ pub(super) struct ClientLimits {
     table: Arc<Mutex<HashMap<Client, Arc<Semaphore>>>>,
 }
 
-/// A permit held by a client.
 pub(super) struct ClientPermit {
     _permit: OwnedSemaphorePermit,
     listed: Listed,
-    /// Maximum number of permits per client.
     most: usize,
 }
 
@@ -122,9 +120,9 @@ impl ClientLimits {
 
 /// Each client's share of the CPU pool's queue. Each urgency has separate slots, so that a client's documents do not
 /// delay its decisions.
-pub(super) struct JobPlaces([ClientLimits; Urgency::ALL.len()]);
+pub(super) struct JobSlots([ClientLimits; Urgency::ALL.len()]);
 
-impl JobPlaces {
+impl JobSlots {
     pub(super) fn new(of_client: usize) -> Self {
         Self(Urgency::ALL.map(|_| ClientLimits::new(of_client)))
     }
@@ -133,46 +131,45 @@ impl JobPlaces {
 /// One client's share of the CPU pool's queue.
 pub(super) struct ShareOfClient {
     pub(super) client: Client,
-    pub(super) places: Arc<JobPlaces>,
+    pub(super) slots: Arc<JobSlots>,
 }
 
 #[async_trait]
 impl CpuShare for ShareOfClient {
     async fn place(&self, urgency: Urgency) -> ClientPlace {
-        let held = self.places.0[urgency as usize].wait(self.client).await;
+        let held = self.slots.0[urgency as usize].wait(self.client).await;
         ClientPlace::new(held.others(), held)
     }
 }
 
 /// Slots shared by all clients, with a limit per client.
-pub(super) struct Places {
+pub(super) struct Slots {
     all: Arc<Semaphore>,
     per_client: ClientLimits,
 }
 
-/// Reserved slots.
-pub(super) struct HeldPlaces {
+pub(super) struct HeldSlots {
     _of_all: OwnedSemaphorePermit,
     _of_client: ClientPermit,
 }
 
-impl Places {
+impl Slots {
     pub(super) fn new(all: usize, per_client: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(all)), per_client: ClientLimits::new(per_client) }
     }
 
     /// Reserves this many slots for `client` if they are free.
-    pub(super) fn take(&self, client: Client, count: u32) -> Result<HeldPlaces, Refusal> {
+    pub(super) fn take(&self, client: Client, count: u32) -> Result<HeldSlots, Refusal> {
         let of_client = self.per_client.take_many(client, count).ok_or(Refusal::ClientOverQuota)?;
         let of_all = Arc::clone(&self.all).try_acquire_many_owned(count).map_err(|_| Refusal::Overloaded)?;
-        Ok(HeldPlaces { _of_all: of_all, _of_client: of_client })
+        Ok(HeldSlots { _of_all: of_all, _of_client: of_client })
     }
 }
 
 /// Limits on the bytes of request bodies in memory, in total and per client, so that clients that send slowly or send
 /// much cost little. A body counts with the length that its head announces, or else with its route's maximum, from its
 /// first byte until it has been judged.
-pub(super) struct BodyLimits(Places);
+pub(super) struct BodyLimits(Slots);
 
 impl BodyLimits {
     /// Bytes per permit. Small questions take one each, and a client has more permits than connections.
@@ -186,11 +183,11 @@ impl BodyLimits {
     const MOST_OF_CLIENT: usize = 512;
 
     pub(super) fn new() -> Self {
-        Self(Places::new(Self::MOST, Self::MOST_OF_CLIENT))
+        Self(Slots::new(Self::MOST, Self::MOST_OF_CLIENT))
     }
 
     /// Reserves slots for a body from `client` of at most this many bytes.
-    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<HeldPlaces, Refusal> {
+    pub(super) fn take(&self, client: Client, bytes: usize) -> Result<HeldSlots, Refusal> {
         let permits = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
         let permits = if clresolve_core::mutant!("bodies-without-places") { 0 } else { permits };
         self.0.take(client, permits)

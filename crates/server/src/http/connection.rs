@@ -38,7 +38,6 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 /// denial, unlike a connection that closes silently.
 const HEAD_IS_LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Why a connection ends.
 enum End {
     /// The client closed it, or hyper finished it.
     Finished(hyper::Result<()>),

@@ -18,7 +18,6 @@ use super::client_limits::{Client, ClientLimits, ClientPermit};
 /// asked to close may have ended, or a busy one may have become idle.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The open connections of a listener.
 pub(super) struct ConnectionSet {
     slots: Arc<Semaphore>,
     per_client: ClientLimits,

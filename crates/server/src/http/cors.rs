@@ -21,16 +21,15 @@ use tower::{Layer as _, Service as _, service_fn};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 use url::Url;
 
+use super::api_kind::ApiKind;
 use super::caching::CACHE_STATUS;
 use super::cards::REPR_DIGEST;
 use super::client_limits::Client;
 use super::events::LAST_EVENT_ID;
-use super::face::Face;
 
-/// How long a browser may cache the preflight response.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
-/// What pages may send and read beyond the CORS-safelisted headers.
+/// Headers that pages may send and read, in addition to the CORS-safelisted ones.
 const SENT: [HeaderName; 5] = [ACCEPT, CACHE_CONTROL, CONTENT_TYPE, IF_NONE_MATCH, LAST_EVENT_ID];
 const READ: [HeaderName; 5] = [AGE, CACHE_STATUS, ETAG, REPR_DIGEST, RETRY_AFTER];
 
@@ -38,10 +37,8 @@ const READ: [HeaderName; 5] = [AGE, CACHE_STATUS, ETAG, REPR_DIGEST, RETRY_AFTER
 /// `none` for a request that no page sends.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The path of the MCP endpoint, whose permitted origins are configured in `[mcp]`.
 const TOOLS: &str = "/mcp";
 
-/// What pages may read, if the configuration permits any.
 #[derive(Clone)]
 pub(super) struct PagePermissions {
     report: Option<Permission>,
@@ -50,7 +47,7 @@ pub(super) struct PagePermissions {
     hosts: Arc<[String]>,
 }
 
-/// What pages of some origins may do.
+/// The permissions of some origins.
 #[derive(Clone)]
 struct Permission {
     /// The origins as browsers serialize them, or [`ANY_ORIGIN`].
@@ -82,14 +79,14 @@ impl PagePermissions {
     /// preflight response is a 200.
     pub(super) async fn around<F>(
         &self,
-        face: Face,
+        api: ApiKind,
         request: Request<Body>,
         answer: impl FnOnce(Request<Body>) -> F,
     ) -> Response
     where
         F: Future<Output = Response>,
     {
-        let permission = if is_gate(face) { None } else { self.of(request.uri().path()) };
+        let permission = if is_gate(api) { None } else { self.of(request.uri().path()) };
         let Some(Permission { cors, .. }) = permission.filter(|_| !asks_for_methods(&request)) else {
             return answer(request).await;
         };
@@ -101,12 +98,12 @@ impl PagePermissions {
         cors.layer(service_fn(once)).call(request).await.unwrap_or_else(|never| match never {})
     }
 
-    /// The client that a request is attributed to: `connected`, unless a browser may have sent the request for a page of
-    /// another site.
-    pub(super) fn client(&self, face: Face, connected: Client, request: &Request<Body>) -> Client {
+    /// The client that a request is attributed to: `connected`, unless a browser may have sent the request for a page
+    /// of another site.
+    pub(super) fn client(&self, api: ApiKind, connected: Client, request: &Request<Body>) -> Client {
         match (self.is_of_another_site(request), self.may_be_rebound(connected, request)) {
             (false, false) => connected,
-            _ if !is_gate(face) => Client::Pages,
+            _ if !is_gate(api) => Client::Pages,
             (true, _) => Client::PagesAtGate,
             (false, true) => Client::OtherHostAtGate,
         }
@@ -148,11 +145,11 @@ impl PagePermissions {
     }
 }
 
-const fn is_gate(face: Face) -> bool {
-    matches!(face, Face::Gate | Face::DisguisedGate)
+const fn is_gate(api: ApiKind) -> bool {
+    matches!(api, ApiKind::Gate | ApiKind::DisguisedGate)
 }
 
-/// The host that the request addresses, with its port.
+/// The host and port that the request addresses.
 fn addressed(request: &Request<Body>) -> Option<&str> {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     request.uri().authority().map(|authority| authority.as_str()).or(host)
@@ -239,7 +236,7 @@ mod tests {
         for (name, value) in host.into_iter().chain(headers) {
             request = request.header(*name, *value);
         }
-        pages.client(Face::of(path), CONNECTED, &request.body(Body::empty()).expect("a request"))
+        pages.client(ApiKind::of(path), CONNECTED, &request.body(Body::empty()).expect("a request"))
     }
 
     #[test]
@@ -298,7 +295,7 @@ mod tests {
         let elsewhere = Client::Address(IpAddr::from([192, 0, 2, 1]));
         let pages = PagePermissions::new(&CorsConfig::default(), &McpConfig::default());
         let request = Request::get("/").header(HOST, "clresolve.example").body(Body::empty()).expect("a request");
-        assert_eq!(pages.client(Face::of("/"), elsewhere, &request), elsewhere);
+        assert_eq!(pages.client(ApiKind::of("/"), elsewhere, &request), elsewhere);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use axum::response::Response;
 use clresolve_resolver::telemetry::{self, Exposition};
 use metrics::{Counter, Histogram};
 
-use super::face::Face;
+use super::api_kind::ApiKind;
 use super::log::LogEntry;
 
 /// The label of each route, by the prefix of its path. The first match counts.
@@ -38,10 +38,8 @@ const ROUTES: [(&str, &str); 25] = [
     ("/explorer.", "explorer"),
 ];
 
-/// The label of all other paths.
 const NO_ROUTE: &str = "none";
 
-/// Status classes.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Handles of the request counters. They are looked up once, since a lookup costs more than an increment.
@@ -63,13 +61,13 @@ impl Counters {
     }
 
     /// Counts a response and the time it took to produce.
-    pub(super) fn count(&self, path: &str, face: Face, response: &Response, time: Duration) {
+    pub(super) fn count(&self, path: &str, api: ApiKind, response: &Response, time: Duration) {
         let route = route(path).unwrap_or(ROUTES.len());
         let class = usize::from(response.status().as_u16() / 100).saturating_sub(1).min(CLASSES.len() - 1);
         self.requests[route][class].increment(1);
         self.times[route].record(time);
         let entry = response.extensions().get::<LogEntry>();
-        if matches!(face, Face::Health | Face::Report) {
+        if matches!(api, ApiKind::Health | ApiKind::Report) {
             if let Some(refusal) = entry.and_then(LogEntry::refusal) {
                 telemetry::refused(refusal);
             }

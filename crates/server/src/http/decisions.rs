@@ -1,7 +1,8 @@
-//! `POST /v1/decisions` and `POST /v1/decisions/signed`: may this payment be made; is what was signed what was decided.
+//! `POST /v1/decisions` decides whether a payment may be made, and `POST /v1/decisions/signed` whether a signed one
+//! matches.
 //!
-//! What a seller sent, however broken, gets a decision that aborts, and none of it comes raw. A problem is the answer to
-//! what is no request.
+//! Any reply of a seller, however malformed, gets a decision that aborts, with foreign text escaped. Only a malformed
+//! request gets a problem document.
 
 use std::sync::Arc;
 
@@ -51,12 +52,10 @@ pub(super) async fn signed(
         .unwrap_or_else(RequestError::into_response)
 }
 
-/// When a client asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
-    /// Before it signs a payment.
     BeforeSigning,
-    /// Before it sends one, with the payment header.
+    /// Before the client sends the signed payment. The request contains the payment header.
     BeforeSending,
 }
 
@@ -75,7 +74,7 @@ async fn answered(
     if may_be_known && let Some((_, response)) = given_again(state, in_force, client, as_sent).await? {
         return Ok(response);
     }
-    let (question, place) = body::read_apart(state, document, read).await?;
+    let (question, slot) = body::read_apart(state, document, read).await?;
     let (request, as_read) = (&question.0, QuestionKey::Read(question.1));
     match (moment, &request.header) {
         (Moment::BeforeSigning, Some(_)) => return Err(RequestError::malformed("header is for /v1/decisions/signed")),
@@ -89,7 +88,7 @@ async fn answered(
     let (state, answered) = in_force.ask(state, client, Question::new(&*request.name)).await?;
     let (resolver, asked) = (state.resolver.clone(), Arc::clone(request));
     let work = async move { resolver.decide_on(answered.resolution, &asked).await };
-    let (decision, resolution) = to_its_end(keeping(place, work)).await?;
+    let (decision, resolution) = to_its_end(keeping(slot, work)).await?;
     let event = DecisionEvent::of(&decision);
     event.report();
     let body = Bytes::from(inert_json(&serde_json::to_string(&decision).unwrap_or_default()));
@@ -104,13 +103,13 @@ async fn answered(
     })
 }
 
-/// A question, with the digest of everything in it that a decision goes by.
+/// Parses a question. Also returns the digest of everything in it that the decision depends on.
 fn read(bytes: &[u8]) -> Result<(Arc<DecisionRequest>, Digest), String> {
     let (request, digest) = DecisionRequest::with_digest(bytes).map_err(|error| error.to_string())?;
     Ok((Arc::new(request), digest))
 }
 
-/// What was answered to the same question a moment ago, where that rests on the verdict and the configuration of now.
+/// The recent decision on the same question, if its verdict and configuration are still current.
 async fn given_again(
     state: &AppState,
     in_force: &InForce,

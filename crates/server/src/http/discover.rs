@@ -54,7 +54,6 @@ fn sent(found: Vec<u8>) -> Response {
     (head, found).into_response()
 }
 
-/// The question in a query.
 fn asked(query: &str) -> Result<Question, String> {
     let [url, card_system, system, bind] = query::read(query, PARAMETERS)?;
     let wrong = |key: &str, error: &dyn std::fmt::Display| format!("{key}: {error}");

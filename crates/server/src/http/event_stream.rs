@@ -1,4 +1,4 @@
-//! Answers as events (HTML, 9.2), and who may have one that goes on.
+//! Server-sent events (HTML, 9.2), and the permits for long-lived streams.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -12,23 +12,23 @@ use clresolve_core::reason::Refusal;
 use futures_util::{Stream, StreamExt as _};
 use tokio::sync::watch;
 
-use super::client_limits::{Client, HeldPlaces, Places};
+use super::client_limits::{Client, HeldSlots, Slots};
 use super::negotiate;
 
-/// Most streams that go on at once: each is woken by each event of the daemon.
+/// Maximum number of concurrent streams, because each event of the daemon wakes all of them.
 const MAX_STREAMS: usize = 256;
 
-/// The part of all connections that streams may hold: one that is read makes no room for another connection, and the gate
-/// may be on the same listener.
+/// The reciprocal of the share of all connections that streams may use. A stream cannot be evicted for a new
+/// connection, and the gate may use the same listener.
 const PART_OF_CONNECTIONS: usize = 3;
 
-/// The part of all streams that one client may have, so that it leaves room for others. A proxy counts as one client.
+/// The reciprocal of the share of all streams that one client may use. A proxy counts as one client.
 const PART_OF_STREAMS: usize = 4;
 
-/// Tells nginx to pass on each event as it comes.
+/// Makes nginx forward each event at once.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// An answer that events come in, as [`event`] writes them.
+/// A response whose body consists of these events, as formatted by [`event`].
 pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     let mut response = Response::new(Body::from_stream(events.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
@@ -38,23 +38,23 @@ pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Re
     response
 }
 
-/// An event. Its data is JSON in one line.
+/// Formats an event. Its data is JSON on one line.
 pub(super) fn event(kind: &str, data: &[u8]) -> Bytes {
     [format!("event: {kind}\ndata: ").as_bytes(), data, b"\n\n"].concat().into()
 }
 
-/// The same, and where a reader stands after it.
-pub(super) fn placed(place: impl Display, event: &[u8]) -> Bytes {
-    [format!("id: {place}\n").as_bytes(), event].concat().into()
+/// Adds the event ID from which a client can resume.
+pub(super) fn with_id(id: impl Display, event: &[u8]) -> Bytes {
+    [format!("id: {id}\n").as_bytes(), event].concat().into()
 }
 
-/// Permits for streams that go on until their reader has enough.
+/// Permits for streams that last until their client disconnects.
 pub(super) struct EventStreams {
-    places: Places,
+    slots: Slots,
     ended: watch::Sender<bool>,
 }
 
-/// Most streams of a daemon that has at most `connections` connections.
+/// Maximum number of streams of a daemon that accepts at most `connections` connections.
 fn most(connections: usize) -> usize {
     part(connections, PART_OF_CONNECTIONS).min(MAX_STREAMS)
 }
@@ -63,14 +63,13 @@ fn part(of: usize, share: usize) -> usize {
     (of / share).max(1)
 }
 
-/// A permit for a stream.
 pub(super) struct StreamPermit {
-    _place: HeldPlaces,
+    _slot: HeldSlots,
     ended: watch::Receiver<bool>,
 }
 
 impl EventStreams {
-    /// The permits of a daemon that has at most `connections` connections.
+    /// The permits of a daemon that accepts at most `connections` connections.
     pub(super) fn new(connections: usize) -> Self {
         let streams = most(connections);
         let of_one_client = if clresolve_core::mutant!("one-client-takes-all-streams") {
@@ -78,24 +77,23 @@ impl EventStreams {
         } else {
             part(streams, PART_OF_STREAMS)
         };
-        Self { places: Places::new(streams, of_one_client), ended: watch::Sender::new(false) }
+        Self { slots: Slots::new(streams, of_one_client), ended: watch::Sender::new(false) }
     }
 
-    /// Ends all streams, now and later.
+    /// Ends all current and future streams.
     pub(super) fn end(&self) {
         self.ended.send_replace(true);
     }
 
-    /// A permit for one more stream of a client.
-    pub(super) fn take(&self, client: Client) -> Result<StreamPermit, Refusal> {
-        Ok(StreamPermit { _place: self.places.take(client, 1)?, ended: self.ended.subscribe() })
+    /// Acquires a permit for one more stream of a client.
+    pub(super) fn acquire(&self, client: Client) -> Result<StreamPermit, Refusal> {
+        Ok(StreamPermit { _slot: self.slots.take(client, 1)?, ended: self.ended.subscribe() })
     }
 }
 
 impl StreamPermit {
-    /// Waits until all streams end.
     pub(super) async fn ended(&mut self) {
-        // Where nobody can end it any more, it has ended.
+        // If the sender is gone, the streams have ended.
         let _ = self.ended.wait_for(|ended| *ended).await;
     }
 }
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
     use clresolve_resolver::config::HttpConfig;
 
-    /// What is in work makes no room: it must never hold all connections.
+    /// Neither requests in progress nor streams can be evicted, so they must never use all connections.
     #[test]
     fn requests_in_work_and_streams_leave_connections_to_newcomers() {
         let HttpConfig { connections, requests, .. } = HttpConfig::default();
@@ -118,17 +116,17 @@ mod tests {
     fn streams_are_few_and_fewer_of_one_client() {
         let streams = EventStreams::new(3 * MAX_STREAMS);
         let client = |last| Client::from(IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)));
-        let take = |last, most: usize| (0..most).map_while(|_| streams.take(client(last)).ok()).collect::<Vec<_>>();
+        let take = |last, most: usize| (0..most).map_while(|_| streams.acquire(client(last)).ok()).collect::<Vec<_>>();
         let first = take(1, MAX_STREAMS);
         assert_eq!(first.len(), MAX_STREAMS / PART_OF_STREAMS);
-        assert_eq!(streams.take(client(1)).err(), Some(Refusal::ClientOverQuota));
+        assert_eq!(streams.acquire(client(1)).err(), Some(Refusal::ClientOverQuota));
         let rest: Vec<_> = (2..=4).flat_map(|last| take(last, MAX_STREAMS)).collect();
         assert_eq!(first.len() + rest.len(), MAX_STREAMS);
-        assert_eq!(streams.take(client(5)).err(), Some(Refusal::Overloaded));
+        assert_eq!(streams.acquire(client(5)).err(), Some(Refusal::Overloaded));
         drop(first);
-        assert!(streams.take(client(5)).is_ok());
+        assert!(streams.acquire(client(5)).is_ok());
         let small = EventStreams::new(12);
-        let held: Vec<_> = (1..=9).map_while(|last| small.take(client(last)).ok()).collect();
+        let held: Vec<_> = (1..=9).map_while(|last| small.acquire(client(last)).ok()).collect();
         assert_eq!(held.len(), 4, "a third of the connections");
     }
 }

@@ -1,7 +1,7 @@
-//! `GET /v1/events?name=`: what happens to the answers about some names, as it happens.
+//! `GET /v1/events?name=` streams the changes of the verdicts on some names.
 //!
-//! A client that holds verdicts learns here which of them to ask for anew. It goes on from where it was with
-//! `Last-Event-ID`; where what it missed is no longer known the first event is `reset`.
+//! The events tell a client which of its verdicts to request again. `Last-Event-ID` resumes an interrupted stream. If
+//! the missed events are no longer known, the first event is `reset`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use super::event_stream::{self, StreamPermit};
 use super::problem;
 use super::state::AppState;
 
-/// Most names that one stream follows (design §7). The log of all events is read once for them.
+/// Maximum number of names per stream (design §7), because each event is compared with all of them.
 pub(super) const MAX_NAMES: usize = 100;
 
-/// The parameter of the query, which may stand there more than once.
+/// The query parameter, which may be repeated.
 pub(super) const PARAMETER: &str = "name";
 
-/// Pause after which a comment is sent: short beside the time after which proxies give up a silent connection (60 s), and
-/// the only way to see that a reader is gone.
+/// Time without events after which a comment is sent. It is shorter than the timeout of proxies (60 s). Only a write
+/// detects that the client has disconnected.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Pause, in milliseconds, after which a client is asked to come back.
+/// Reconnection time of a client, in milliseconds.
 const COME_BACK: u32 = 2000;
 
-/// Where a client was (HTML, 9.2.4).
+/// The header with the ID of the last event that the client received (HTML, 9.2.4).
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// `GET /v1/events`
@@ -53,7 +53,7 @@ pub(super) async fn follow(
         Ok(names) => names,
         Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
     };
-    let permit = match state.event_streams.take(client) {
+    let permit = match state.event_streams.acquire(client) {
         Ok(permit) => permit,
         Err(refusal) => return problem::refused(refusal, None),
     };
@@ -66,7 +66,6 @@ pub(super) async fn follow(
     event_stream::response(stream::iter([greeting]).chain(events(follower, permit)))
 }
 
-/// The names of a query.
 fn names(query: &str) -> Result<BTreeSet<EnsName>, String> {
     let mut names = BTreeSet::new();
     for (number, (key, value)) in form_urlencoded::parse(query.as_bytes()).enumerate() {
@@ -81,14 +80,14 @@ fn names(query: &str) -> Result<BTreeSet<EnsName>, String> {
     if names.is_empty() { Err("expected a name".to_owned()) } else { Ok(names) }
 }
 
-/// What a stream begins with: where its reader stands, and whether it has missed something.
+/// The first event. It contains the ID to resume from, and whether events were missed.
 fn greeting(follower: &Follower, has_missed: bool) -> Bytes {
     let reset = if has_missed { event_stream::event("reset", b"{}") } else { Bytes::from_static(b"\n") };
     let come_back = [format!("retry: {COME_BACK}\n").as_bytes(), &reset].concat();
-    event_stream::placed(follower.place(), &come_back)
+    event_stream::with_id(follower.place(), &come_back)
 }
 
-/// The events of a follower, until it has fallen behind or all streams end. The permit is held for as long.
+/// The events of a follower, until it has fallen behind or all streams end. Holds the permit until then.
 fn events(follower: Follower, permit: StreamPermit) -> impl Stream<Item = Bytes> {
     stream::unfold((follower, permit), |(mut follower, mut permit)| async move {
         let next = async {
@@ -101,7 +100,7 @@ fn events(follower: Follower, permit: StreamPermit) -> impl Stream<Item = Bytes>
             Ok(event) => {
                 let event = event?;
                 let data = serde_json::to_vec(&*event).unwrap_or_default();
-                event_stream::placed(follower.place(), &event_stream::event(event.kind(), &data))
+                event_stream::with_id(follower.place(), &event_stream::event(event.kind(), &data))
             }
             Err(_) => Bytes::from_static(b":\n\n"),
         };

@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use clresolve_core::reason::Refusal;
 
-use super::face::Face;
+use super::api_kind::ApiKind;
 use super::problem;
 use super::state::AppState;
 
@@ -22,7 +22,7 @@ pub(super) async fn no_route(State(state): State<Arc<AppState>>, method: Method,
                 format!("This daemon has that route switched off; {switch} in its configuration switches it on.");
             problem::refused(Refusal::RouteUnknown, Some(detail.into()))
         }
-        None => Face::of(uri.path()).refuse(Refusal::RouteUnknown),
+        None => ApiKind::of(uri.path()).refuse(Refusal::RouteUnknown),
     }
 }
 

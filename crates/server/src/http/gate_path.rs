@@ -13,7 +13,7 @@ const BEFORE_NAME: usize = 3;
 /// of a segment or of the path, or decode twice.
 const ENDS: &[u8] = br"#%./;?\";
 
-/// Whether every server reads the path the same way.
+/// Checks that every server reads the path the same way.
 ///
 /// The name is decoded once and must be in normal form. A name without a normal form is left to the resolver. After the
 /// name come only complete segments, with at most one trailing slash. Control characters are rejected everywhere.
@@ -52,7 +52,7 @@ fn is_control(character: char) -> bool {
     character.is_control() || is_bidi
 }
 
-/// Whether the segment is not empty, is no dot segment, and contains no control character or separator, plain or
+/// Whether the segment is neither empty nor a dot segment, and contains no control character or separator, plain or
 /// escaped.
 fn is_plain(segment: &str) -> bool {
     if segment.is_empty() || is_step(segment) || segment.contains(['\\', ';']) {

@@ -15,12 +15,11 @@ const MOST_AHEAD: usize = 64;
 /// What the scan found in a request head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HeadFindings {
-    /// The target holds a `#`.
+    /// The target contains a `#`.
     pub(super) fragment: bool,
     /// The head has both `Content-Length` and `Transfer-Encoding`, which allows smuggling a second request past a proxy
     /// (RFC 9112, 6.3).
     pub(super) two_lengths: bool,
-    /// The head was not scanned.
     pub(super) unseen: bool,
 }
 
@@ -50,7 +49,6 @@ enum Stage {
     Lost,
 }
 
-/// What `Content-Length` states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyLength {
     Bytes(u64),
@@ -58,7 +56,6 @@ enum BodyLength {
 }
 
 impl HeadScan {
-    /// Scans the next bytes.
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             bytes = match self.stage {

@@ -11,10 +11,9 @@ use clresolve_resolver::telemetry::Exposition;
 use super::problem;
 use super::state::AppState;
 
-/// What a process that answers says.
+/// The body of [`livez`].
 pub(super) const LIVE: &str = "live\n";
 
-/// The process answers.
 pub(super) async fn livez() -> &'static str {
     LIVE
 }

@@ -28,12 +28,10 @@ impl InForce {
         Self(RwLock::new(serving))
     }
 
-    /// The current state.
     pub(super) fn state(&self) -> Arc<AppState> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).state)
     }
 
-    /// The current state with its routes.
     pub(super) fn serving(&self) -> Serving {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -38,7 +38,7 @@ pub(super) async fn card(
 
 async fn judged(state: &AppState, client: Client, request: Request) -> Result<Response, RequestError> {
     let Choice { system, profile } = chosen(request.uri().query().unwrap_or_default(), state)?;
-    let (bytes, place) = body::document(request, state, client, Limits::CARD.bytes).await?;
+    let (bytes, slot) = body::document(request, state, client, Limits::CARD.bytes).await?;
     let resolver = state.resolver.clone();
     let work = async move {
         let judging = resolver.clone();
@@ -46,7 +46,7 @@ async fn judged(state: &AppState, client: Client, request: Request) -> Result<Re
         resolver.pool().try_run(judge).await
     };
     let written =
-        state.admission.admitted(client, keeping(place, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
+        state.admission.admitted(client, keeping(slot, work)).await?.map_err(|PoolFull| Refusal::Overloaded)?;
     Ok(match written {
         Ok(body) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response(),
         Err(excess) => problem::too_complex(excess.as_deref()),

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::activity::Activity;
+use super::api_kind::ListenerRole;
 use super::client_limits::Client;
 use super::connection_set::{ConnectionSet, Member};
-use super::face::ListenerRole;
 use super::in_force::InForce;
 use super::listener::{Listener, Stream};
 use super::{connection, request};

@@ -13,14 +13,12 @@ use super::unix_socket::UnixSocket;
 #[cfg(unix)]
 const MODE: u32 = 0o660;
 
-/// A bound listener.
 pub(super) enum Listener {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixSocket),
 }
 
-/// An accepted connection.
 pub(super) enum Stream {
     Tcp(TcpStream),
     #[cfg(unix)]

@@ -24,31 +24,26 @@ pub(super) struct LogEntry {
 }
 
 impl LogEntry {
-    /// The entry of a response that returns a verdict.
     pub(super) fn of_verdict(verdict: &Arc<Verdict>) -> Self {
         let code = verdict.reasons.first().map(|reason| reason.code.slug());
         Self { verdict: Some(Arc::clone(verdict)), code, ..Self::default() }
     }
 
-    /// The entry of a response that returns a check.
     pub(super) fn of_check(check: &CheckAnswer) -> Self {
         let code = check.reasons.first().map(|reason| reason.code.slug());
         Self { name: check.name.clone(), code, ..Self::default() }
     }
 
-    /// The entry of a rejected request.
     pub(super) fn of_refusal(refusal: Refusal) -> Self {
         Self { code: Some(refusal.slug()), refusal: Some(refusal), ..Self::default() }
     }
 
-    /// Adds the requested name.
     #[must_use]
     pub(super) fn named(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Adds the code of the reason for the response.
     #[must_use]
     pub(super) fn because(mut self, code: Option<&'static str>) -> Self {
         self.code = code;
@@ -75,7 +70,6 @@ impl LogEntry {
     }
 }
 
-/// The logged properties of a request.
 pub(super) struct LoggedRequest<'a> {
     pub(super) method: &'a Method,
     pub(super) uri: &'a Uri,

@@ -28,11 +28,11 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
-use super::client_limits::{Client, HeldPlaces};
+use super::client_limits::{Client, HeldSlots};
 use super::in_force::InForce;
-use super::request::RequestPlace;
+use super::request::RequestSlot;
 use super::state::AppState;
-use crate::mcp::{self, AgentAnswer, Answer, Asker, Face, Failure, MAX_MESSAGE_BYTES};
+use crate::mcp::{self, AgentAnswer, Answer, Asker, Failure, MAX_MESSAGE_BYTES, McpServer};
 
 /// The protocol's requirement on `Accept`.
 const ACCEPT_BOTH: &str = "accept both application/json and text/event-stream";
@@ -45,7 +45,7 @@ pub(super) async fn answer(
     State(state): State<Arc<AppState>>,
     Extension(in_force): Extension<Arc<InForce>>,
     Extension(client): Extension<Client>,
-    Extension(permit): Extension<RequestPlace>,
+    Extension(permit): Extension<RequestSlot>,
     request: Request,
 ) -> Response {
     let answered = answered(state, in_force, client, permit, request).await;
@@ -58,7 +58,7 @@ async fn answered(
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
-    permit: RequestPlace,
+    permit: RequestSlot,
     request: Request,
 ) -> Result<Response, RequestError> {
     let (head, body) = request.into_parts();
@@ -66,10 +66,10 @@ async fn answered(
         return Err(error);
     }
     let request = Request::from_parts(head.clone(), body);
-    let (bytes, place) = body::document(request, &state, client, MAX_MESSAGE_BYTES).await?;
-    let (bytes, place) = (Bytes::from(bytes), Arc::new(place));
+    let (bytes, slot) = body::document(request, &state, client, MAX_MESSAGE_BYTES).await?;
+    let (bytes, slot) = (Bytes::from(bytes), Arc::new(slot));
     let work = state.work(client, mcp::urgency(&bytes));
-    cpu_share::within(work, called(state, in_force, client, permit, head, bytes, place)).await
+    cpu_share::within(work, called(state, in_force, client, permit, head, bytes, slot)).await
 }
 
 /// The answer to a message. Whatever is called, its reading is as urgent as the tools that it names.
@@ -77,31 +77,32 @@ async fn called(
     state: Arc<AppState>,
     in_force: Arc<InForce>,
     client: Client,
-    permit: RequestPlace,
+    permit: RequestSlot,
     head: Parts,
     bytes: Bytes,
-    place: Arc<HeldPlaces>,
+    slot: Arc<HeldSlots>,
 ) -> Result<Response, RequestError> {
     let reading = state.resolver.pool().try_run({
-        let (bytes, place) = (bytes.clone(), Arc::clone(&place));
+        let (bytes, slot) = (bytes.clone(), Arc::clone(&slot));
         move || {
             let read = mcp::read(&bytes).map(drop);
-            drop(place);
+            drop(slot);
             read
         }
     });
     if let Err(error) = reading.await.map_err(|PoolFull| Refusal::Overloaded)? {
-        return Ok(holding(no_message(&error), (permit, place)));
+        return Ok(holding(no_message(&error), (permit, slot)));
     }
     let (rules, resolver) = (rules(&state.mcp), state.resolver.clone());
-    let face = Face::new(Admitted { state, in_force, client, place: Arc::clone(&place) });
-    let service = StreamableHttpService::new(move || Ok(face.clone()), Arc::new(NeverSessionManager::default()), rules);
+    let server = McpServer::new(Admitted { state, in_force, client, slot: Arc::clone(&slot) });
+    let service =
+        StreamableHttpService::new(move || Ok(server.clone()), Arc::new(NeverSessionManager::default()), rules);
     // The transport parses the message again and serializes the response.
     let handle = async move { service.handle(Request::from_parts(head, Body::from(bytes))).await.map(Body::new) };
     let response = resolver.pool().drive(handle).await;
     match bare_error(&response) {
         Some(refusal) => Err(refusal.into()),
-        None => Ok(holding(response, (permit, place))),
+        None => Ok(holding(response, (permit, slot))),
     }
 }
 
@@ -194,7 +195,7 @@ struct Admitted {
     in_force: Arc<InForce>,
     client: Client,
     /// The slots of its message. Work on the message holds them until it ends.
-    place: Arc<HeldPlaces>,
+    slot: Arc<HeldSlots>,
 }
 
 #[async_trait]
@@ -205,11 +206,11 @@ impl Asker for Admitted {
     }
 
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure> {
-        self.state.admission.admitted(self.client, keeping(Arc::clone(&self.place), work)).await?
+        self.state.admission.admitted(self.client, keeping(Arc::clone(&self.slot), work)).await?
     }
 
-    fn place(&self) -> Arc<dyn Any + Send + Sync> {
-        Arc::clone(&self.place) as _
+    fn permit(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::clone(&self.slot) as _
     }
 
     fn work(&self, urgency: Urgency) -> Option<Work> {
@@ -238,11 +239,11 @@ mod tests {
         let mut body = response.into_body().into_data_stream();
         let mut lengths = Vec::new();
         while let Some(piece) = body.next().await {
-            assert_eq!(Arc::strong_count(&witness), 2, "the place is held");
+            assert_eq!(Arc::strong_count(&witness), 2, "the slot is held");
             lengths.push(piece.expect("bytes").len());
         }
         assert_eq!(lengths, [PIECE, PIECE, PIECE, PIECE, 1]);
         drop(body);
-        assert_eq!(Arc::strong_count(&witness), 1, "the place is free");
+        assert_eq!(Arc::strong_count(&witness), 1, "the slot is free");
     }
 }

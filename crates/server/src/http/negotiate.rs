@@ -26,9 +26,7 @@ const MAX_RANGES: usize = 32;
 pub(super) enum Form {
     /// JSON. Also the form for a request that accepts neither.
     Plain,
-    /// Signed only.
     Signed,
-    /// Signed, or else JSON.
     SignedOrPlain,
 }
 

@@ -17,7 +17,6 @@ use serde_json::{Map, Value, json};
 pub(super) use self::operation::Operation;
 use self::operation::Tag;
 
-/// The path of the description.
 pub(super) const DESCRIPTION: &str = "/openapi.json";
 
 /// The description of a set of routes, rendered once per configuration.

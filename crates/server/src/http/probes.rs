@@ -20,16 +20,15 @@ use super::in_force::InForce;
 use super::receipts::{JSON, sent};
 use super::state::AppState;
 
-/// The path of the route.
 pub(super) const PATH: &str = "/v1/probes";
 
-/// A question: whose seller is asked, and about what.
+/// The agent whose seller is queried, and the verb.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProbeQuestion {
     /// The agent's ENS name.
     name: String,
-    /// What the agent is to do.
+    /// The verb to invoke.
     verb: String,
 }
 
@@ -49,10 +48,10 @@ async fn answered(
     client: Client,
     request: Request,
 ) -> Result<Response, RequestError> {
-    let (bytes, place) = body::document(request, state, client, state.http.body_bytes).await?;
+    let (bytes, slot) = body::document(request, state, client, state.http.body_bytes).await?;
     let ProbeQuestion { name, verb } =
         from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
-    drop(place);
+    drop(slot);
     let question = Question::new(&name);
     let resolution = state.admission.ask(client, question.clone()).await?.resolution;
     let resolver = state.resolver.clone();

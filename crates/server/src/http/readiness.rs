@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use clresolve_core::name::EnsName;
 use clresolve_resolver::resolve::{ChainError, Resolver};
 
-/// A name for the first reading. Any name will do.
+/// The name in the first read. Any name will do.
 const PROBE: &str = "ens.eth";
 
 /// Whether a block was read, and if not, why.
@@ -25,7 +25,7 @@ impl Readiness {
         Self(Mutex::new(Reading::Begun))
     }
 
-    /// Why the daemon is not ready, in an error of the latest reading, or `None` if it is ready.
+    /// Why the daemon is not ready: the error of the latest read. `None` if it is ready.
     pub(super) fn missing(&self) -> Option<String> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Reading::Begun => Some("the first reading has not ended".to_owned()),
@@ -34,22 +34,22 @@ impl Readiness {
         }
     }
 
-    /// Reads the chain, unless it was read before.
+    /// Reads the chain, unless a previous read succeeded.
     pub(super) async fn read(&self, resolver: &Resolver) {
         if self.missing().is_none() {
             return;
         }
         let (resolver, probe) = (resolver.clone(), EnsName::parse(PROBE).expect("the probe is a name"));
-        // A task of its own: a reader that panics must not end the daemon.
+        // In its own task, because a panic in the reader must not end the daemon.
         self.note(match tokio::spawn(async move { resolver.records(&probe).await }).await {
-            // Its resolver and its gateways fail only after the chain was read.
+            // A resolver or gateway fails only after the chain was read.
             Ok(Ok(_) | Err(ChainError::Resolver(_) | ChainError::Ccip(_))) => Reading::Done,
             Ok(Err(error)) => Reading::Failed(error.to_string()),
             Err(_panicked) => Reading::Failed("the reading ended unexpectedly; see the log".to_owned()),
         });
     }
 
-    /// Notes a reading, and logs what is new.
+    /// Records a result, and logs it if it is new.
     fn note(&self, reading: Reading) {
         let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if *latest == reading {

@@ -40,7 +40,7 @@ pub(super) async fn verify(
 
 async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Result<Response, RequestError> {
     let form = Form::asked(request.headers());
-    let (question, place) =
+    let (question, slot) =
         body::question(request, state, client, MAX_QUESTION_BYTES, ReceiptQuestion::from_json).await?;
     let resolution = state.admission.ask(client, Question::new(&question.name)).await?.resolution;
     let verdict = Arc::clone(resolution.verdict());
@@ -54,7 +54,7 @@ async fn answered(state: &Arc<AppState>, client: Client, request: Request) -> Re
         };
         resolver.pool().try_run(move || Written::of(&judging, form, &found, &resolution)).await
     };
-    let work = keeping(place, work);
+    let work = keeping(slot, work);
     let mut response = match state.admission.admitted(client, work).await?.map_err(|PoolFull| Refusal::Overloaded)? {
         Ok(Written { body, media }) => sent(body, media, &verdict),
         Err(detail) => return Ok(problem::refused(Refusal::NotAcceptable, Some(detail.into()))),

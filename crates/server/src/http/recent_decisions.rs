@@ -33,9 +33,7 @@ pub(super) enum QuestionKey {
 /// A decision as it was sent.
 #[derive(Clone)]
 pub(super) struct Recent {
-    /// The requested name.
     pub(super) name: Arc<str>,
-    /// The decision's log fields.
     pub(super) event: Arc<DecisionEvent>,
     verdict: Arc<str>,
     valid_until: Option<Timestamp>,

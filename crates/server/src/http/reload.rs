@@ -45,7 +45,7 @@ pub enum Restart {
 #[non_exhaustive]
 pub enum ReloadError {
     /// The configuration selects another network.
-    #[error("world, chain-id, genesis and universal-resolver take a restart")]
+    #[error("a change of world, chain-id, genesis or universal-resolver requires a restart")]
     OtherWorld,
     /// The daemon could not serve under the configuration.
     #[error(transparent)]
@@ -73,7 +73,7 @@ impl Reloader {
             return Err(ReloadError::OtherWorld);
         }
         let mut next = config.clone();
-        let restart = Restart::ALL.into_iter().filter(|keys| keys.keep(&self.config, &mut next)).collect();
+        let restart = Restart::ALL.into_iter().filter(|keys| keys.carry_over(&self.config, &mut next)).collect();
         next.network.denied.clone_from(&self.config.network.denied);
         check(&next)?;
         let before = self.in_force.state();
@@ -100,7 +100,7 @@ impl Restart {
     ];
 
     /// Copies the values of `before` into `next`. Returns whether they differed.
-    fn keep(self, before: &Config, next: &mut Config) -> bool {
+    fn carry_over(self, before: &Config, next: &mut Config) -> bool {
         match self {
             Self::Listen => differs(&before.http.listen, &mut next.http.listen),
             Self::GateListen => differs(&before.gate.listen, &mut next.gate.listen),
@@ -164,7 +164,6 @@ mod tests {
     use clresolve_resolver::config::ListenAt;
     use clresolve_resolver::resolve::Resolver;
 
-    /// Changes the settings of `keys`.
     fn change(keys: Restart, config: &mut Config) {
         match keys {
             Restart::Listen => config.http.listen = ListenAt::loopback(1),

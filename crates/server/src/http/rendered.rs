@@ -12,7 +12,6 @@ use super::caching::Lease;
 /// Maximum number of bytes of cached bodies. A verdict has a few thousand, so there is room for some thousand names.
 const KEPT_BYTES: u64 = 32 * 1024 * 1024;
 
-/// A verdict in its serialized form.
 #[derive(Clone)]
 pub(super) struct Rendered {
     pub(super) body: Bytes,
@@ -21,7 +20,6 @@ pub(super) struct Rendered {
 }
 
 impl Rendered {
-    /// Serializes the verdict as JSON.
     pub(super) fn json(verdict: &Verdict) -> Self {
         // Weak, because the same verdict contains `served: fresh` for the first client and `cached` for the next.
         let tag = format!("W/\"{}\"", verdict.id);

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use tower::Service as _;
 
 use super::activity::Activity;
-use super::client_limits::{Client, HeldPlaces};
-use super::face::{Face, ListenerRole};
+use super::api_kind::{ApiKind, ListenerRole};
+use super::client_limits::{Client, HeldSlots};
 use super::gate_path;
 use super::head_scan::HeadFindings;
 use super::in_force::{InForce, Serving};
@@ -31,15 +31,15 @@ const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox"
 /// The slot of a request in progress, held until its response is written. A request with a body takes the slot once the
 /// body has arrived, so a slow client occupies only its connection.
 #[derive(Clone)]
-pub(super) struct RequestPlace(Arc<InWork>);
+pub(super) struct RequestSlot(Arc<InWork>);
 
 struct InWork {
     state: Arc<AppState>,
     client: Client,
-    taken: OnceLock<HeldPlaces>,
+    taken: OnceLock<HeldSlots>,
 }
 
-impl RequestPlace {
+impl RequestSlot {
     pub(super) fn new(state: Arc<AppState>, client: Client) -> Self {
         Self(Arc::new(InWork { state, client, taken: OnceLock::new() }))
     }
@@ -50,9 +50,9 @@ impl RequestPlace {
     /// The client has used up its share, or no slot is free.
     pub(super) fn take(&self) -> Result<(), Refusal> {
         if self.0.taken.get().is_none() {
-            let place = self.0.state.requests.take(self.0.client, 1)?;
+            let slot = self.0.state.requests.take(self.0.client, 1)?;
             // A request is handled by one task, so the slot cannot have been set in the meantime.
-            let _ = self.0.taken.set(place);
+            let _ = self.0.taken.set(slot);
         }
         Ok(())
     }
@@ -68,39 +68,39 @@ pub(super) async fn answer(
 ) -> Response {
     let started = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
-    let face = Face::behind(role, uri.path());
-    let found = activity.request_begins(face == Face::Gate);
+    let api = ApiKind::behind(role, uri.path());
+    let found = activity.request_begins(api == ApiKind::Gate);
     let Serving { state, router, pages } = in_force.serving();
-    let client = pages.client(face, client, &request);
+    let client = pages.client(api, client, &request);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
     request.extensions_mut().insert(Arc::clone(in_force));
     let routed = async |request| {
         let routed = async {
-            match objection(face, found, &request) {
-                Some(refusal) => face.refuse(refusal),
-                None => route(&state, router, client, face, request).await,
+            match objection(api, found, &request) {
+                Some(refusal) => api.refuse(refusal),
+                None => route(&state, router, client, api, request).await,
             }
         };
         let routed = AssertUnwindSafe(routed).catch_unwind().await;
-        let answer = routed.unwrap_or_else(|_| face.refuse(Refusal::InternalError));
-        if face != Face::Report {
+        let answer = routed.unwrap_or_else(|_| api.refuse(Refusal::InternalError));
+        if api != ApiKind::Report {
             return answer;
         }
-        state.answers.hold(client, answer).unwrap_or_else(|refusal| face.refuse(refusal))
+        state.answers.hold(client, answer).unwrap_or_else(|refusal| api.refuse(refusal))
     };
-    let mut response = pages.around(face, request, routed).await;
+    let mut response = pages.around(api, request, routed).await;
     protect(response.headers_mut());
     if is_chunked {
         // The connection closes here, so nothing after the chunks is read, however another server would parse it.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
-    state.counters.count(uri.path(), face, &response, started.elapsed());
-    log::write(&LoggedRequest { method: &method, uri: &uri, client, started }, &response, face == Face::Health);
+    state.counters.count(uri.path(), api, &response, started.elapsed());
+    log::write(&LoggedRequest { method: &method, uri: &uri, client, started }, &response, api == ApiKind::Health);
     response
 }
 
 /// Why the request must not be processed at all.
-fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option<Refusal> {
+fn objection(api: ApiKind, found: HeadFindings, request: &Request<Body>) -> Option<Refusal> {
     let headers = request.headers();
     // The scan finds a length beside chunks, which hyper drops. The headers cover every request, including pipelined
     // ones that the scan did not reach.
@@ -111,11 +111,11 @@ fn objection(face: Face, found: HeadFindings, request: &Request<Body>) -> Option
     if !names_one_host(request) {
         return Some(Refusal::RequestMalformed);
     }
-    match face {
+    match api {
         // A target that was not scanned for a fragment is refused like one with a fragment.
-        Face::Gate if found.fragment || found.unseen => Some(Refusal::RequestAmbiguous),
-        Face::Gate => gate_path::check(request.uri().path()).err(),
-        Face::DisguisedGate | Face::Health | Face::Report => None,
+        ApiKind::Gate if found.fragment || found.unseen => Some(Refusal::RequestAmbiguous),
+        ApiKind::Gate => gate_path::check(request.uri().path()).err(),
+        ApiKind::DisguisedGate | ApiKind::Health | ApiKind::Report => None,
     }
 }
 
@@ -134,31 +134,31 @@ async fn route(
     state: &Arc<AppState>,
     mut router: Router,
     client: Client,
-    face: Face,
+    api: ApiKind,
     mut request: Request<Body>,
 ) -> Response {
-    if face == Face::DisguisedGate {
-        return face.refuse(Refusal::RouteUnknown);
+    if api == ApiKind::DisguisedGate {
+        return api.refuse(Refusal::RouteUnknown);
     }
     if request.method() == Method::CONNECT {
-        return without_tunnel(face);
+        return without_tunnel(api);
     }
     let mut held = None;
-    if face == Face::Report {
-        let place = held.insert(RequestPlace::new(Arc::clone(state), client));
+    if api == ApiKind::Report {
+        let slot = held.insert(RequestSlot::new(Arc::clone(state), client));
         let has_body = !clresolve_core::mutant!("bodies-hold-places")
             && request.method() == Method::POST
             && !request.body().is_end_stream();
         if !has_body
-            && let Err(refusal) = place.take()
+            && let Err(refusal) = slot.take()
             && !may_be_known(&request)
         {
-            return face.refuse(refusal);
+            return api.refuse(refusal);
         }
-        request.extensions_mut().insert(place.clone());
+        request.extensions_mut().insert(slot.clone());
     }
     request.extensions_mut().insert(client);
-    let work = state.work(client, urgency(face, request.uri().path()));
+    let work = state.work(client, urgency(api, request.uri().path()));
     let response = cpu_share::within(work, router.call(request)).await;
     // Held until here, since a handler that does not use its copy drops it at once.
     drop(held);
@@ -166,9 +166,9 @@ async fn route(
 }
 
 /// The urgency of the request. Decisions and checks are urgent, since a purchase waits for them.
-fn urgency(face: Face, path: &str) -> Urgency {
+fn urgency(api: ApiKind, path: &str) -> Urgency {
     match path.strip_suffix('/').unwrap_or(path) {
-        _ if face == Face::Gate => Urgency::Gate,
+        _ if api == ApiKind::Gate => Urgency::Gate,
         "/v1/checks" | "/v1/decisions" | "/v1/decisions/signed" => Urgency::Decision,
         _ => Urgency::Document,
     }
@@ -182,9 +182,9 @@ fn may_be_known(request: &Request<Body>) -> bool {
 }
 
 /// The response to `CONNECT`. A successful status would turn the connection into a tunnel.
-fn without_tunnel(face: Face) -> Response {
-    let mut response = face.refuse(Refusal::MethodUnsupported);
-    if matches!(face, Face::Health | Face::Report) {
+fn without_tunnel(api: ApiKind) -> Response {
+    let mut response = api.refuse(Refusal::MethodUnsupported);
+    if matches!(api, ApiKind::Health | ApiKind::Report) {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(""));
     }
     response

@@ -80,7 +80,6 @@ fn gate_routes() -> Vec<Route> {
     ]
 }
 
-/// All other routes.
 fn report_routes(state: &AppState) -> Vec<Route> {
     let profiles = state.resolver.profiles();
     let mut routes = vec![
@@ -122,7 +121,6 @@ fn report_routes(state: &AppState) -> Vec<Route> {
     routes
 }
 
-/// The MCP endpoint.
 fn tool_routes(state: &AppState) -> Option<Route> {
     (!state.mcp.hosts.is_empty()).then(|| Route::new("/mcp", post(super::mcp::answer), [operations::mcp()]))
 }

@@ -32,7 +32,6 @@ impl Signatures {
         &self.signer
     }
 
-    /// Returns the verdict in signed form.
     pub(super) async fn of(&self, resolution: &Resolution, now: Timestamp) -> Result<Rendered, SignError> {
         self.signed.get_or_render(resolution.verdict(), || self.sign(resolution, now)).await
     }

@@ -10,7 +10,7 @@ use clresolve_resolver::resolve::{HeadFollower, Resolver};
 
 use super::admission::Admission;
 use super::answer_limits::AnswerLimits;
-use super::client_limits::{BodyLimits, Client, JobPlaces, Places, ShareOfClient};
+use super::client_limits::{BodyLimits, Client, JobSlots, ShareOfClient, Slots};
 use super::counters::Counters;
 use super::event_stream::EventStreams;
 use super::readiness::Readiness;
@@ -36,7 +36,7 @@ pub(super) struct AppState {
     pub(super) mcp: McpConfig,
     pub(super) default_profile: String,
     /// Slots for requests to the report API. Gate requests are limited only by the number of connections.
-    pub(super) requests: Places,
+    pub(super) requests: Slots,
     /// Cached verdicts as JSON.
     pub(super) rendered: RenderedCache,
     /// Decisions from the last second.
@@ -45,12 +45,11 @@ pub(super) struct AppState {
     pub(super) signatures: Option<Arc<Signatures>>,
     /// Orloj's agent cards, if resources are configured.
     pub(super) systems: Option<Systems>,
-    /// Whether verified receipts are remembered.
     pub(super) remembers_receipts: bool,
     /// Permits for event streams, which survive a reload.
     pub(super) event_streams: Arc<EventStreams>,
     /// Each client's share of the pool's queue.
-    job_places: Arc<JobPlaces>,
+    job_slots: Arc<JobSlots>,
     /// Memory for documents to judge.
     pub(super) documents: BodyLimits,
     /// Memory for responses that are not written yet.
@@ -77,7 +76,7 @@ impl AppState {
             counters: Counters::new(),
             admission: Admission::new(resolver.clone(), config),
             following: resolver.follow_heads(),
-            job_places: Arc::new(JobPlaces::new(resolver.pool().share())),
+            job_slots: Arc::new(JobSlots::new(resolver.pool().share())),
             resolver,
             http: config.http.clone(),
             cors: config.cors.clone(),
@@ -86,7 +85,7 @@ impl AppState {
             gate: config.gate.clone(),
             mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),
-            requests: Places::new(config.http.requests, requests_of_client(config)),
+            requests: Slots::new(config.http.requests, requests_of_client(config)),
             rendered: RenderedCache::new(),
             recent_decisions: RecentDecisions::new(),
             signatures,
@@ -112,17 +111,16 @@ impl AppState {
             readiness: Arc::clone(if is_same_chain { &earlier.readiness } else { &replaced.readiness }),
             draining: Arc::clone(&earlier.draining),
             event_streams: Arc::clone(&earlier.event_streams),
-            job_places: Arc::clone(&earlier.job_places),
+            job_slots: Arc::clone(&earlier.job_slots),
             ..replaced
         }
     }
 
     /// A handle for work on behalf of `client`, within its share of the pool's queue.
     pub(super) fn work(&self, client: Client, urgency: Urgency) -> Work {
-        Work::new(Arc::new(ShareOfClient { client, places: Arc::clone(&self.job_places) }), urgency)
+        Work::new(Arc::new(ShareOfClient { client, slots: Arc::clone(&self.job_slots) }), urgency)
     }
 
-    /// Whether the daemon is shutting down.
     pub(super) fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -139,11 +137,12 @@ fn requests_of_client(config: &Config) -> usize {
     (config.http.requests / part).max(1)
 }
 
-/// The labels of all configured endpoints, of every chain, and of all gateways.
+/// The labels of all configured endpoints, of every chain, of the beacon endpoints, and of all gateways.
 fn upstreams(config: &Config) -> BTreeSet<String> {
     let of_chains = config.chains.values().flat_map(|chain| &chain.endpoints);
     let endpoints = config.chain.labelled().into_iter().chain(of_chains.cloned()).map(|endpoint| endpoint.label);
-    endpoints.chain(config.gateways.iter().map(|gateway| gateway.label.clone())).collect()
+    let beacon = config.beacon.endpoints.iter().map(|endpoint| endpoint.label.clone());
+    endpoints.chain(beacon).chain(config.gateways.iter().map(|gateway| gateway.label.clone())).collect()
 }
 
 #[cfg(test)]
@@ -154,11 +153,12 @@ mod tests {
     #[test]
     fn endpoints_of_every_chain_are_upstreams() {
         let text = "rpc = [\"https://a.example\"]\n[chains.8453]\nrpc = [{ url = \"https://b.example\", own = true }]\n\
-                    registry = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n";
+                    registry = \"0x5FbDB2315678afecb367f032d93F642f64180aa3\"\n[beacon]\n\
+                    endpoints = [\"https://c.example\"]\n";
         let config = Config::default()
             .with([Layer::from_toml(text, "f.toml").expect("a configuration")])
             .unwrap_or_else(|e| panic!("{e}"));
         let upstreams = upstreams(&config);
-        assert!(["rpc-1", "rpc-8453-1"].iter().all(|label| upstreams.contains(*label)), "{upstreams:?}");
+        assert!(["rpc-1", "rpc-8453-1", "beacon-1"].iter().all(|label| upstreams.contains(*label)), "{upstreams:?}");
     }
 }

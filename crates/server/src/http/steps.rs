@@ -16,19 +16,14 @@ use futures_util::future::BoxFuture;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::request::RequestPlace;
+use super::request::RequestSlot;
 use super::{event_stream, problem};
 
-/// How a resolution ends.
 type Answer = Result<Arc<Verdict>, Refusal>;
 
 /// Streams the steps as they happen, and then the verdict. A refusal before the first event is a problem response, as
 /// it is without events.
-pub(super) async fn stream(
-    watch: Option<Watch>,
-    verdict: BoxFuture<'static, Answer>,
-    permit: RequestPlace,
-) -> Response {
+pub(super) async fn stream(watch: Option<Watch>, verdict: BoxFuture<'static, Answer>, permit: RequestSlot) -> Response {
     let mut walk = WatchedRun { watch, verdict, has_ended: false };
     let first = walk.next().await;
     if let Event::Verdict(Err(refusal)) = first {

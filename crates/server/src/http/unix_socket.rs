@@ -18,10 +18,9 @@ use crate::exposed_path::{STICKY, WRITABLE_BY_OTHERS, led_through};
 /// Backlog of connections that wait to be accepted, equal to tokio's for TCP.
 const BACKLOG: u32 = 1024;
 
-/// Maximum wait for another daemon that is binding the same socket, which takes it a moment.
+/// Maximum wait for another daemon that is binding the same socket.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Time between two attempts to lock.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// A Unix socket that is listened on.
@@ -151,7 +150,7 @@ async fn remove_left_behind(path: &Path) -> io::Result<()> {
     };
     let is_ours = found.file_type().is_socket() && found.uid() == user();
     if !is_ours && !clresolve_core::mutant!("sockets-replace-files") {
-        return Err(io::Error::other("something stands there that is no socket of this user, and is left as it is"));
+        return Err(io::Error::other("the file exists and is not a socket of this user; it is left unchanged"));
     }
     let is_answered =
         !matches!(UnixStream::connect(path).await, Err(error) if error.kind() == ErrorKind::ConnectionRefused);

@@ -32,7 +32,7 @@ use super::log::LogEntry;
 use super::negotiate::{Form, wants_events};
 use super::path::segment;
 use super::rendered::Rendered;
-use super::request::RequestPlace;
+use super::request::RequestSlot;
 use super::state::AppState;
 use super::{problem, query, steps};
 
@@ -52,7 +52,7 @@ pub(super) const PARAMETERS: [&str; 2] = ["profile", "depth"];
 pub(super) async fn one(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
-    Extension(permit): Extension<RequestPlace>,
+    Extension(permit): Extension<RequestSlot>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
@@ -61,7 +61,7 @@ pub(super) async fn one(
         Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
     };
     if let Err(refusal) = permit.take() {
-        return varying(without_place(&state, &question, &headers, refusal).await);
+        return varying(without_slot(&state, &question, &headers, refusal).await);
     }
     if wants_events(&headers) {
         return varying(watched(state, client, permit, question).await);
@@ -82,7 +82,7 @@ pub(super) async fn one(
 
 /// Returns the cached verdict when no request slot is free. Nothing is resolved or signed for it. Its bytes are shared
 /// with other responses, so the name appears in its normal form. If the verdict is not cached, returns the refusal.
-async fn without_place(state: &AppState, question: &Question, headers: &HeaderMap, refusal: Refusal) -> Response {
+async fn without_slot(state: &AppState, question: &Question, headers: &HeaderMap, refusal: Refusal) -> Response {
     let refused = || problem::refused(refusal, None);
     let is_plain = Form::asked(headers) == Form::Plain && !wants_events(headers);
     let is_normal = EnsName::parse(&question.input).is_ok_and(|name| name.as_str() == question.input);
@@ -99,7 +99,7 @@ async fn without_place(state: &AppState, question: &Question, headers: &HeaderMa
 }
 
 /// Streams the steps as they happen, and then the verdict.
-async fn watched(state: Arc<AppState>, client: Client, permit: RequestPlace, question: Question) -> Response {
+async fn watched(state: Arc<AppState>, client: Client, permit: RequestSlot, question: Question) -> Response {
     if state.is_draining() {
         return problem::refused(Refusal::Draining, None);
     }
@@ -122,7 +122,7 @@ fn varying(mut response: Response) -> Response {
 pub(super) async fn batch(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
-    Extension(permit): Extension<RequestPlace>,
+    Extension(permit): Extension<RequestSlot>,
     request: Request,
 ) -> Response {
     let batch = match Batch::read(request, &state, client).await {
@@ -194,7 +194,7 @@ pub(super) struct Batch {
 
 impl Batch {
     async fn read(request: Request, state: &AppState, client: Client) -> Result<Self, RequestError> {
-        let (bytes, _place) = body::held(request, state, client, state.http.body_bytes).await?;
+        let (bytes, _slot) = body::held(request, state, client, state.http.body_bytes).await?;
         let batch: Self = from_object(&bytes).map_err(|error| RequestError::malformed(error.to_string()))?;
         if batch.names.is_empty() || batch.names.len() > MAX_NAMES {
             return Err(RequestError::malformed(format!(
@@ -224,7 +224,6 @@ fn read_depth(text: &str) -> Result<Depth, String> {
     depth.ok_or_else(|| "expected the depth identity or schemas".to_owned())
 }
 
-/// Whether the request has `Cache-Control: no-cache`.
 fn demands_run(headers: &HeaderMap) -> bool {
     let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
@@ -324,8 +323,8 @@ mod tests {
         let names: Vec<String> = (0..MAX_NAMES).map(|number| format!("n{number}.eth")).collect();
         let request = Request::post("/v1/verdicts").header(CONTENT_TYPE, "application/json");
         let request = request.body(Body::from(serde_json::json!({ "names": names }).to_string())).expect("a request");
-        let place = RequestPlace::new(Arc::clone(&state), client);
-        let response = batch(State(Arc::clone(&state)), Extension(client), Extension(place), request).await;
+        let slot = RequestSlot::new(Arc::clone(&state), client);
+        let response = batch(State(Arc::clone(&state)), Extension(client), Extension(slot), request).await;
         let known = async || {
             let mut known = 0;
             for name in &names {

@@ -23,7 +23,7 @@ pub(crate) trait Asker: Send + Sync {
     async fn admitted(&self, work: BoxFuture<'static, Result<Answer, Failure>>) -> Result<Answer, Failure>;
 
     /// The permit of the client's message. Work on the message holds it until it ends.
-    fn place(&self) -> Arc<dyn Any + Send + Sync>;
+    fn permit(&self) -> Arc<dyn Any + Send + Sync>;
 
     /// Work of the client within its share of the CPU pool; `None` if the pool is not shared.
     fn work(&self, urgency: Urgency) -> Option<Work>;
@@ -31,7 +31,7 @@ pub(crate) trait Asker: Send + Sync {
     /// The resolver whose profiles and rules apply.
     fn resolver(&self) -> &Resolver;
 
-    /// The profile of a question that names none.
+    /// The profile of a question that does not select one.
     fn default_profile(&self) -> &str;
 }
 
@@ -46,10 +46,10 @@ pub(super) async fn read_apart<T: Send + 'static>(
     asker: &dyn Asker,
     read: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {
-    let place = asker.place();
+    let permit = asker.permit();
     let read = move || {
         let read = read();
-        drop(place);
+        drop(permit);
         read
     };
     asker.resolver().pool().try_run(read).await.map_err(|PoolFull| Refusal::Overloaded)

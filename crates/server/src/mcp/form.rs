@@ -21,9 +21,8 @@ pub(super) static ROUTE: LazyLock<Form> =
 pub(super) static REASON: LazyLock<Form> =
     LazyLock::new(|| Form::new("reason", include_str!("../../schemas/reason.schema.json")));
 
-/// The form of a tool's answers.
 pub(super) struct Form {
-    /// The member that holds the document.
+    /// The member that contains the document.
     key: &'static str,
     schema: Value,
 }
@@ -32,7 +31,7 @@ impl Form {
     fn new(key: &'static str, schema: &str) -> Self {
         let mut document: Map<String, Value> =
             serde_json::from_str(schema).expect("a schema of this repository is JSON");
-        // In an embedded schema, references start at the outer root, and an `$id` of its own would change that.
+        // In an embedded schema, references start at the outer root. An `$id` of its own would change that.
         document.remove("$schema");
         document.remove("$id");
         let mut definitions = document.remove("$defs").unwrap_or_else(|| json!({}));
@@ -40,7 +39,7 @@ impl Form {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
-            "description": "The answer or an error, and where in it foreign text stands.",
+            "description": "The answer or an error, and where it contains foreign text.",
             "properties": {
                 key: {"$ref": "#/$defs/document"},
                 "error": {
@@ -68,7 +67,6 @@ impl Form {
         Self { key, schema }
     }
 
-    /// The output schema of the tool.
     pub(super) fn schema(&self) -> Arc<JsonObject> {
         Arc::new(self.schema.as_object().cloned().unwrap_or_default())
     }

@@ -33,7 +33,6 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The resource with this URI.
 pub(super) fn read(uri: &str, asker: &dyn Asker) -> Option<ReadResourceResult> {
     let document = found(uri, asker)?;
     let contents = ResourceContents::text(document.to_string(), uri).with_mime_type(JSON);

@@ -21,7 +21,7 @@ use tokio::io::{
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::message::{self, MAX_MESSAGE_BYTES};
-use super::{AgentAnswer, Answer, Asker, Face, Failure};
+use super::{AgentAnswer, Answer, Asker, Failure, McpServer};
 
 /// Maximum number of concurrent calls, as for one client of the daemon.
 const CALLS: usize = 16;
@@ -47,7 +47,7 @@ impl Asker for Own {
         work.await
     }
 
-    fn place(&self) -> Arc<dyn Any + Send + Sync> {
+    fn permit(&self) -> Arc<dyn Any + Send + Sync> {
         Arc::new(())
     }
 
@@ -66,7 +66,7 @@ impl Asker for Own {
 
 /// The client did not begin with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the client did not begin as the protocol says: with a request")]
+#[error("the client's first message is not a request, as the protocol requires")]
 pub struct NoBeginning;
 
 /// Answers messages until the input ends. Questions that name no profile are answered by `default_profile`.
@@ -78,8 +78,8 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let face = Face::new(Own { resolver, default_profile });
-    let running = match rmcp::serve_server(face, Lines::new(input, output)).await {
+    let server = McpServer::new(Own { resolver, default_profile });
+    let running = match rmcp::serve_server(server, Lines::new(input, output)).await {
         Ok(running) => running,
         // The client has disconnected.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. }) => return Ok(()),
@@ -116,10 +116,10 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for Lines<W> 
     fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let output = Arc::clone(&self.output);
         // No permit is left for the calls that were in progress when reading stopped.
-        let place = Arc::clone(&self.unsent).try_acquire_owned().ok();
+        let permit = Arc::clone(&self.unsent).try_acquire_owned().ok();
         async move {
             let written = write(&output, &message).await;
-            drop(place);
+            drop(permit);
             written
         }
     }
@@ -162,13 +162,12 @@ where
 /// Waits for a permit if the message is a request.
 async fn placed(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> ClientJsonRpcMessage {
     if let ClientJsonRpcMessage::Request(request) = &mut message {
-        let place = Arc::clone(calls).acquire_owned().await.expect("the semaphore is never closed");
-        request.request.extensions_mut().insert(CallPermit(Arc::new(place)));
+        let permit = Arc::clone(calls).acquire_owned().await.expect("the semaphore is never closed");
+        request.request.extensions_mut().insert(CallPermit(Arc::new(permit)));
     }
     message
 }
 
-/// What was read.
 enum Line {
     Whole,
     /// The line was longer than a message may be, and the rest was skipped.

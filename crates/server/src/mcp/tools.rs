@@ -17,7 +17,6 @@ use serde_json::json;
 
 pub(super) use self::tool::Tool;
 
-/// Every tool.
 static TOOLS: [&dyn Tool; 6] = [
     &verify_agent::VerifyAgent,
     &find_route::FindRoute,
@@ -27,7 +26,6 @@ static TOOLS: [&dyn Tool; 6] = [
     &explain_reason::ExplainReason,
 ];
 
-/// The tool with this name.
 pub(super) fn named(name: &str) -> Option<&'static dyn Tool> {
     TOOLS.into_iter().find(|tool| tool.name() == name)
 }

@@ -2,7 +2,7 @@
 //!
 //! E signs six fixed members, regardless of the proof's `covers`; E2 signs the members that `covers` lists. Only the
 //! proof of execution is used. No published program signs a scope other than a list of members, or two such proofs, so
-//! what their signatures cover is unknown.
+//! what such signatures cover is unknown.
 
 use std::iter;
 

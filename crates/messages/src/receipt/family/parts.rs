@@ -82,7 +82,6 @@ impl Family {
     }
 }
 
-/// The parts of a receipt.
 #[derive(Clone, Debug)]
 pub(crate) struct SignedParts {
     pub(crate) family: Family,
@@ -114,7 +113,6 @@ pub(crate) struct SignedParts {
 pub(crate) enum Signs {
     /// The SHA-256 of the canonical bytes as 64 hex digits.
     HexDigest,
-    /// The canonical bytes themselves.
     CanonicalBytes,
 }
 
@@ -138,7 +136,6 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// The text at a path of a receipt.
     pub(crate) fn at(receipt: &Node, path: &[&str]) -> Self {
         Self {
             place: clresolve_core::json::pointer::of(path.iter().copied()),

@@ -56,7 +56,6 @@ impl CanonicalReceipt {
         key.zip(bytes).is_some_and(|(key, bytes)| key.has_signed(&self.message(signs), &bytes))
     }
 
-    /// The signed message.
     fn message(&self, signs: Signs) -> Vec<u8> {
         if clresolve_core::mutant!("receipts-say-their-digest") {
             let claimed = self.parts.hash.as_ref().and_then(|claim| claim.value.clone());
@@ -83,8 +82,8 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 /// part is preferred, because its signature was not checked. If the key is unknown, no signature was checked, so a
 /// complete reading is preferred. Members that one family leaves unsigned may have no canonical form in the other.
 ///
-/// If no signature is valid, only the members that every reading leaves unsigned are listed as unsigned: a scope decides
-/// what E2 signs, and E leaves it unsigned.
+/// If no signature is valid, only the members that every reading leaves unsigned are listed as unsigned: a scope
+/// decides what E2 signs, and E leaves it unsigned.
 pub(super) fn likeliest(
     mut readings: Vec<Result<CanonicalReceipt, NoReading>>,
     signer: Result<&ReceiptSigner, &Reason>,

@@ -71,13 +71,13 @@ pub struct ReceiptAgent {
 pub struct SignerAddresses {
     /// The addresses that are settled.
     pub settled: Vec<Address>,
-    /// Why further addresses may exist.
+    /// Why there may be further addresses.
     pub open: Option<Box<Reason>>,
 }
 
 impl SignerAddresses {
-    /// The addresses that the verdict's name publishes. Addresses on which the gate would not rely are excluded: their
-    /// proof is too weak, or the policy denies their source.
+    /// The addresses that the verdict's name publishes, without those on which the gate would not rely: their proof is
+    /// too weak, or the policy denies their source.
     pub fn of(verdict: &Verdict, published: Option<&Published>, gate: &GatePolicy) -> Self {
         let Some(published) = published else { return Self::default() };
         let open = |why: String| Some(Box::new(Reason::new(Code::ReceiptKeyUnpublished).at("addr").observed(why)));
@@ -109,7 +109,7 @@ impl SignerAddresses {
 pub struct AgentRoutes {
     /// The distinct URLs that are settled.
     pub settled: Vec<Route>,
-    /// Why further URLs may exist.
+    /// Why there may be further URLs.
     pub open: Option<Box<Reason>>,
 }
 

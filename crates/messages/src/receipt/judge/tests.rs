@@ -68,7 +68,6 @@ impl World {
         receipt
     }
 
-    /// A receipt of the agent SDK.
     fn of_the_agent_sdk(&self, content: Value) -> Value {
         let (hash, signature) = self.sealed(&content);
         let mut receipt = content;
@@ -210,7 +209,6 @@ fn a_bound_schema_that_is_not_known_decides_nothing() {
     assert_eq!((status(&found, ReceiptCheck::Schema), found.bound), (Status::Unknown, None));
 }
 
-/// A check that is first undecided and then fails has failed.
 #[test]
 fn every_reason_against_the_bound_schema_counts() {
     let world = World::new();
@@ -433,7 +431,7 @@ fn scope_of_an_untried_form_is_undecided() {
             let place = found.reasons[0].place.as_deref();
             assert_eq!(place, Some("/proofs/0/covers"), "{covers}");
         }
-        // Family E signs six members, whatever `covers` holds.
+        // Family E signs six members, whatever `covers` contains.
         let mut fixed = world.of_six_members();
         fixed["proofs"][0]["covers"] = covers.clone();
         let found = world.judged(&fixed);
@@ -566,7 +564,6 @@ fn raw_call() -> Value {
 }
 
 impl World {
-    /// A receipt of the MCP server.
     fn of_the_mcp_server(&self, mut content: Value) -> Value {
         content["version"] = json!("1.1.0");
         let signature = self.sign_raw(&content);
@@ -697,7 +694,7 @@ fn ed25519_has_several_names() {
     }
 }
 
-/// Nothing but these members tells two agents of one signer apart in most families.
+/// In most families, only these members distinguish two agents of one signer.
 #[test]
 fn a_signed_member_that_names_an_agent_names_the_asked_one() {
     type Sign<'w> = &'w dyn Fn(Value) -> Value;
@@ -743,7 +740,7 @@ fn a_signed_member_that_names_an_agent_names_the_asked_one() {
     let mut two = raw_call();
     (two["agent"], two["agent_name"]) = (json!("summarizeagent.eth"), json!("thief.eth"));
     assert_eq!(codes(&world.judged(&world.with_a_raw_proof(two))), [Code::ReceiptSignerMismatch]);
-    // What is not signed names nobody.
+    // Unsigned members identify no agent.
     let mut unsigned = world.of_the_website();
     unsigned["agent"] = json!("thief.eth");
     let found = world.judged(&unsigned);
@@ -949,8 +946,8 @@ fn what_is_not_compared_does_not_pass_as_the_agent_s() {
     assert_eq!(row(&world, &world.of_the_agent_sdk(execute)).status, Status::Skip, "no word of CommandLayer's");
     world.agent.verbs.push("analyze".to_owned());
     let found = row(&world, &world.of_the_agent_sdk(call()));
-    let said = (found.status, found.expected.as_deref(), found.observed.as_deref());
-    assert_eq!(said, (Status::Pass, Some("summarize, analyze"), Some("summarize")));
+    let compared = (found.status, found.expected.as_deref(), found.observed.as_deref());
+    assert_eq!(compared, (Status::Pass, Some("summarize, analyze"), Some("summarize")));
     world.agent.verbs.clear();
     assert_eq!(row(&world, &world.of_the_agent_sdk(call())).status, Status::Skip, "the agent's verbs are not known");
     world.agent.entry = None;
@@ -979,7 +976,7 @@ fn a_time_in_the_future_is_implausible() {
 
 /// CLAS has no code for a receipt that is too large, and its code for an invalid receipt means something else.
 #[test]
-fn what_is_too_large_is_undecided_and_nothing_that_clas_calls_invalid() {
+fn oversized_receipt_is_undecided_without_a_clas_code() {
     let found = World::new().judged(&json!("x".repeat(crate::receipt::MAX_BYTES)));
     assert_eq!((codes(&found), found.state()), (vec![Code::ReceiptFamilyUnknown], State::Indeterminate));
     assert_eq!(found.clas(), [""; 0]);
@@ -1128,7 +1125,7 @@ fn what_line_1_0_0_demands_is_demanded() {
 }
 
 #[test]
-fn a_receipt_has_the_result_or_the_error_that_its_status_demands() {
+fn receipt_has_the_result_or_error_of_its_status() {
     let world = World::new();
     let of = |status: &str, further: Value| {
         let mut content = content();
@@ -1218,7 +1215,7 @@ fn of_several_families_and_without_a_key_the_keys_reason_counts() {
 
 /// The signature of one family is also valid in the other, which makes additional statements.
 #[test]
-fn of_two_families_in_which_it_is_signed_it_is_the_one_that_holds() {
+fn receipt_signed_in_two_families_gets_the_valid_one() {
     let world = World::new();
     let mut receipt = world.of_the_agent_sdk(call());
     let proof = &receipt["metadata"]["proof"];

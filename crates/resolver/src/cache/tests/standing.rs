@@ -187,8 +187,8 @@ async fn a_stalled_head_denies_off_chain_names_too() {
     assert_eq!((standing(60).await, standing(61).await), (Ok(()), Err(Refusal::HeadStalled)));
 }
 
-/// A name without a card has payment records, too. Rereading each such name that anyone asks for would cost endpoints too
-/// much.
+/// A name without a card has payment records, too. Rereading each such name that anyone asks for would cost endpoints
+/// too much.
 #[tokio::test]
 async fn an_untrusted_verdict_is_confirmed_while_its_name_is_hot() {
     let cache = cache();

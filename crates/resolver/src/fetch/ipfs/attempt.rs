@@ -76,7 +76,6 @@ impl<'a> Retrieving<'a> {
         turns
     }
 
-    /// The result of the retrieval.
     pub(super) fn finish(self) -> Retrieval {
         let mut shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         shared.failures.sort_by_key(|(gateway, _)| *gateway);
@@ -449,7 +448,7 @@ mod tests {
 
     /// Waiting for a local permit costs the gateway nothing, and holds no resource that others could use.
     #[tokio::test]
-    async fn a_request_that_waits_for_its_turn_makes_no_gateway_slow_and_holds_no_memory() {
+    async fn queued_request_costs_no_score_and_no_memory() {
         let egress = Egress::new(EgressConfig { is_paced: true, ..EgressConfig::default() }).expect("an egress");
         let gateway = gateway().await;
         let crowd = crowd(&egress, &gateway).await;

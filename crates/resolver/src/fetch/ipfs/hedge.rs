@@ -45,14 +45,17 @@ pub(super) async fn run(race: &impl Race, turns: Vec<Turn>, deadline: Instant) {
     }
 }
 
-/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// Ask a gateway, which must finish by `until`.
-    Ask { gateway: usize, until: Instant },
+    Ask {
+        gateway: usize,
+        until: Instant,
+    },
     /// Wait for a running gateway, at most until `until`.
-    Wait { until: Instant },
-    /// Ask no further gateway.
+    Wait {
+        until: Instant,
+    },
     End,
 }
 
@@ -97,7 +100,7 @@ impl Plan {
         Next::Ask { gateway: turn.gateway, until: now + share(left, waiting, AT_ONCE) }
     }
 
-    /// Records that a gateway failed, so that the next one starts immediately.
+    /// Registers that a gateway failed, so that the next one starts immediately.
     fn ended(&mut self) {
         self.running -= 1;
         self.patience = Duration::ZERO;
@@ -130,7 +133,6 @@ mod tests {
     struct Seen {
         /// The gateway, when it was asked, and the time it was given.
         asked: Vec<(usize, u64, u64)>,
-        /// When one of them won.
         won: Option<u64>,
     }
 
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_starts_when_patience_ends_and_the_first_answer_wins() {
+    fn next_gateway_starts_after_patience_and_first_answer_wins() {
         let seen = race(&[Does::Stall, Does::Win(50)]);
         assert_eq!((seen.asked, seen.won), (vec![(0, 0, 9000), (1, 100, 8900)], Some(150)));
         let seen = race(&[Does::Win(120), Does::Win(50)]);

@@ -57,7 +57,6 @@ const FAILURE: Duration = MOST;
 /// Maximum number of failures that count. A gateway that was down for one night must not be avoided for another.
 const MOST_FAILURES: f64 = 8.0;
 
-/// Half-life of the failure count.
 const HALF_LIFE: Duration = Duration::from_secs(300);
 
 /// How far in the future the end of a rest may be. A later end was recorded before the clock was set back and is
@@ -68,7 +67,6 @@ const MOST_AHEAD: Duration = Duration::from_secs(2 * BAN.as_secs());
 #[derive(Debug)]
 pub(super) struct Scores {
     hedging: Hedging,
-    /// One record for each configured gateway.
     records: Mutex<Vec<Record>>,
 }
 
@@ -115,7 +113,6 @@ impl Scores {
         });
     }
 
-    /// Records that a gateway failed.
     pub(super) fn failed(&self, gateway: usize, now: Timestamp) {
         self.with(gateway, |record| {
             record.failures = (record.failures_at(now) + 1.0).min(MOST_FAILURES);
@@ -134,7 +131,6 @@ impl Scores {
         ends.map(|until| since(now, until)).filter(|rest| *rest <= most).min()
     }
 
-    /// Records that a gateway must not be asked before `until`.
     pub(super) fn rest(&self, gateway: usize, until: Timestamp) {
         self.with(gateway, |record| record.rests_until = record.rests_until.max(Some(until)));
     }

@@ -15,12 +15,12 @@ use crate::resolve::look_ups::{Beside, LookUpResult, LookUps};
 use crate::resolve::walk::Walker;
 
 /// The signer of an agent's receipts, or why it is unknown.
-type Known = Result<ReceiptSigner, Box<Reason>>;
+type ReceiptSignerResult = Result<ReceiptSigner, Box<Reason>>;
 
 /// In-flight readings of receipt signers, and recent failures.
-pub(in crate::resolve) type ReceiptSigners = LookUps<(), Known>;
+pub(in crate::resolve) type ReceiptSigners = LookUps<(), ReceiptSignerResult>;
 
-impl LookUpResult for Known {
+impl LookUpResult for ReceiptSignerResult {
     const IS_FINAL: bool = false;
 
     fn state(&self) -> State {
@@ -36,14 +36,18 @@ impl LookUpResult for Known {
 ///
 /// # Errors
 /// `receipt-key-unpublished` if the signer is unknown.
-pub(in crate::resolve) async fn of(signers: &ReceiptSigners, walker: &Arc<Walker>, beside: &Beside) -> Known {
+pub(in crate::resolve) async fn of(
+    signers: &ReceiptSigners,
+    walker: &Arc<Walker>,
+    beside: &Beside,
+) -> ReceiptSignerResult {
     let (asking, name) = (Arc::clone(walker), beside.name.clone());
     signers.answer(beside.clone(), (), &walker.clock, async move { read(&asking, &name).await }).await
 }
 
 /// The name in the agent's `cl.receipt.signer`, or the agent itself if that record is not set. The records of both
 /// names are from the same block.
-pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> Known {
+pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> ReceiptSignerResult {
     // A reading from a single third-party endpoint is reported in the verdict, and is not a reason to refuse.
     let counts = |reason: &Reason| reason.effect != Effect::Warn;
     signer_by(agent, |name| relied_on(walker, name, counts)).await
@@ -53,7 +57,7 @@ pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> Known 
 async fn signer_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
     agent: &EnsName,
     records_of: impl Fn(EnsName) -> F,
-) -> Known {
+) -> ReceiptSignerResult {
     match at_one_block(agent, records_of).await {
         Ok((name, records)) => Ok(records.into_signer(name)),
         Err(error) => Err(unpublished(Key::ReceiptSigner, &error)),

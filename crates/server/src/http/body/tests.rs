@@ -108,23 +108,23 @@ async fn a_body_takes_as_many_places_as_its_head_announces() {
         if let Some(length) = announced {
             request.headers_mut().insert(CONTENT_LENGTH, length.parse().expect("a value"));
         }
-        document(request, &state, CLIENT, LIMIT).await.map(|(_, place)| place)
+        document(request, &state, CLIENT, LIMIT).await.map(|(_, slot)| slot)
     };
     let mut held = Vec::new();
     for _ in 0..connections {
-        held.push(take(Some("2")).await.expect("a small body has its place"));
+        held.push(take(Some("2")).await.expect("a small body has its slot"));
     }
     let few = connections / 2 - 1;
     drop(held.split_off(few));
     while held.len() < connections
-        && let Ok(place) = take(None).await
+        && let Ok(slot) = take(None).await
     {
-        held.push(place);
+        held.push(slot);
     }
     let unannounced = held.len() - few;
     assert!((1..=8).contains(&unannounced), "{unannounced} of them are as large as the route permits");
     assert_eq!(take(Some("1048576")).await.err().map(|error| error.refusal), Some(Refusal::ClientOverQuota));
-    take(Some("2")).await.expect("a small one finds its place beside them");
+    take(Some("2")).await.expect("a small one finds its slot beside them");
 }
 
 /// The question has been parsed, and judging it waits.

@@ -87,7 +87,6 @@ pub(super) enum Shown<'a> {
 pub(super) struct NoNameShown<'a> {
     /// A sentence. It may contain foreign text.
     why: Cow<'a, str>,
-    /// The name that was probably meant.
     meant: Option<Cow<'a, str>>,
 }
 
@@ -132,7 +131,6 @@ pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &ChainConfig) ->
     document("clresolve: is this agent real?", "start", query, &result)
 }
 
-/// The page for a name.
 pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
     match shown {
         Shown::Verdict { verdict, gate, sellers, chain } => {
@@ -511,12 +509,21 @@ fn vouched(anchor: &Anchor) -> String {
         Grade::SingleRpc => "One endpoint says so (<code>single-rpc</code>). The gate asks for more, unless it is the \
                              operator’s own."
             .to_owned(),
-        Grade::Quorum => format!(
-            "{} of {} endpoints of different operators say the same (<code>quorum</code>).",
-            proof.agreed, proof.asked
-        ),
+        Grade::Quorum => {
+            format!("{} of {} endpoints of different operators agree (<code>quorum</code>).", proof.agreed, proof.asked)
+        }
         Grade::StateProof => format!(
             "Proven against the state of the chain (<code>state-proof</code>); {} of {} operators gave the header.",
+            proof.agreed, proof.asked
+        ),
+        Grade::ConsensusProof if proof.agreed == 0 => {
+            "Proven against the state of the chain, under a header that the chain’s validators signed \
+             (<code>consensus-proof</code>)."
+                .to_owned()
+        }
+        Grade::ConsensusProof => format!(
+            "Proven against the state of the chain, under a header that the chain’s validators signed \
+             (<code>consensus-proof</code>); {} of {} operators gave the same header.",
             proof.agreed, proof.asked
         ),
         _ => format!("{} of {} operators agree.", proof.agreed, proof.asked),
@@ -528,7 +535,8 @@ fn payee(verdict: &Verdict) -> String {
     let records = verdict.steps.iter().find(|report| report.step == Step::Records);
     let of = |member: &str| records.and_then(|report| report.evidence[member].as_object());
     let set = |member: &str| of(member).into_iter().flatten().filter(|(_, value)| !value.is_null()).take(MAX_LISTED);
-    let mut rows: Vec<String> = set("addresses").map(|(coin, value)| fact(&network(coin), &published(value))).collect();
+    let mut rows: Vec<String> =
+        set("addresses").map(|(coin, value)| fact(&coin_label(coin), &published(value))).collect();
     let lead = if rows.is_empty() {
         "The name publishes no address. A payment is undecided until something else proves its payee."
     } else {
@@ -538,8 +546,8 @@ fn payee(verdict: &Verdict) -> String {
     facts("payee", "Whom to pay", lead, &rows)
 }
 
-/// The network of a coin type, as HTML.
-fn network(coin: &str) -> String {
+/// The label of a coin type, as HTML: its network.
+fn coin_label(coin: &str) -> String {
     match coin.parse::<u64>() {
         Ok(ETHER_COIN) => "Ether (<code>eip155:1</code>)".to_owned(),
         Ok(EVM_COIN) => "Any EVM chain".to_owned(),
@@ -633,8 +641,8 @@ mod tests {
 
     #[test]
     fn coin_types_are_networks() {
-        assert_eq!(network("60"), "Ether (<code>eip155:1</code>)");
-        assert_eq!(network("2147492101"), "<code>eip155:8453</code>");
-        assert_eq!([network("2147483648"), network("0")], ["Any EVM chain", "Coin type 0"]);
+        assert_eq!(coin_label("60"), "Ether (<code>eip155:1</code>)");
+        assert_eq!(coin_label("2147492101"), "<code>eip155:8453</code>");
+        assert_eq!([coin_label("2147483648"), coin_label("0")], ["Any EVM chain", "Coin type 0"]);
     }
 }

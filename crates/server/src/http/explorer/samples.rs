@@ -10,7 +10,7 @@ use super::html::{foreign, link};
 
 /// The section. It is rendered once, because every sandbox of this version has the same names.
 static SECTION: LazyLock<String> = LazyLock::new(|| {
-    let lists: String = [State::Trusted, State::Untrusted, State::Indeterminate].into_iter().map(list).collect();
+    let lists: String = [State::Trusted, State::Untrusted, State::Indeterminate].into_iter().map(samples_in).collect();
     format!(
         "<section class=\"samples\" aria-labelledby=\"samples\"><h2 id=\"samples\">This is a sandbox</h2>\n\
          <p>Its names are samples. They prove nothing about real names. Try one:</p>\n{lists}</section>\n"
@@ -22,7 +22,8 @@ pub(super) fn section() -> &'static str {
     &SECTION
 }
 
-fn list(state: State) -> String {
+/// The names that are expected to have this state, as HTML.
+fn samples_in(state: State) -> String {
     let expected = Sandbox::expected().into_iter().filter(|expected| expected.state == state);
     let rows: Vec<String> = expected
         .map(|expected| {

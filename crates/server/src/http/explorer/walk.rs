@@ -11,11 +11,8 @@ use super::html::{foreign, grouped, short};
 pub(super) enum Mark {
     /// Nothing has been asked yet.
     Waiting,
-    /// Decided: passed.
     Pass,
-    /// Decided: failed.
     Fail,
-    /// Not decided.
     Unknown,
     /// Not needed, or irrelevant after an earlier stage.
     Skip,
@@ -102,7 +99,6 @@ const SIGN_UNKNOWN: &str =
     drawn!("<path d=\"M8.6 9a3.5 3.5 0 1 1 5 3.1c-1.1.6-1.6 1.3-1.6 2.4\"/><path d=\"M12 18.4v.2\"/>");
 const SIGN_SKIP: &str = drawn!("<path d=\"M6.5 12h11\"/>");
 
-/// A stage of the diagram.
 struct Stage {
     id: &'static str,
     title: &'static str,

@@ -91,7 +91,6 @@ impl Component {
     }
 }
 
-/// The possible states of a verdict.
 const STATES: [&str; 3] = [State::Trusted.as_str(), State::Untrusted.as_str(), State::Indeterminate.as_str()];
 
 /// The path of schemas in an OpenAPI document.
@@ -154,7 +153,7 @@ fn problem() -> Value {
             "code": {"enum": codes.collect::<Vec<_>>()},
             "detail": {"type": "string"},
             "retry_after": {"description": "Seconds after which to ask again.", "type": "integer", "minimum": 0},
-            "name": {"description": "The name of a batch that it is about, as it was sent.", "type": "string"},
+            "name": {"description": "The name in the batch, as sent.", "type": "string"},
             "state": {"description": "The state of the verdict.", "enum": STATES},
             "codes": {"description": "The codes of the verdict.", "type": "array", "items": {"type": "string"}},
             "verdict": {"description": "The id of the verdict.", "type": "string"},
@@ -175,7 +174,7 @@ fn problem() -> Value {
 fn objection() -> Value {
     json!({
         "title": "objection",
-        "description": "Why there is nothing to hand out: a problem with what the verdict says.",
+        "description": "A problem with the verdict's state and codes, because of which nothing is returned.",
         "allOf": [Component::Problem.reference(), {"required": ["state", "codes", "verdict"]}],
     })
 }
@@ -184,7 +183,7 @@ fn objection() -> Value {
 fn walk_event() -> Value {
     json!({
         "title": "walk event",
-        "description": "The data of an event `step`, and of what ends the walk: the event `verdict`, or `problem`.",
+        "description": "The data of an event `step`, and of the final event `verdict` or `problem`.",
         "oneOf": [Component::Step.reference(), Component::Verdict.reference(), Component::Problem.reference()],
     })
 }
@@ -194,7 +193,7 @@ fn line() -> Value {
     let refused = json!({"allOf": [Component::Problem.reference(), {"required": ["name"]}]});
     json!({
         "title": "line",
-        "description": "What is proven about one name of a batch, or why nothing is said of it.",
+        "description": "The verdict on one name of a batch, or the problem.",
         "oneOf": [Component::Verdict.reference(), refused],
     })
 }

@@ -19,9 +19,8 @@ pub(super) const RETRY_AFTER: &str = "Retry-After";
 /// Refusals that every route except the gate's may return.
 const GENERAL: [Refusal; 2] = [Refusal::RequestMalformed, Refusal::InternalError];
 
-/// Further refusals that every route of the report API may return: its requests need a slot, and each client has a
-/// share of the slots.
-const WITHOUT_PLACE: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloaded];
+/// Further refusals of every report API route that needs a slot.
+const WITHOUT_SLOT: [Refusal; 2] = [Refusal::ClientOverQuota, Refusal::Overloaded];
 
 /// The purpose of an operation. The program's help has the same groups.
 #[derive(Clone, Copy)]
@@ -84,7 +83,7 @@ impl Operation {
     }
 
     pub(super) fn get(tag: Tag, id: &'static str, summary: &'static str) -> Self {
-        Self::without_slot(tag, id, summary).refuses(&WITHOUT_PLACE)
+        Self::without_slot(tag, id, summary).refuses(&WITHOUT_SLOT)
     }
 
     /// A GET that needs no slot.
@@ -93,10 +92,9 @@ impl Operation {
     }
 
     pub(super) fn post(tag: Tag, id: &'static str, summary: &'static str) -> Self {
-        Self { id: Some(id), ..Self::bare(tag, "post", summary) }.refuses(&GENERAL).refuses(&WITHOUT_PLACE)
+        Self { id: Some(id), ..Self::bare(tag, "post", summary) }.refuses(&GENERAL).refuses(&WITHOUT_SLOT)
     }
 
-    /// Adds a path parameter.
     pub(super) fn segment(self, name: &str, meaning: &str, example: &str) -> Self {
         let schema = json!({"type": "string", "minLength": 1});
         self.parameter(json!({
@@ -104,7 +102,6 @@ impl Operation {
         }))
     }
 
-    /// Adds an optional query parameter.
     pub(super) fn query(self, name: &str, meaning: &str, schema: Value) -> Self {
         self.parameter(json!({"name": name, "in": "query", "description": meaning, "schema": schema}))
     }
@@ -133,7 +130,6 @@ impl Operation {
         self
     }
 
-    /// Adds a 200 response with JSON.
     pub(super) fn answers_json(self, schema: Value, meaning: &'static str) -> Self {
         self.answers(StatusCode::OK, meaning, "application/json", schema)
     }
@@ -158,7 +154,6 @@ impl Operation {
         self
     }
 
-    /// Adds a response without a body.
     pub(super) fn answers_bare(mut self, status: StatusCode, meaning: &'static str) -> Self {
         self.answers.entry(status.as_u16()).or_default().meaning = meaning;
         self

@@ -32,10 +32,8 @@ const ANEW: &str =
 const AGE: &str = "Seconds since the body was made.";
 const SYSTEM: &str = "System of the card; detected by default.";
 
-/// Plain text, for health and metrics.
 const TEXT: &str = "text/plain";
 
-/// A page for people.
 const HTML: &str = "text/html";
 
 /// `/v1/gate/{name}`

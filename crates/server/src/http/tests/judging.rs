@@ -15,15 +15,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinHandle;
 
 use crate::http::activity::{Activity, Watched};
+use crate::http::api_kind::ListenerRole;
 use crate::http::client_limits::Client;
-use crate::http::face::ListenerRole;
 use crate::http::in_force::InForce;
 use crate::http::serving;
 use crate::http::state::AppState;
 
 const NAME: &str = "summarizeagent.eth";
 
-/// A daemon without a listener.
 struct Daemon {
     in_force: Arc<InForce>,
     resolver: Resolver,
@@ -186,9 +185,9 @@ async fn wait_for_queue(pool: &CpuPool, jobs: usize) {
     }
 }
 
-/// Many documents of different clients arrive at once, and it is unknown how long each takes. The gate does not wait
-/// for them, even for a name that one of those clients asked for first. Each step of a decision waits for the document
-/// that is being judged, and for no other.
+/// Many documents of different clients arrive at once, each of unknown duration. The gate does not wait for them, even
+/// for a name that one of those clients requested first. Each step of a decision waits only for the document in
+/// progress.
 #[tokio::test(flavor = "multi_thread")]
 async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     const DOCUMENTS: usize = 32;
@@ -220,7 +219,7 @@ async fn dear_documents_hold_up_neither_the_gate_nor_decisions() {
     dear.release().await;
 }
 
-/// Each step of it, the reading of the message included, waits for the document that is being judged, and for no other.
+/// Each step, including the parsing of the message, waits only for the document in progress.
 #[tokio::test(flavor = "multi_thread")]
 async fn decision_over_mcp_comes_before_documents() {
     const DOCUMENTS: usize = 32;

@@ -113,7 +113,9 @@ fn request(mut given: Value) -> Result<CheckRequest, Failure> {
     let refused = take_meta(&mut given)?;
     let bytes = serde_json::to_vec(&given).unwrap_or_default();
     let mut request = CheckRequest::from_json(&bytes).map_err(|error| Failure::malformed(&error.to_string()))?;
-    request.named_by = NamedBy::Seller;
+    if !clresolve_core::mutant!("models-name-sellers") {
+        request.named_by = NamedBy::Seller;
+    }
     if let Some(result) = result {
         request.demand = Demand::ToolResult(result);
     }

@@ -1,4 +1,4 @@
-//! `check_request`: may this request be sent to the agent?
+//! `check_request`: checks a request before it is sent to the agent.
 
 use std::sync::Arc;
 

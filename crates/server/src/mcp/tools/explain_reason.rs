@@ -1,4 +1,4 @@
-//! `explain_reason`: what a reason code means.
+//! `explain_reason`: explains a reason code.
 
 use async_trait::async_trait;
 use clresolve_core::reason::{Code, Fixer};

@@ -1,4 +1,4 @@
-//! `find_route`: to which URL does an agent's entry resolve?
+//! `find_route`: finds the URL behind an agent's entry.
 
 use async_trait::async_trait;
 use clresolve_core::state::State;

@@ -12,7 +12,6 @@ use crate::mcp::answer::Failure;
 #[serde(try_from = "String")]
 pub(super) struct Label(String);
 
-/// The text is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 

@@ -11,7 +11,6 @@ use crate::mcp::answer::{Answer, Failure};
 use crate::mcp::asker::Asker;
 use crate::mcp::form::Form;
 
-/// One tool.
 #[async_trait]
 pub(in crate::mcp) trait Tool: Send + Sync {
     fn name(&self) -> &'static str;
@@ -25,19 +24,15 @@ pub(in crate::mcp) trait Tool: Send + Sync {
     /// The members of the arguments, as schemas, and which of them are required.
     fn arguments(&self) -> (Value, &'static [&'static str]);
 
-    /// The form of the answers.
     fn form(&self) -> &'static Form;
 
-    /// The urgency of a call.
     fn urgency(&self) -> Urgency {
         Urgency::Document
     }
 
-    /// Answers a call.
     async fn call(&self, asker: &dyn Asker, arguments: Value) -> Result<Answer, Failure>;
 }
 
-/// Parses the arguments of a call.
 pub(super) fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {
     serde_json::from_value(arguments).map_err(|error| Failure::malformed(&error.to_string()))
 }

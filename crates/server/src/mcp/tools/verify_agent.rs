@@ -1,4 +1,4 @@
-//! `verify_agent`: do a name, its card and its entry really belong together?
+//! `verify_agent`: verifies that a name, its card and its entry belong together.
 
 use async_trait::async_trait;
 use clresolve_core::state::State;

@@ -1,4 +1,4 @@
-//! `verify_receipt`: is a receipt from an agent valid?
+//! `verify_receipt`: verifies a receipt from an agent.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct VerifyReceipt;
 #[serde(deny_unknown_fields)]
 struct Arguments {
     name: Label,
-    /// The original text: a parsed receipt has lost what the signature covers, such as a duplicate member.
+    /// The original text: parsing would lose parts that the signature covers, such as a duplicate member.
     receipt: String,
     request: Option<String>,
     decision: Option<String>,

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::super::{PAYEE, THIEF, URL, price};
 use crate::offer::{Offers, Resources};
-use crate::payee::{Claim, ClaimSource, Payees, Registration};
+use crate::payee::{Claim, ClaimSource, Payees, RegistrationSource};
 use crate::route::Route;
 use crate::terms::Price;
 
@@ -38,7 +38,7 @@ fn changed_texts(text: &str) -> impl Iterator<Item = String> + '_ {
 #[test]
 fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
     let stolen = Price { pay_to: THIEF, ..price() };
-    let read = Registration { agent: U256::from(22), block: 5, until: Timestamp::MAX };
+    let read = RegistrationSource { agent: U256::from(22), block: 5, until: Timestamp::MAX };
     for bytes in changed(PAYEE.as_slice()) {
         let address = Address::from_slice(&bytes);
         let by = |claim: ClaimSource| Claim::Is(address, claim);

@@ -9,7 +9,6 @@ use super::{gate_response, problem};
 /// Which listener a request came through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListenerRole {
-    /// The listener that serves all APIs.
     All,
     /// The gate's own listener. It serves the gate and health. Any other path gets the gate's refusal.
     Gate,
@@ -17,7 +16,7 @@ pub(super) enum ListenerRole {
 
 /// The API that a path addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Face {
+pub(super) enum ApiKind {
     /// The gate, whether or not the path is one of its routes.
     Gate,
     /// Not literally a gate path, but a proxy or framework in front could interpret it as one, or the request arrived
@@ -32,16 +31,15 @@ pub(super) enum Face {
 /// Prefixes of gate paths: two segments each.
 const GATES: [[&str; 2]; 2] = [["v1", "gate"], ["v1", "envoy"]];
 
-impl Face {
+impl ApiKind {
     /// The API that serves `path` on the listener `role`.
     pub(super) fn behind(role: ListenerRole, path: &str) -> Self {
         match Self::of(path) {
             Self::Report if role == ListenerRole::Gate => Self::DisguisedGate,
-            face => face,
+            api => api,
         }
     }
 
-    /// The API that serves `path`.
     pub(super) fn of(path: &str) -> Self {
         match path {
             "/livez" | "/livez/" | "/readyz" | "/readyz/" | "/metrics" | "/metrics/" => Self::Health,
@@ -99,13 +97,13 @@ mod tests {
     #[test]
     fn paths_below_the_gate_are_its_own() {
         for path in ["/v1/gate", "/v1/gate/", "/v1/gate/a/b/c", "/v1/envoy/x"] {
-            assert_eq!(Face::of(path), Face::Gate, "{path}");
+            assert_eq!(ApiKind::of(path), ApiKind::Gate, "{path}");
         }
         for path in ["/v1/gates", "/v1", "/v1/verdicts/v1/gate", "/v1/envoyx/a", "v1/gate/a", ""] {
-            assert_eq!(Face::of(path), Face::Report, "{path}");
+            assert_eq!(ApiKind::of(path), ApiKind::Report, "{path}");
         }
         for path in ["/livez", "/readyz", "/metrics", "/readyz/"] {
-            assert_eq!(Face::of(path), Face::Health, "{path}");
+            assert_eq!(ApiKind::of(path), ApiKind::Health, "{path}");
         }
     }
 
@@ -124,18 +122,19 @@ mod tests {
             "\\v1\\gate",
             "/v1/%67ate/../verdicts/a",
         ] {
-            assert_eq!(Face::of(path), Face::DisguisedGate, "{path}");
+            assert_eq!(ApiKind::of(path), ApiKind::DisguisedGate, "{path}");
         }
         for path in ["/v1/verdicts/%67ate", "/v1/verdicts/SummarizeAgent.eth", "/v1/cards/a%2Fv1%2Fgate", "*", ""] {
-            assert_eq!(Face::of(path), Face::Report, "{path}");
+            assert_eq!(ApiKind::of(path), ApiKind::Report, "{path}");
         }
     }
 
     #[test]
     fn each_face_refuses_in_its_own_way() {
-        for (face, status) in [(Face::Gate, 403), (Face::DisguisedGate, 403), (Face::Health, 503), (Face::Report, 503)]
+        for (api, status) in
+            [(ApiKind::Gate, 403), (ApiKind::DisguisedGate, 403), (ApiKind::Health, 503), (ApiKind::Report, 503)]
         {
-            assert_eq!(face.refuse(Refusal::Overloaded).status(), status, "{face:?}");
+            assert_eq!(api.refuse(Refusal::Overloaded).status(), status, "{api:?}");
         }
     }
 }
