@@ -1,4 +1,4 @@
-//! The command line: arguments in, results on stdout, all else on stderr, an exit code out.
+//! The command line: results go to standard output, messages to standard error, and the outcome into the exit status.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -62,7 +62,7 @@ mod sandbox;
 mod serve;
 #[cfg(unix)]
 mod service_manager;
-/// Where there is no systemd, nobody is told.
+/// Without systemd, there is no service manager to notify.
 #[cfg(not(unix))]
 mod service_manager {
     pub(super) const fn is_ready() {}
@@ -91,9 +91,9 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use clresolve_core::text;
 
-/// Runs one command line, the program's own name first, and gives the code to end with.
+/// Runs one command line, whose first argument is the program's own name. Returns the exit status:
 ///
-/// 0 trusted, 1 untrusted, 2 usage or configuration, 3 indeterminate, 4 an expectation unmet, 70 a bug, 74 output that
+/// 0 trusted, 1 untrusted, 2 usage or configuration error, 3 indeterminate, 4 expectation not met, 70 bug, 74 output
 /// cannot be written, 130 interrupted.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit::report_bugs();
@@ -109,7 +109,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     exit.into()
 }
 
-/// Prints help and version to standard output, anything wrong to standard error. A closed stream does not change the code.
+/// Prints help and version to standard output, and errors to standard error. A closed stream does not change the
+/// status.
 fn explain_usage(error: clap::Error) -> Exit {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !args::names_command(&error) {
         let _ = std::io::stderr().write_all(args::BARE.as_bytes());
@@ -129,7 +130,7 @@ fn explain_usage(error: clap::Error) -> Exit {
 
 fn dispatch(parsed: Parsed) -> Exit {
     let Parsed { command, global } = parsed;
-    // What a daemon's log still holds at the end is written then.
+    // Flushes the lines that are still in a daemon's log queue.
     let of_daemon = match &command {
         Command::Serve(args) => Some(args.log_format),
         _ => None,
@@ -179,7 +180,7 @@ fn run_command(command: Command) -> anyhow::Result<Exit> {
     }
 }
 
-/// The code of what was done; an error is reported.
+/// The exit status of a command. An error is reported.
 fn finish(done: anyhow::Result<Exit>) -> Exit {
     done.unwrap_or_else(|error| {
         log_queue::say(Level::ERROR, &text::inert_lines(&format!("{error:#}")));
@@ -187,8 +188,8 @@ fn finish(done: anyhow::Result<Exit>) -> Exit {
     })
 }
 
-/// Logs go to standard error: warnings, more with `-v`, or what `RUST_LOG` says. A daemon logs runs and refusals too, by
-/// way of a queue, so that no answer waits for a reader of the log.
+/// Logs to standard error: warnings, more with `-v`, or what `RUST_LOG` selects. A daemon also logs resolutions and
+/// refusals, through a queue, so that no response waits for a reader of the log.
 fn start_log(global: GlobalArgs, of_daemon: Option<LogFormat>) -> Option<LastLines> {
     let level = match global.verbose.saturating_add(u8::from(of_daemon.is_some())) {
         _ if global.quiet => "error",
@@ -200,7 +201,7 @@ fn start_log(global: GlobalArgs, of_daemon: Option<LogFormat>) -> Option<LastLin
     let filter = log_filter::at_start(std::env::var(EnvFilter::DEFAULT_ENV).ok().as_deref(), level);
     let said = filter.to_string();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(output::colour(&std::io::stderr()));
-    // Only a second call in one process fails, and then the first log stays.
+    // This fails only for a second call in one process, which keeps the first log.
     let Some(format) = of_daemon else {
         let _ = log.with_writer(std::io::stderr).finish().with(log_filter::without_clients()).try_init();
         return None;

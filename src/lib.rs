@@ -1,4 +1,4 @@
-//! The program `clresolve`. Those who embed it depend on the crate `clresolve-resolver`.
+//! The program `clresolve`. To embed the resolver, use the crate `clresolve-resolver`.
 
 pub mod cli;
 mod plan;

@@ -58,12 +58,9 @@ const LINK_BYTES: usize = 50;
 /// Common importers chunk larger files in different ways.
 pub(crate) const AGREED_CHUNK: usize = 256 << 10;
 
-/// A file or folder to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
-    /// A file.
     File(Bytes),
-    /// A folder.
     Folder(BTreeMap<String, Node>),
 }
 
@@ -77,21 +74,15 @@ pub(crate) struct Publication {
     files: BTreeMap<String, Bytes>,
 }
 
-/// Why the CID cannot be predicted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum PlanError {
     /// A folder is so large that importers shard it.
-    #[error("the folder {0:?} has more entries than one block holds; importers differ in what they make of it")]
+    #[error("the folder {0:?} has more entries than fit into one block, and importers shard it differently")]
     FolderTooLarge(String),
     /// The name cannot be part of a path.
     #[error("{path:?}: {error}")]
-    Name {
-        /// The path.
-        path: String,
-        /// The cause.
-        error: PathError,
-    },
+    Name { path: String, error: PathError },
     /// One URL was given for several cards.
     #[error("there are {0} cards: a URL for all of them ends with a slash")]
     OneUrl(usize),
@@ -128,7 +119,6 @@ impl Publication {
         self.files.get(path)
     }
 
-    /// All blocks.
     pub(crate) fn into_blocks(self) -> Blocks {
         self.blocks
     }
@@ -188,7 +178,6 @@ impl Builder {
 /// What to publish for one card, and the predicted judgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CardPlan {
-    /// Always [`SCHEMA`].
     pub(crate) schema: &'static str,
     /// The name, in normal form; `None` if the card has no usable one.
     pub(crate) name: Option<String>,
@@ -196,11 +185,8 @@ pub(crate) struct CardPlan {
     pub(crate) cid: String,
     /// The CID of the same content under each import profile. The records only match `cid`.
     pub(crate) cids: BTreeMap<&'static str, String>,
-    /// The card's path below the CID.
     pub(crate) path: Option<String>,
-    /// SHA-256 of the card.
     pub(crate) sha256: Digest,
-    /// Length of the card.
     pub(crate) bytes: usize,
     /// The records to set. A record whose value is unknown is omitted.
     pub(crate) records: BTreeMap<&'static str, String>,
@@ -214,13 +200,9 @@ pub(crate) struct CardPlan {
     pub(crate) payment_records: Vec<PaymentRecord>,
     /// The predicted state of a verdict after publication.
     pub(crate) would_be: State,
-    /// The predicted state at each depth.
     pub(crate) would_be_at: BTreeMap<&'static str, State>,
-    /// The profile of the prediction.
     pub(crate) profile: String,
-    /// The depth of the prediction.
     pub(crate) depth: Depth,
-    /// The predicted reasons.
     pub(crate) reasons: Vec<Reason>,
     /// Other profiles under which the state would be `trusted`.
     pub(crate) near_misses: Vec<String>,
@@ -233,9 +215,7 @@ pub(crate) struct CardPlan {
 pub(crate) struct PaymentRecord {
     /// The record: `addr(COIN)`, or the key of a text record.
     pub(crate) record: String,
-    /// The meaning of the value.
     pub(crate) says: String,
-    /// The value, if it is known.
     pub(crate) value: Option<String>,
 }
 
@@ -276,13 +256,11 @@ pub(crate) struct Declared<'a> {
 /// The rules and the time of the prediction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
-    /// The profile in force.
     pub(crate) profile: &'a Profile,
     /// All profiles, to find near misses.
     pub(crate) profiles: &'a Profiles,
     /// The operator's policy on top of the profile.
     pub(crate) policy: &'a Policy,
-    /// The current time.
     pub(crate) now: Timestamp,
 }
 
@@ -374,7 +352,6 @@ fn payment_records(card: Option<&Card>, payees: &[Payee]) -> Vec<PaymentRecord> 
     records
 }
 
-/// The addresses of payees by coin type.
 fn addresses(payees: &[Payee]) -> BTreeMap<CoinType, Address> {
     payees.iter().map(|payee| (payee.coin, payee.address)).collect()
 }

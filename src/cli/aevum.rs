@@ -1,4 +1,4 @@
-//! `cards aevum`: the ledger's part of Aevum's agent cards.
+//! `cards aevum`: computes the members of Aevum's agent cards that derive from a ledger.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -50,7 +50,7 @@ fn metadata(args: MetadataArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// The card that figures are written into.
+/// The card into which the figures are written.
 struct Target<'p> {
     file: &'p Path,
     text: String,

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The arguments of all commands.
 
 use std::ffi::OsString;
 
@@ -119,7 +119,7 @@ Files:
     exit_codes!()
 );
 
-/// What is printed where nothing was asked.
+/// The message for a command line without arguments.
 pub(super) const BARE: &str = "\
 clresolve: is the binding of an ENS name, an Agent-Card and an x402 entry real?
 
@@ -147,7 +147,7 @@ clresolve: is the binding of an ENS name, an Agent-Card and an x402 entry real?
 pub(super) struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    // Before those with a heading, which would have these under it too.
+    // Before the groups with a heading, which would otherwise apply to these options too.
     #[command(flatten)]
     global: GlobalArgs,
     /// Print the version; with -v also commit, profiles and manifests
@@ -157,7 +157,7 @@ pub(super) struct Cli {
     verify: VerifyArgs,
 }
 
-/// A command line that was understood.
+/// A parsed command line.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) command: Command,
@@ -251,10 +251,10 @@ Examples:
     Help(HelpArgs),
 }
 
-/// Reads a command line, the program's own name first.
+/// Parses a command line, whose first argument is the program's own name.
 ///
-/// A bare argument without a dot is refused: it is far more often a mistyped command than a name. After `--`, as after
-/// `verify`, it is a name.
+/// Rejects a bare argument without a dot: it is far more often a mistyped command than a name. After `verify` or `--`,
+/// it is a name.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
     let refused = |why: String| Err(command().error(ErrorKind::InvalidValue, why));
     let first = first_positional(&Cli::command(), &arguments, 1).and_then(|at| arguments[at].to_str());
@@ -274,19 +274,19 @@ pub(super) fn parse(arguments: Vec<OsString>) -> Result<Parsed, clap::Error> {
     }
 }
 
-/// Whether the help in `error` is that of a command below the program.
+/// Whether the help in `error` is that of a subcommand.
 pub(super) fn names_command(error: &clap::Error) -> bool {
     !error.to_string().contains("Usage: clresolve [OPTIONS] NAME...")
 }
 
-/// What `error` says, without colour, without a character that acts on a terminal, and without what may be a secret.
+/// The message of `error`, without colours, terminal control characters and possible secrets.
 pub(super) fn plain_message(mut error: clap::Error) -> String {
     let (argument, subcommand) =
         (typed(&error, ContextKind::InvalidArg), typed(&error, ContextKind::InvalidSubcommand));
     let value = typed(&error, ContextKind::InvalidValue);
     let may_hold_key = ["--rpc", "--gateway", "<HOST|URL>", "<FILE|URL|->", "<URL>", "[URL]"];
     if may_hold_key.iter().any(|secret| argument.starts_with(secret)) {
-        // Behind white space, which no URL has, the rest of a key may stand.
+        // The rest of a key may follow after white space, which no URL contains.
         let is_url = |word: &&str| word.starts_with("http://") || word.starts_with("https://");
         let shown = value.split_whitespace().next().filter(is_url).map(text::without_secrets);
         error.insert(ContextKind::InvalidValue, ContextValue::String(shown.unwrap_or_else(|| "…".to_owned())));
@@ -300,7 +300,7 @@ pub(super) fn plain_message(mut error: clap::Error) -> String {
     text::inert_lines(&error.render().to_string())
 }
 
-/// What was typed, where the error is about such a thing.
+/// The text that the error is about, if it is of this kind.
 fn typed(error: &clap::Error, kind: ContextKind) -> String {
     match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -313,12 +313,12 @@ pub(super) fn whole_command() -> clap::Command {
     Cli::command()
 }
 
-/// The command as it is parsed and explained: the options of the world have a page of their own.
+/// The command for parsing and help. The options of the world have their own help page.
 pub(super) fn command() -> clap::Command {
     groups::grouped(ungrouped())
 }
 
-/// The command for manual pages: the page of the program has the options of the world, and no other has.
+/// The command for manual pages: only the program's own page contains the options of the world.
 pub(super) fn manual() -> clap::Command {
     let program = ungrouped().long_about(DESCRIPTION).after_help(MANUAL);
     program.mut_args(|arg| if is_of_world(&arg) { arg.hide(false) } else { arg })
@@ -328,7 +328,7 @@ fn ungrouped() -> clap::Command {
     without_world(Cli::command())
 }
 
-/// The page on the options of the world.
+/// The help page for the options of the world.
 pub(super) fn world_page() -> clap::Command {
     WorldArgs::augment_args(clap::Command::new("clresolve help world"))
         .about("Options that say which chain, gateways and rules to use, and how long to wait.")
@@ -357,7 +357,7 @@ Examples:
 
 const WORLD_FOOTER: &str = "Which chain, gateways and rules are used: `clresolve help world`.";
 
-/// The command and those below it with the options of the world hidden, and with a word on where they are.
+/// Hides the options of the world in all subcommands, and adds a reference to their help page.
 fn without_world(command: clap::Command) -> clap::Command {
     let has_world = command.get_arguments().any(is_of_world);
     let command =
@@ -374,10 +374,9 @@ fn is_of_world(arg: &clap::Arg) -> bool {
     arg.get_help_heading() == Some(world::HEADING)
 }
 
-/// Moves a command that stands after flags to the front, and the command below it behind it, so that flags may come before
-/// and after them.
+/// Moves the command, and its subcommand, before preceding flags, so that flags may precede them.
 ///
-/// Only the first argument that is no flag can be a command; after `--` none is.
+/// Only the first argument that is not a flag can be a command, and none after `--`.
 fn command_first(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let (mut command, mut place) = (&cli, 1);
@@ -402,13 +401,13 @@ fn first_positional(command: &clap::Command, arguments: &[OsString], from: usize
     None
 }
 
-/// Whether the argument after `flag` is its value.
+/// Whether the flag takes the next argument as its value.
 fn takes_next(command: &clap::Command, flag: &str) -> bool {
     let takes_value = |a: &clap::Arg| a.get_action().takes_values();
     if let Some(long) = flag.strip_prefix("--") {
         return !long.contains('=') && command.get_arguments().any(|a| a.get_long() == Some(long) && takes_value(a));
     }
-    // Of a cluster such as -vo only the last letter can take the next argument; in -ojson the value is attached.
+    // In a cluster such as -vo, only the last letter can take the next argument. In -ojson, the value is attached.
     let first = flag[1..]
         .char_indices()
         .find(|(_, c)| command.get_arguments().any(|a| a.get_short() == Some(*c) && takes_value(a)));
@@ -455,7 +454,7 @@ mod tests {
             ("clresolve foo", "`foo` is not an ENS name"),
             ("clresolve trcae", "did you mean the command `trace`?"),
             ("clresolve helpp", "did you mean the command `help`?"),
-            ("clresolve a.eth trace", "`trace` is a command, and stands before the names"),
+            ("clresolve a.eth trace", "`trace` is a command; put it before the names"),
             ("clresolve --sandbox foo", "`clresolve verify foo`"),
         ] {
             let message = refusal(line.split(' '));
@@ -467,7 +466,7 @@ mod tests {
     #[test]
     fn a_removed_command_says_what_replaces_it() {
         for (line, part) in [
-            ("clresolve convert card.json --to a2a", "`convert` is no command: use `clresolve cards convert`"),
+            ("clresolve convert card.json --to a2a", "`convert` is not a command: use `clresolve cards convert`"),
             ("clresolve --timeout 3s project a.eth", "use `clresolve cards project`"),
             ("clresolve key new k", "use `clresolve signature key`"),
             ("clresolve watch --names n.txt", "`clresolve audit diff` from a timer"),
@@ -669,8 +668,8 @@ mod tests {
     #[test]
     fn an_unknown_proof_is_refused_with_those_that_are_known() {
         let proof = |grade: &str| parse(["clresolve", "--proof", grade, "a.eth"].map(OsString::from).to_vec());
-        assert!(proof("state-proof").is_ok());
+        assert!(proof("state-proof").is_ok() && proof("consensus-proof").is_ok());
         let error = proof("word-of-honour").unwrap_err().to_string();
-        assert!(error.contains("single-rpc, quorum or state-proof"), "{error}");
+        assert!(error.contains("single-rpc, quorum, state-proof or consensus-proof"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! `audit`: a list of names to a report. Rows wait in a file, so that memory does not grow with the list. A comparison
-//! with an earlier report is the exception: it holds both.
+//! `audit`: resolves a list of names and writes a report. Rows are buffered in a file, so that memory does not grow
+//! with the list, except for a comparison with an earlier report, which holds both in memory.
 
 mod block_pin;
 mod diff;
@@ -60,7 +60,7 @@ pub(super) fn run(args: AuditArgs) -> anyhow::Result<Exit> {
 async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     let outputs = outputs_of(&args)?;
     if let Some(journal) = &args.resume {
-        // Only whether it can be one: it is opened once the audit is known.
+        // Checks only that the path is usable. The journal is opened once the audit is known.
         Output::file("--resume", journal)?;
     }
     let list = args.names.as_deref().map(names::open).transpose()?;
@@ -98,7 +98,7 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     } else {
         (ending, None)
     };
-    // The report may go to a reader that stalls: a second signal ends the program as the first would have.
+    // The reader of the report may stall, so a second signal ends the program.
     tokio::spawn(async {
         asked_to_stop().await;
         std::process::exit(i32::from(Exit::Interrupted.code()));
@@ -108,7 +108,6 @@ async fn audit(args: AuditArgs) -> anyhow::Result<Exit> {
     finish(writer, about, &history, &args, outputs)
 }
 
-/// What an audit has before it judges a name.
 struct Prepared {
     world: World,
     registry: Option<Registry>,
@@ -118,7 +117,7 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Whatever can be seen to be wrong is an error here: an audit of many names must not fail at its end.
+    /// Detects all errors that can be detected early: an audit of many names must not fail at its end.
     async fn of(args: &AuditArgs, history: &History) -> anyhow::Result<Self> {
         let world = World::open_for_list(&args.world, Depth::Schemas, args.concurrency).await?;
         let registry = Registry::of(args, &world.resolver).await?;
@@ -134,7 +133,7 @@ impl Prepared {
     }
 }
 
-/// Where the report goes: not over a file that is read.
+/// Opens the outputs of the report. They must not overwrite an input file.
 fn outputs_of(args: &AuditArgs) -> anyhow::Result<Outputs> {
     let files = [
         ("--names", args.names.as_deref()),
@@ -147,7 +146,7 @@ fn outputs_of(args: &AuditArgs) -> anyhow::Result<Outputs> {
     Outputs::of(&args.output, read)
 }
 
-/// Writes the report; its exit code.
+/// Writes the report. Returns the exit status.
 fn finish(
     writer: RowWriter,
     about: About,
@@ -159,10 +158,10 @@ fn finish(
     if writer.counts.names == 0 {
         return without_rows(about.ending, args);
     }
-    // Before the report, which may go to a reader that stalls.
+    // Printed before the report, whose reader may stall.
     if let (Ending::Interrupted, Some(journal)) = (&about.ending, &args.resume) {
         anstream::eprintln!(
-            "clresolve: the same command goes on from here; {} holds what is judged",
+            "clresolve: {} contains the rows so far; the same command continues from here",
             journal.display()
         );
     }
@@ -176,18 +175,18 @@ fn finish(
     Ok(exit)
 }
 
-/// How an audit ends that has judged no name: it has no report.
+/// Ends an audit without rows, which writes no report.
 fn without_rows(ending: Ending, args: &AuditArgs) -> anyhow::Result<Exit> {
     match ending {
         Ending::Complete if args.names.is_none() => bail!("--registry: the manifest has no entry"),
-        Ending::Complete => bail!("--names: the list holds no name"),
+        Ending::Complete => bail!("--names: the list contains no name"),
         Ending::ListFailed(why) => bail!("--names: {why}"),
         Ending::DiskFull(why) => Err(RowWriter::full(why)),
         ending => Ok(exit(State::Trusted, &ending)),
     }
 }
 
-/// Where the report cannot be written, what is judged is kept.
+/// If the report cannot be written, adds that the journal keeps the rows.
 fn advised(rows: &Spool, error: anyhow::Error) -> anyhow::Error {
     match rows.journal().filter(|_| error.is::<Unwritable>()) {
         Some(journal) => error.context(RowWriter::advice(journal)),
@@ -195,12 +194,12 @@ fn advised(rows: &Spool, error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Where the rows are written, behind those of a run that was killed.
+/// Opens the buffer for rows. A journal may already contain rows of an interrupted run.
 fn row_writer(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     let Some(journal) = &args.resume else { return RowWriter::scratch() };
     let job = Job::of(scope.clone(), args.names.as_deref(), args.earlier.since.as_deref())?;
     let writer = RowWriter::resume(journal, &job)?;
-    // It may be new since the files were compared.
+    // The journal may not have existed when the files were compared.
     let mut files = args.output.targets()?.into_iter().filter_map(|(_, out)| out.file);
     if files.any(|report| is_same_file(&report, journal)) {
         bail!("--resume {}: --out names the same file; name another", journal.display());
@@ -208,19 +207,19 @@ fn row_writer(args: &AuditArgs, scope: &Scope) -> anyhow::Result<RowWriter> {
     Ok(writer)
 }
 
-/// The file of the list, as reports name it.
+/// The file of the list, as a report refers to it.
 pub(super) fn list_file(names: Option<&Path>) -> Option<String> {
     let file = names.filter(|file| *file != Path::new(input::STDIN))?;
     Some(uri::reference(&file.display().to_string()))
 }
 
-/// The digest of the settings that decide states and findings, beside profile, depth and the demanded proof.
+/// The digest of all settings that affect states and findings, except profile, depth and required proof.
 fn settings_digest(config: &Config) -> String {
     let (chain, rules) = (&config.chain, &config.rules);
     let mut publishers = rules.allowed_publishers.clone();
     publishers.sort_unstable();
     publishers.dedup();
-    // One endpoint's word is a warning, unless it is the operator's own.
+    // A single endpoint causes a warning, unless it is the operator's own.
     let believes_own = matches!(chain.demand(), Ok(GradeDemand::SingleRpc)) && chain.endpoints.iter().all(|e| e.own);
     canonical_digest(&json!({
         "universal_resolver": chain.universal_resolver.to_string(),

@@ -1,10 +1,11 @@
-//! `bundle`: a verdict with its evidence in one file, and its replay without a network.
+//! `bundle`: writes a verdict with its evidence to a file, and replays it without a network.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use clresolve_bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
-use clresolve_bundle::{Bundle, BundleError, Packed, Signature, VerifiedBundle};
+use clresolve_bundle::{Bundle, BundleError, Packed, Signature, TrustAnchors, VerifiedBundle};
 use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
@@ -28,7 +29,6 @@ use super::verify::{exit_of, report_unmet, waiting_for};
 use super::world::{Reader, World, configuration};
 use super::{receipt, render};
 
-/// How far the clocks of two honest machines may be apart.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
@@ -56,13 +56,13 @@ async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
         Err(error) => {
-            anstream::eprintln!("clresolve: nothing is exported: {}", Foreign::new(&error.to_string()));
-            Ok(Exit::Untrusted)
+            anstream::eprintln!("clresolve: no bundle was written: {}", Foreign::new(&error.to_string()));
+            Ok(if matches!(error, ExportError::Header(_)) { Exit::Indeterminate } else { Exit::Untrusted })
         }
     }
 }
 
-/// The bundle with a signature, or without one where it cannot be made: the evidence is the same.
+/// Signs the bundle. If that fails, the bundle is written unsigned, with the same evidence.
 fn signed(packed: Packed, signer: &Signer, now: Timestamp) -> Bundle {
     packed.signed(signer, now).unwrap_or_else(|error| {
         anstream::eprintln!("clresolve: exported, not signed: {error}");
@@ -70,7 +70,7 @@ fn signed(packed: Packed, signer: &Signer, now: Timestamp) -> Bundle {
     })
 }
 
-/// No runtime is started and no resolver is built: there is nothing here that could reach a network.
+/// Starts no runtime and builds no resolver, so nothing here can contact a network.
 fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let name = args.name.as_deref().map(name_of_flag).transpose()?;
     let signer = signer_of(&args)?;
@@ -78,13 +78,14 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     let bytes = read(&args.document, MAX_BYTES)?;
     let mut results = Results::one(output, args.output.form());
     let config = configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
-    let demands = Demands { name, max_age: args.max_age, block: args.block, signer };
+    let checkpoint = args.checkpoint.or(config.beacon.checkpoint);
+    let demands = Demands { name, max_age: args.max_age, block: args.block, checkpoint, signer };
     let profiles = local_profiles(&config)?;
     let (verified, signature, purchase) = match opened(&bytes, &profiles, &demands, Timestamp::now()) {
         Ok(verified) => verified,
         Err(refusal) => {
             anstream::eprintln!("{}: {}", refusal.class, Foreign::new(&refusal.message));
-            return Ok(Exit::Untrusted);
+            return Ok(refusal.exit);
         }
     };
     let verdict = verified.replay.verdict();
@@ -107,7 +108,7 @@ fn replay(args: ReplayArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// A name's bundle, or a purchase with the one in it.
+/// Opens the bundle of a name, or of a purchase and the name's bundle in it.
 fn opened(
     bytes: &[u8],
     profiles: &Profiles,
@@ -132,14 +133,14 @@ fn opened(
     Ok((verified, signed, Some(purchase)))
 }
 
-/// A signature covers the verdict on the name. Anybody can put a purchase of their own around it.
+/// A signature covers only the verdict on the name. Anyone can put another purchase around it.
 fn unsigned_purchase() -> RefusedBundle {
     let message = "nobody signs a purchase, and a signature of the name's bundle in it does not cover it; leave --jwks \
                    out, or check its member `bundle` by itself";
-    RefusedBundle { class: BundleError::Unsigned.class(), message: message.to_owned() }
+    RefusedBundle::new(BundleError::Unsigned.class(), message.to_owned())
 }
 
-/// Whose word it must be and about what, where keys are given.
+/// The required signer and subject, if keys are given.
 fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, ExpectedVerdict)>> {
     let (Some(jwks), Some(name)) = (&args.jwks, &args.name) else { return Ok(None) };
     let config = configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
@@ -147,33 +148,41 @@ fn signer_of(args: &ReplayArgs) -> anyhow::Result<Option<(TrustedKeys, ExpectedV
     Ok(Some((read_trusted_keys(jwks)?, expected)))
 }
 
-/// Why a bundle is refused: a stable class, and a sentence.
+/// Why a bundle is refused or undecided: a stable class, a message and the exit status.
 #[derive(Debug, PartialEq, Eq)]
 struct RefusedBundle {
     class: &'static str,
     message: String,
+    exit: Exit,
+}
+
+impl RefusedBundle {
+    const fn new(class: &'static str, message: String) -> Self {
+        Self { class, message, exit: Exit::Untrusted }
+    }
 }
 
 impl From<BundleError> for RefusedBundle {
     fn from(error: BundleError) -> Self {
-        Self { class: error.class(), message: error.to_string() }
+        let exit = if error.is_undecided() { Exit::Indeterminate } else { Exit::Untrusted };
+        Self { class: error.class(), message: error.to_string(), exit }
     }
 }
 
-/// What is demanded of a bundle beyond its holding together.
+/// Requirements on a bundle besides its integrity.
 struct Demands {
     name: Option<EnsName>,
     max_age: Option<Duration>,
-    /// The block that it may be about although the run was asked to read it.
+    /// The numbered block that the bundle may be about.
     block: Option<BlockSelector>,
+    /// The beacon block root that the reader trusts.
+    checkpoint: Option<B256>,
     signer: Option<(TrustedKeys, ExpectedVerdict)>,
 }
 
-/// What is known of who signed a bundle's verdict.
 enum Signed {
-    /// Nobody did.
     Not,
-    /// Somebody did, to all appearances.
+    /// It has a signature that was not checked.
     Unchecked,
     By(Signature),
 }
@@ -185,18 +194,19 @@ fn verified(
     now: Timestamp,
 ) -> Result<(VerifiedBundle, Signed), RefusedBundle> {
     if demands.name.as_ref().is_some_and(|name| name != bundle.name()) {
-        return Err(RefusedBundle { class: "bundle-other-name", message: format!("it is about {}", bundle.name()) });
+        return Err(RefusedBundle::new("bundle-other-name", format!("it is about {}", bundle.name())));
     }
     if let Some(height) = bundle.numbered_block()
         && demands.block != Some(BlockSelector::Number(height))
     {
         let message =
-            format!("it is about block {height}, whatever came after it; --block {height} says that this is meant");
-        return Err(RefusedBundle { class: "bundle-past-block", message });
+            format!("it is about block {height} and ignores later changes; pass --block {height} to accept that");
+        return Err(RefusedBundle::new("bundle-past-block", message));
     }
+    let checkpoint = demands.checkpoint;
     let verified = match bundle.world() {
-        WORLD => bundle.verify(&Sandbox::profiles())?,
-        _ => bundle.verify(profiles)?,
+        WORLD => bundle.verify(TrustAnchors { profiles: &Sandbox::profiles(), checkpoint })?,
+        _ => bundle.verify(TrustAnchors { profiles, checkpoint })?,
     };
     let signed = match &demands.signer {
         Some((keys, expected)) => Signed::By(unexpired(bundle.check_signature(keys, expected, now)?, demands)?),
@@ -211,24 +221,22 @@ fn verified(
 
 fn unexpired(signature: Signature, demands: &Demands) -> Result<Signature, RefusedBundle> {
     if signature.is_expired && demands.max_age.is_none() {
-        let message = format!(
-            "the signature expired at {}; where that is no matter, say with --max-age how old the bundle may be",
-            signature.expires
-        );
-        return Err(RefusedBundle { class: "bundle-expired", message });
+        let message =
+            format!("the signature expired at {}; pass --max-age to accept a bundle up to that age", signature.expires);
+        return Err(RefusedBundle::new("bundle-expired", message));
     }
     Ok(signature)
 }
 
 fn in_time(made_at: Timestamp, max_age: Duration, now: Timestamp) -> Result<(), RefusedBundle> {
-    let refused = |class, message| Err(RefusedBundle { class, message });
+    let refused = |class, message| Err(RefusedBundle::new(class, message));
     let age = now.duration_since(made_at);
     match Duration::try_from(age) {
         Ok(age) if age > max_age => {
             refused("bundle-too-old", format!("it was made at {made_at}, longer ago than --max-age"))
         }
         Err(_) if age.unsigned_abs() > CLOCK_SKEW => {
-            refused("bundle-from-the-future", format!("it says that it was made at {made_at}"))
+            refused("bundle-from-the-future", format!("it claims to be from {made_at}"))
         }
         _ => Ok(()),
     }
@@ -268,7 +276,7 @@ fn for_programs(verified: &VerifiedBundle, signed: &Signed, purchase: Option<&Ve
     })
 }
 
-/// What was shown, and what rests on the exporter's word.
+/// What is proven, and what depends on the exporter's honesty.
 fn write_clauses(text: &mut String, proven: &[String], attested: &[String]) {
     for (title, clauses) in [("shown here", proven), ("the exporter's word", attested)] {
         let _ = writeln!(text, "{title}:");
@@ -299,7 +307,7 @@ fn for_people(
         Signed::By(Signature { issuer, key_id, expires, is_expired }) => {
             let expired = if *is_expired { "expired" } else { "expires" };
             let (issuer, key_id) = (Foreign::new(issuer), Foreign::new(key_id));
-            let _ = writeln!(text, "signed by {issuer}, key {key_id}: the signature holds, {expired} {expires}");
+            let _ = writeln!(text, "signed by {issuer}, key {key_id}: the signature is valid, {expired} {expires}");
         }
     }
     write_clauses(&mut text, &verified.proven, &verified.attested);
@@ -309,13 +317,12 @@ fn for_people(
         write_clauses(&mut text, &purchase.proven, &purchase.attested);
     }
     if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == WORLD) {
-        text.push_str("It is about the embedded world, and says nothing of a real one.\n");
+        text.push_str("It is about the sandbox, and proves nothing about a real network.\n");
     }
     let _ = writeln!(text, "{}", advice(verdict.state, signed, purchase, unmet));
     text
 }
 
-/// What to do with the whole.
 fn advice(agent: State, signed: &Signed, purchase: Option<&VerifiedPurchase>, unmet: &[String]) -> String {
     let of_purchase = purchase.map(VerifiedPurchase::state);
     match (agent, of_purchase) {
@@ -347,7 +354,7 @@ mod tests {
             expires: Timestamp::UNIX_EPOCH,
             is_expired,
         };
-        let demands = |max_age| Demands { name: None, max_age, block: None, signer: None };
+        let demands = |max_age| Demands { name: None, max_age, block: None, checkpoint: None, signer: None };
         let class = |is_expired, max_age| unexpired(signature(is_expired), &demands(max_age)).err().map(|r| r.class);
         assert_eq!(class(true, None), Some("bundle-expired"));
         assert_eq!(class(true, Some(Duration::from_secs(60))), None);

@@ -1,4 +1,4 @@
-//! `card`: the verified bytes of a name's card, or nothing.
+//! `card`: writes the verified bytes of a trusted name's card.
 
 use clresolve_core::state::State;
 

@@ -1,4 +1,4 @@
-//! `cat`: content of IPFS, each block proven.
+//! `cat`: writes IPFS content, each block of which is verified.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -15,12 +15,11 @@ use super::output::Output;
 use super::progress::Progress;
 use super::world::World;
 
-/// Largest CAR file that is read, in bytes: what [`Budget::cat`] may have to read of it, and as much again of blocks
-/// that are not wanted.
+/// Maximum size of a CAR file, in bytes: the read limit of [`Budget::cat`], and the same amount of other blocks.
 const MAX_CAR_BYTES: u64 = 256 << 20;
 
-/// What is asked for: `CID` or `CID/path`, with or without `ipfs://` or `/ipfs/` before it. The names in the path mean
-/// what they say: a `%` is a `%`.
+/// The requested content: `CID` or `CID/path`, optionally after `ipfs://` or `/ipfs/`. Names in the path are literal: a
+/// `%` is a `%`.
 #[derive(Debug)]
 struct Target {
     root: ContentId,
@@ -37,7 +36,7 @@ impl Target {
     }
 }
 
-/// Why there are no bytes: a stable class, a sentence, and the code.
+/// Why there are no bytes: a stable class, a message, and the code.
 #[derive(Debug, PartialEq, Eq)]
 struct Unproven {
     class: &'static str,

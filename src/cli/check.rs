@@ -26,7 +26,6 @@ use super::world::World;
 /// Maximum number of bytes of the body that is sent.
 const MAX_BODY_BYTES: usize = 256 << 10;
 
-/// The last line of the text.
 const NOTHING_PAID: &str = "Nothing was paid. Only a guard judges the reply that is paid.";
 
 pub(super) fn run(args: SellerCheckArgs) -> anyhow::Result<Exit> {
@@ -80,7 +79,10 @@ fn body(method: Option<ProbeMethod>, file: Option<&Path>) -> anyhow::Result<Opti
 fn permit(url: &SellerUrl, allowed: &[OriginSpec]) -> anyhow::Result<()> {
     match url.plain_host() {
         Some(host) if !allowed.iter().any(|named| named.to_string() == host) => {
-            bail!("sellers are asked over https; for plain http to this one, add --allow-host {}", Foreign::new(&host))
+            bail!(
+                "sellers are queried over https; for plain http to this one, add --allow-host {}",
+                Foreign::new(&host)
+            )
         }
         _ => Ok(()),
     }
@@ -126,7 +128,6 @@ fn identity(check: &CheckAnswer) -> Option<String> {
     }
 }
 
-/// One row of the evidence.
 fn evidence_line(row: &EvidenceRow, palette: &Palette) -> String {
     let style = match row.state {
         EvidenceState::Proven => palette.state(State::Trusted),

@@ -1,10 +1,11 @@
-//! When colours are used: `--color`, then `NO_COLOR`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then what the stream is.
+//! Decides when to use colours: `--color`, then `NO_COLOR`, then `FORCE_COLOR` and `CLICOLOR_FORCE`, then the kind of
+//! stream.
 
 use std::ffi::OsString;
 
 use anstream::ColorChoice;
 
-/// Settles for this process when colours are used. It comes before parsing, since usage errors and help have colours too.
+/// Decides for the whole process, before arguments are parsed, since usage errors and help have colours too.
 pub(super) fn choose(arguments: &[OsString]) {
     choice(arguments, |key| std::env::var(key).ok()).write_global();
 }
@@ -21,7 +22,7 @@ fn choice(arguments: &[OsString], variable: impl Fn(&str) -> Option<String>) -> 
     }
 }
 
-/// The value of the last `--color`. Whether it is a good one is for the parser to say.
+/// The value of the last `--color`. The parser validates it.
 fn flag(arguments: &[OsString]) -> Option<&str> {
     let texts: Vec<&str> =
         arguments.iter().map_while(|argument| argument.to_str().filter(|text| *text != "--")).collect();

@@ -1,4 +1,4 @@
-//! `completions`: a script that completes commands, options and the values that are known.
+//! `completions`: writes a script that completes commands, options and known values.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ pub(super) fn run(args: CompletionsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// The known values of arguments that are not options, which the generator leaves out for fish.
+/// The known values of positional arguments, which the generator omits for fish.
 fn of_arguments(command: &clap::Command) -> String {
     let mut script = String::new();
     for below in command.get_subcommands() {

@@ -1,4 +1,4 @@
-//! `config`: the values in force with their sources, a check of a file, and a file to start from.
+//! `config`: shows the configuration in force with its sources, checks a file, and writes a starter file.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clresolve_core::text::{Foreign, without_secrets};
-use clresolve_resolver::config::{Config, GradeDemand, Layer, ProofDemand};
+use clresolve_resolver::config::{ChainLayer, Config, GradeDemand, Layer, ProofDemand};
 use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -18,16 +18,15 @@ use super::notice;
 use super::output::{Output, Results, Unwritable};
 use super::world::{self, Reader, Source};
 
-/// What `config init` writes.
 const STARTER: &str = include_str!("config/starter.toml");
 
-/// Keys whose values add up over the sources; of all others the strongest source alone counts.
+/// Keys whose values are combined over all sources. Of other keys, only the strongest source counts.
 const ADDING_UP: [&str; 3] = ["connect-to", "allow-host", "ca"];
 
-/// The list whose default contains rules (CL-9, X-4): `config show` reports those that a configured list leaves out.
+/// The list whose default contains rules (CL-9, X-4). `config show` reports default values that a configured list
+/// omits.
 const RULE_BY_DEFAULT: &str = "gate.deny";
 
-/// Runs `config …`.
 pub(super) fn run(command: ConfigCommand) -> anyhow::Result<Exit> {
     match command {
         ConfigCommand::Init(args) => init(args),
@@ -36,17 +35,16 @@ pub(super) fn run(command: ConfigCommand) -> anyhow::Result<Exit> {
     }
 }
 
-/// A value in force.
 #[derive(Debug, PartialEq, Serialize)]
 struct Setting {
     key: String,
     value: Value,
-    /// `default`, `derived`, `file`, `environment` or `flag`; of keys that add up, each that names one.
+    /// `default`, `derived`, `file`, `environment` or `flag`. For combined keys, each source with a value.
     source: Vec<&'static str>,
-    /// The file, where it is one.
+    /// The file, if that is the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
-    /// Values of the default that are not in force, of [`RULE_BY_DEFAULT`].
+    /// Default values of [`RULE_BY_DEFAULT`] that are not in force.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     replaces: Vec<Value>,
 }
@@ -92,7 +90,7 @@ fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
     Ok(flat(&in_force(&config)?)?.into_iter().map(setting).collect())
 }
 
-/// What the default of [`RULE_BY_DEFAULT`] holds and `value` does not.
+/// The default values of [`RULE_BY_DEFAULT`] that `value` omits.
 fn replaced(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
     let (Some(Value::Array(default)), Value::Array(items)) = (default, value) else { return Vec::new() };
     if key != RULE_BY_DEFAULT {
@@ -101,17 +99,19 @@ fn replaced(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
     default.iter().filter(|item| !items.contains(item)).cloned().collect()
 }
 
-/// The configuration with what follows from it: which proof is demanded, of how many operators, and how deep a single
-/// name is judged.
+/// The configuration with the settings derived from it: the required proof, the quorum, and the depth for a single
+/// name.
 fn in_force(config: &Config) -> anyhow::Result<Layer> {
     let (proof, quorum) = match config.chain.demand()? {
         GradeDemand::SingleRpc => (ProofDemand::SingleRpc, None),
         GradeDemand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
         GradeDemand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
+        GradeDemand::ConsensusProof(agree) => (ProofDemand::ConsensusProof, (agree > 0).then_some(agree)),
     };
     let mut layer = Layer::of(config);
     (layer.proof, layer.quorum, layer.depth) = (Some(proof), quorum, Some(config.rules.depth));
     layer.max_head_age = config.chain.head_age();
+    layer.chain = Some(ChainLayer { header: Some(config.chain.header_demand()?) });
     Ok(layer)
 }
 
@@ -123,7 +123,7 @@ const fn word(source: &Source) -> &'static str {
     }
 }
 
-/// The keys of a layer, those of tables with the table before them, and no URL with more than its host.
+/// Flattens a layer: keys of tables get the table's name as a prefix, and URLs are reduced to their hosts.
 pub(super) fn flat(layer: &Layer) -> anyhow::Result<BTreeMap<String, Value>> {
     let Value::Object(keys) = serde_json::to_value(layer)? else { return Ok(BTreeMap::new()) };
     let mut flat = BTreeMap::new();
@@ -170,7 +170,7 @@ fn listed(items: &[Value]) -> String {
     items.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-/// A value in a few characters; of an endpoint its label.
+/// A value in short form. For an endpoint, its label.
 fn short(value: &Value) -> String {
     let labelled = |members: &Map<String, Value>| members.get("label").and_then(Value::as_str).map(str::to_owned);
     match value {
@@ -195,7 +195,7 @@ fn check(args: CheckArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// Reports that a configuration has no errors, and what it lacks for payments.
+/// Reports that a configuration has no errors, and which settings for payments are missing.
 pub(super) fn note_good(config: &Config, message: &str) {
     notice::note(format_args!("clresolve: {message}"));
     if let Some(gap) = gap(config) {
@@ -203,7 +203,7 @@ pub(super) fn note_good(config: &Config, message: &str) {
     }
 }
 
-/// What this configuration lacks for payments.
+/// The missing setting for payments.
 pub(super) fn gap(config: &Config) -> Option<&'static str> {
     let limits = config.limits.limits();
     match (limits.set, limits.assets.is_empty()) {
@@ -227,7 +227,7 @@ fn init(args: InitArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// Writes the starter file where no file stands yet. Nobody else may read it: URLs in it may hold keys.
+/// Writes the starter file unless it exists. Only its owner may read it, since URLs may contain keys.
 fn write_new(path: &Path) -> anyhow::Result<()> {
     let unwritable = |error| Unwritable::new(path.display().to_string(), error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {

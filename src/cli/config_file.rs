@@ -3,15 +3,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clresolve_resolver::config::Layer;
 
 use super::args::RulesArgs;
 
-/// The variable that names the configuration file.
 const VARIABLE: &str = "CLRESOLVE_CONFIG";
 
 /// The system's configuration file, read if the user has none.
@@ -51,7 +50,7 @@ impl ConfigFile {
             NamedBy::Option => Ok(Layer::from_file(path)?),
             NamedBy::Variable => Layer::from_file(path).context(VARIABLE),
             NamedBy::Default => {
-                let file = open_checked(path).with_context(|| format!("{} (--no-config skips it)", path.display()))?;
+                let file = open_checked(path).map_err(|error| unusable(path, error))?;
                 Ok(Layer::from_open_file(file, path)?)
             }
         }
@@ -97,6 +96,17 @@ fn own_path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(base.join("clresolve").join("config.toml"))
 }
 
+/// Explains why the file in a default place is not used, and how to continue without it.
+fn unusable(path: &Path, error: anyhow::Error) -> anyhow::Error {
+    let place = path.display();
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+        return anyhow!(
+            "{place}: permission denied; its owner or root can run `chmod a+r {place}`, and --no-config continues without it"
+        );
+    }
+    error.context(format!("{place} (--no-config skips it)"))
+}
+
 /// Opens the file at `path`, if only the user and root can have written it.
 ///
 /// Opens the folder, then the file in it, and checks these two handles. If the path changes in between, the caller
@@ -111,7 +121,7 @@ fn open_checked(path: &Path) -> anyhow::Result<File> {
     refuse_others(&folder, parent)?;
     // Non-blocking, because opening a named pipe would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    let file = File::from(openat(&folder, name, flags, Mode::empty()).map_err(io::Error::from)?);
     refuse_others(&file, &real)?;
     Ok(file)
 }

@@ -1,4 +1,4 @@
-//! `cards convert`: a card of one system as a card of another.
+//! `cards convert`: converts a card from one system to another.
 
 use anyhow::bail;
 use clresolve_cards::convert::{Conversion, convert};
@@ -45,19 +45,19 @@ fn system(card: &Card, named: Option<CardSystem>) -> anyhow::Result<CardSystem> 
         Detection::One(system) => Ok(system),
         Detection::Several(systems) => {
             let slugs: Vec<&str> = systems.iter().map(|system| system.slug()).collect();
-            bail!("the card has members of {}: say which one it is with --from", slugs.join(" and "))
+            bail!("the card has members of {}: name one with --from", slugs.join(" and "))
         }
-        Detection::None => bail!("the card's shape does not tell which system it is of: say it with --from"),
+        Detection::None => bail!("the card's system cannot be detected: name it with --from"),
     }
 }
 
-/// The card with its members in the order of the specification.
+/// Serializes the card with its members in the order of the specification.
 fn printed(card: &Value, to: CardSystem) -> anyhow::Result<String> {
     let text = output::json(card)? + "\n";
     Ok(lint::ordered(&text, to).unwrap_or(text))
 }
 
-/// What was lost and what is needed, to stderr: standard output has the card.
+/// Reports losses and missing members on standard error, since standard output contains the card.
 fn report(conversion: &Conversion) {
     for lost in &conversion.lost {
         notice::note(format_args!("lost     {} {}", Foreign::new(&lost.pointer), Foreign::new(&lost.value)));
@@ -76,12 +76,12 @@ fn report(conversion: &Conversion) {
     }
     if conversion.loses_security() {
         notice::note(format_args!(
-            "What the old card asks of callers is among what is lost: say it anew before you publish."
+            "The old card's requirements on callers were lost: add them again before you publish."
         ));
     }
     let title = conversion.to.title();
     if conversion.report.valid {
-        notice::note(format_args!("The new card is a valid {title}; look through what is lost before you publish it."));
+        notice::note(format_args!("The new card is a valid {title}; review the losses before you publish it."));
     } else {
         notice::note(format_args!(
             "The new card is not yet a valid {title}: add what is needed, then `clresolve lint` it."

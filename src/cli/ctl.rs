@@ -1,4 +1,4 @@
-//! `ctl`: operates a running daemon through its admin socket, and asks its listener for readiness.
+//! `ctl`: operates a running daemon through its admin socket, and checks readiness through its listener.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,10 +20,10 @@ use super::args::{AdminArgs, AdminCommand, CtlArgs, CtlCommand, FlushArgs, Forma
 use super::exit::Exit;
 use super::output::{Output, Results};
 
-/// Longest time for an answer: what the daemon gives a connection, and a little more.
+/// Timeout for a response: slightly longer than the daemon's limit on a connection.
 const PATIENCE: Duration = Duration::from_secs(65);
 
-/// Longest answer that is read: the settings of a long configuration.
+/// Maximum size of a response, in bytes: the settings of a long configuration.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
@@ -33,7 +33,7 @@ pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Reports whether the daemon accepts requests, in the output and in the exit code.
+/// Reports whether the daemon accepts requests, in the output and in the exit status.
 fn ready(args: ReadyArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(async move {
         let mut results = Results::one(Output::new(&args.output.out)?, args.output.form());
@@ -52,19 +52,17 @@ fn ready(args: ReadyArgs) -> anyhow::Result<Exit> {
 fn operate(command: AdminCommand) -> anyhow::Result<Exit> {
     let (admin, order) = ordered(command);
     super::runtime::run_async(async move {
-        // What could not be said is not done.
+        // Opened before the request, so that no command is executed whose result cannot be written.
         let results = Results::one(Output::new(&admin.output.out)?, admin.output.form());
         let said = ask(&admin.socket, &order).await?;
         print(results, &said, order.text)
     })
 }
 
-/// What the daemon is asked.
 struct OperatorRequest {
     method: Method,
     path: String,
     body: Option<Value>,
-    /// Its answer, for people.
     text: fn(&Value) -> String,
 }
 
@@ -90,7 +88,7 @@ fn ordered(command: AdminCommand) -> (AdminArgs, OperatorRequest) {
     }
 }
 
-/// What is to be dropped, as the daemon reads it.
+/// The entries to flush, in the daemon's format.
 fn selection(args: &FlushArgs) -> Value {
     let parts = [("name", &args.name), ("owner", &args.owner), ("cid", &args.cid)];
     if let Some((part, Some(value))) = parts.into_iter().find(|(_, value)| value.is_some()) {
@@ -108,11 +106,11 @@ fn print(mut results: Results, said: &Value, text: fn(&Value) -> String) -> anyh
     Ok(Exit::Trusted)
 }
 
-/// The daemon's answer; its refusal is an error.
+/// Sends the request. A refusal by the daemon is an error.
 async fn ask(socket: &Path, order: &OperatorRequest) -> anyhow::Result<Value> {
     let place = socket.display();
     let exchanged = timeout(PATIENCE, exchange(socket, order)).await;
-    let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no answer in time"))??;
+    let (is_done, said) = exchanged.map_err(|_| anyhow!("{place}: no response in time"))??;
     if !is_done {
         let member = |key: &str| Foreign::new(said[key].as_str().unwrap_or_default()).to_string();
         bail!("refused ({}): {} {}", member("code"), member("title"), member("detail"));
@@ -120,7 +118,7 @@ async fn ask(socket: &Path, order: &OperatorRequest) -> anyhow::Result<Value> {
     Ok(said)
 }
 
-/// The answer, and whether it is a success.
+/// The response, and whether it is a success.
 #[cfg(unix)]
 async fn exchange(socket: &Path, order: &OperatorRequest) -> anyhow::Result<(bool, Value)> {
     let place = socket.display();
@@ -138,7 +136,7 @@ async fn exchange(socket: &Path, order: &OperatorRequest) -> anyhow::Result<(boo
     let response = sender.send_request(request.body(body)?).await.with_context(|| place.to_string())?;
     let is_done = response.status().is_success();
     let bytes = to_bytes(Body::new(response.into_body()), MAX_ANSWER_BYTES).await?;
-    Ok((is_done, serde_json::from_slice(&bytes).with_context(|| format!("{place}: the answer is no JSON"))?))
+    Ok((is_done, serde_json::from_slice(&bytes).with_context(|| format!("{place}: the response is not JSON"))?))
 }
 
 #[cfg(not(unix))]
@@ -148,7 +146,7 @@ async fn exchange(_: &Path, _: &OperatorRequest) -> anyhow::Result<(bool, Value)
 
 fn flushed(said: &Value) -> String {
     let names = if said["names"] == 1 { "name" } else { "names" };
-    format!("flushed {} {names}; the next answer about each takes a run\n", said["names"])
+    format!("flushed {} {names}; the next request for each starts a resolution\n", said["names"])
 }
 
 fn reloaded(said: &Value) -> String {
@@ -156,7 +154,7 @@ fn reloaded(said: &Value) -> String {
         if said["unchanged"] == true { "unchanged since it was last read" } else { "read again, and in force" };
     let mut text = format!("{}: {came_of_it}\n", plain(&said["file"]));
     for keys in said["restart"].as_array().into_iter().flatten() {
-        let _ = writeln!(text, "{}: a change takes a restart; the value from the start stays in force", plain(keys));
+        let _ = writeln!(text, "{}: a change requires a restart; the old value stays in force", plain(keys));
     }
     text
 }
@@ -169,7 +167,7 @@ fn held(said: &Value) -> String {
     let name = plain(&said["name"]);
     let entries = said["held"].as_array().map(Vec::as_slice).unwrap_or_default();
     if entries.is_empty() {
-        return format!("{name}  nothing is held\n");
+        return format!("{name}  not cached\n");
     }
     let line = |entry: &Value| {
         let [state, block, depth, profile, until] =
@@ -199,7 +197,7 @@ fn state(said: &Value) -> String {
     text
 }
 
-/// A text of the daemon's answer, which may hold what others wrote.
+/// A text in the daemon's response, escaped since it may be foreign.
 fn plain(value: &Value) -> String {
     Foreign::new(value.as_str().unwrap_or_default()).to_string()
 }

@@ -1,4 +1,4 @@
-//! `decide`: may these terms be paid? The daemon's decision, asked once.
+//! `decide`: decides once whether terms may be paid, as the daemon does.
 
 use std::path::Path;
 
@@ -41,7 +41,6 @@ async fn decide(args: DecideArgs) -> anyhow::Result<Exit> {
     Ok(exit(decision.decision))
 }
 
-/// The decision for people.
 pub(super) fn text(decision: &Decision) -> String {
     let mut lines = vec![format!("{}", decision.decision)];
     if let Some(route) = &decision.route {
@@ -55,7 +54,7 @@ pub(super) fn text(decision: &Decision) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A line for each entry, if there are several.
+/// One line per entry, if there are several.
 pub(super) fn entry_lines(entries: &[EntryRow]) -> impl Iterator<Item = String> {
     entries.iter().filter(|_| entries.len() > 1).map(|row| {
         let said = if row.abort { row.codes.join(", ") } else { "may be paid".to_owned() };
@@ -63,23 +62,23 @@ pub(super) fn entry_lines(entries: &[EntryRow]) -> impl Iterator<Item = String> 
     })
 }
 
-/// The reasons beside that of the last line.
+/// The reasons except the one in the last line.
 pub(super) fn further(decision: &Decision) -> impl Iterator<Item = &Reason> {
     other_reasons(&decision.reasons, concluding(decision))
 }
 
-/// The reasons without that of the last line, which begins with this code.
+/// The reasons except the one in the last line, which starts with the code `concluding`.
 pub(super) fn other_reasons<'a>(reasons: &'a [Reason], concluding: Option<&str>) -> impl Iterator<Item = &'a Reason> {
     let at = reasons.iter().position(|reason| concluding.is_some_and(|code| code == reason.code.slug()));
     reasons.iter().enumerate().filter(move |(index, _)| Some(*index) != at).map(|(_, reason)| reason)
 }
 
-/// The last line: what is paid to whom, or what is wrong.
+/// The last line: what is paid to whom, or the first reason against it.
 pub(super) fn conclusion(decision: &Decision) -> String {
     conclusion_line(&decision.reason, concluding(decision))
 }
 
-/// The last line for this reason; `concluding` is the code of a reason against the payment.
+/// The last line for this reason. `concluding` is the code of a reason against the payment.
 pub(super) fn conclusion_line(reason: &str, concluding: Option<&str>) -> String {
     let reason = Foreign::new(reason);
     match concluding {
@@ -88,18 +87,16 @@ pub(super) fn conclusion_line(reason: &str, concluding: Option<&str>) -> String 
     }
 }
 
-/// The code with which the sentence of a decision against it begins.
+/// The code at the start of a negative decision's sentence.
 fn concluding(decision: &Decision) -> Option<&str> {
     decision.codes.first().filter(|_| decision.abort).map(String::as_str)
 }
 
-/// The decision in one line.
 pub(super) fn short(decision: &Decision) -> String {
     let name = Foreign::new(&decision.name);
     format!("{name}\t{}\t{}\n", decision.decision, decision.codes.join(","))
 }
 
-/// The exit code of a decision.
 pub(super) const fn exit(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Allow => Exit::Trusted,
@@ -132,7 +129,7 @@ fn request(args: &DecideArgs) -> anyhow::Result<DecisionRequest> {
     })
 }
 
-/// What stands in a file of terms: terms of version 2 in JSON, else the body of a 402, else the value of its header.
+/// Detects the format of a file with terms: version 2 terms in JSON, the body of a 402, or a header value.
 fn demand(bytes: Vec<u8>) -> Demand {
     let text = String::from_utf8_lossy(&bytes);
     if !text.trim_start().starts_with('{') {
@@ -145,9 +142,9 @@ fn demand(bytes: Vec<u8>) -> Demand {
     }
 }
 
-/// The status of every reply that holds terms.
+/// The status of every reply with terms.
 const PAYMENT_REQUIRED: u16 = 402;
 
-/// Strict JSON; what is more deeply nested is left to the reader of bodies, which refuses it.
+/// Limits for JSON. Deeper documents are treated as bodies, whose parser rejects them.
 const JSON: clresolve_core::json::Limits =
     clresolve_core::json::Limits { bytes: MAX_TERMS_BYTES + 1, levels: 32, ..clresolve_core::json::Limits::CARD };

@@ -1,4 +1,4 @@
-//! `discover`: the cards that a host serves, each judged by itself.
+//! `discover`: lists the cards that a host serves, and the findings of each.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use super::output::{Output, Results};
 use super::render::Palette;
 use super::world::World;
 
-/// Findings of one card that are shown; `lint` shows all of them.
+/// Maximum number of findings shown per card. `lint` shows all.
 const SHOWN_FINDINGS: usize = 20;
 
 pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
@@ -30,7 +30,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
         let world = World::open(&args.world).await?;
         named(&question.target, &world.config.network.allow_hosts)?;
         let profile = world.resolver.profiles().get(&world.config.rules.profile);
-        let profile = profile.context("the profile in force is not there")?;
+        let profile = profile.context("the configured profile does not exist")?;
         let discovery = clresolve_discover::discover(&world.resolver, &question, &profile).await;
         if question.target.is_plain() {
             notice::note(format_args!("Plain http: nothing authenticated {}.", Foreign::new(&discovery.origin)));
@@ -50,7 +50,7 @@ pub(super) fn run(args: DiscoverArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// Plain `http` is for origins that the operator named.
+/// Rejects plain `http` unless the operator listed the origin.
 fn named(target: &Target, allowed: &[OriginSpec]) -> anyhow::Result<()> {
     let origin = target.host_port();
     if target.is_plain() && !allowed.iter().any(|named| named.to_string() == origin) {
@@ -59,7 +59,7 @@ fn named(target: &Target, allowed: &[OriginSpec]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A line for each place.
+/// One line per URL.
 fn short(discovery: &Discovery, palette: &Palette) -> String {
     let mut text = String::new();
     for place in &discovery.places {
@@ -75,7 +75,7 @@ fn short(discovery: &Discovery, palette: &Palette) -> String {
     text
 }
 
-/// The cards with their findings, then every place that was asked, then what it means.
+/// The cards with their findings, all queried URLs, and a summary.
 fn people(discovery: &Discovery, palette: &Palette) -> String {
     let mut text = String::new();
     for card in &discovery.cards {
@@ -130,19 +130,17 @@ fn write_place(text: &mut String, place: &UrlResult, palette: &Palette) {
     let _ = writeln!(text, "{} {style}{}{style:#}{codes}{detail}", Foreign::new(&place.url), word(place.outcome));
 }
 
-/// What a card is, in a few words.
 fn title(card: &DiscoveredCard) -> String {
     let version = card.report.version.as_deref().map_or_else(String::new, |v| format!(" {}", Foreign::new(v)));
     let what = card.report.system.map_or("card of no known system", |system| system.title());
     format!("{what}{version}: {}", if card.report.valid { "valid" } else { "not valid" })
 }
 
-/// One sentence that says what it is worth.
 fn summary(discovery: &Discovery) -> String {
     let host = Foreign::new(&discovery.origin);
     let by_tls = if discovery.origin.starts_with("http:") { " Nothing authenticated that host." } else { "" };
     let found = match (discovery.outcome, discovery.cards.len()) {
-        (DiscoveryOutcome::Undecided, _) => return format!("{host} gave no card that could be judged."),
+        (DiscoveryOutcome::Undecided, _) => return format!("{host} serves no card that could be judged."),
         (DiscoveryOutcome::Valid, 1) => format!("{host} serves a valid card"),
         (DiscoveryOutcome::Valid, n) => format!("{host} serves {n} valid cards"),
         (DiscoveryOutcome::Invalid, 1) => format!("{host} serves a card that is not valid"),

@@ -1,4 +1,4 @@
-//! Exit codes, and what happens when a bug shows.
+//! Exit statuses, and the handling of panics.
 
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::process::ExitCode;
@@ -11,14 +11,14 @@ use tracing::Level;
 use super::log_queue;
 use super::output::Unwritable;
 
-/// How a command ended. Ordered: of several names the greatest is the code of the whole.
+/// The outcome of a command. Ordered: for several names, the greatest one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
-    /// 0: trusted; or the command did what it was asked to.
+    /// 0: trusted, or the command succeeded.
     Trusted,
-    /// 4: trusted, but not what `--expect-*` names.
+    /// 4: trusted, but an `--expect-*` option is not met.
     Unmet,
-    /// 3: not decided.
+    /// 3: undecided.
     Indeterminate,
     /// 1: untrusted, or proven absent or invalid.
     Untrusted,
@@ -69,10 +69,9 @@ impl From<&anyhow::Error> for Exit {
     }
 }
 
-/// Whether any thread has panicked.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a panic in any thread is reported in one line and remembered.
+/// Installs a panic hook that reports a panic in any thread in one line and remembers it.
 pub(super) fn report_bugs() {
     panic::set_hook(Box::new(|info| {
         PANICKED.store(true, Ordering::Relaxed);
@@ -87,7 +86,7 @@ fn message(info: &PanicHookInfo<'_>) -> String {
     info.payload_as_str().unwrap_or("panic").to_owned()
 }
 
-/// Runs `work`; after a panic in it, or in a thread that it started, the answer is [`Exit::Bug`].
+/// Runs `work`. Returns [`Exit::Bug`] if it or a thread that it started panics.
 pub(super) fn guarded(work: impl FnOnce() -> Exit) -> Exit {
     let exit = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Exit::Bug);
     if PANICKED.load(Ordering::Relaxed) { exit.max(Exit::Bug) } else { exit }

@@ -1,4 +1,4 @@
-//! Expectations: what else must hold of a trusted verdict.
+//! Expectations about a trusted verdict.
 
 use clap::Args;
 use clresolve_core::name::EnsName;
@@ -31,7 +31,7 @@ pub(super) struct ExpectArgs {
 }
 
 impl ExpectArgs {
-    /// A clause for each expectation that a trusted verdict does not meet; none for another verdict.
+    /// A clause for each expectation that a trusted verdict does not meet. Empty for any other verdict.
     pub(super) fn unmet(&self, verdict: &Verdict) -> Vec<String> {
         if verdict.state != State::Trusted {
             return Vec::new();
@@ -96,7 +96,7 @@ fn owner(text: &str) -> Result<String, String> {
     EnsName::parse(text).map(|name| name.as_str().to_owned()).map_err(|e| Foreign::new(&e.to_string()).to_string())
 }
 
-/// A CAIP-2 identifier, so that a slip of the asker is not taken for a defect of the agent.
+/// Parses a CAIP-2 identifier, so that a typing error is not reported as a defect of the agent.
 pub(super) fn network(text: &str) -> Result<String, String> {
     if is_caip2(text) {
         return Ok(text.to_owned());
@@ -109,7 +109,7 @@ fn sha256(text: &str) -> Result<String, String> {
     if hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Ok(hex.to_ascii_lowercase());
     }
-    Err("expected 64 hex digits, with or without sha256: before them".to_owned())
+    Err("expected 64 hex digits, with or without the prefix sha256:".to_owned())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `explain`: what reason codes mean, and which belong to a requirement.
 
+pub(super) mod guard;
+
 use std::fmt::Write as _;
 
 use anyhow::bail;
@@ -7,12 +9,12 @@ use clresolve_core::reason::{Code, CodeEntry, Effect, Fixer, Refusal, Step};
 use clresolve_core::text::{Foreign, nearest};
 use serde_json::{Value, json};
 
+use self::guard::GuardCode;
 use super::args::{ExplainArgs, Format};
 use super::exit::Exit;
 use super::output::{Output, Results};
 use super::render::{self, LINE_WIDTH, Palette};
 
-/// Characters before each line of an explanation.
 const INDENT: usize = 2;
 
 pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
@@ -33,17 +35,26 @@ pub(super) fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
                 Format::Text => format!("{gap}{}", of_request(refusal)),
                 _ => format!("{:<28} {}\n", refusal.slug(), refusal.title()),
             })?,
+            Explained::Guard(code) => results.push(&code, |format| match format {
+                Format::Text => format!("{gap}{}", of_guard(code)),
+                _ => format!("{:<28} {}\n", code.code, code.title),
+            })?,
         }
     }
     results.finish()?;
     Ok(Exit::Trusted)
 }
 
-/// A code: of what is found about a name, or of a request that is refused.
+/// A code: of what is found about a name, of a request that is refused, or of a guard.
 #[derive(Clone, Copy)]
 enum Explained {
     Reason(Code),
     Refusal(Refusal),
+    Guard(GuardCode),
+}
+
+fn of_guard(GuardCode { code, title, next }: GuardCode) -> String {
+    format!("{code}: {title}\n\n  {next}\n  It comes from the guard of an x402 client. Nothing was paid.\n")
 }
 
 fn refused(refusal: Refusal) -> Value {
@@ -68,7 +79,7 @@ const fn next_step(refusal: Refusal) -> Option<&'static str> {
             "Pages of other sites cannot start resolutions. Add the origin of the page, or of the host name under which \
              programs on this machine reach the daemon, to cors.origins. For /mcp there are mcp.origins and mcp.hosts."
         }
-        Refusal::DeadlinePassed => "Ask again: the run goes on, and its answer is kept.",
+        Refusal::DeadlinePassed => "Ask again: the resolution continues, and its result is cached.",
         Refusal::Unconfirmed => "Ask again: the name is being read at the newest block.",
         Refusal::HeadStalled => "`clresolve doctor` shows which endpoints have stopped following the chain.",
         Refusal::ProofTooWeak => "Configure endpoints of further operators, or your own (own = true).",
@@ -96,6 +107,10 @@ fn find(slugs: &[String]) -> anyhow::Result<Vec<Explained>> {
         }
         if let Some(refusal) = Refusal::ALL.iter().find(|refusal| refusal.slug() == slug) {
             codes.push(Explained::Refusal(*refusal));
+            continue;
+        }
+        if let Some(code) = guard::CODES.iter().find(|code| code.code == slug) {
+            codes.push(Explained::Guard(*code));
             continue;
         }
         let Some(code) = Code::from_slug(&slug) else {
@@ -128,7 +143,8 @@ fn hint(slug: &str) -> String {
     if let Some(meant) = requirements.find(|id| !id.is_empty() && id.replace('-', "").eq_ignore_ascii_case(slug)) {
         return format!("; did you mean the requirement {meant}?");
     }
-    if let Some(near) = nearest(slug, Code::ALL.iter().map(|code| code.slug())) {
+    let reasons = Code::ALL.iter().map(|code| code.slug()).chain(Refusal::ALL.iter().map(|refusal| refusal.slug()));
+    if let Some(near) = nearest(slug, reasons.chain(guard::CODES.iter().map(|code| code.code))) {
         return format!("; did you mean {near}? `clresolve explain` lists all");
     }
     let words: Vec<&str> = slug.split('-').filter(|w| w.len() > 2).collect();

@@ -1,4 +1,4 @@
-//! Findings for people: a line each, or as compilers draw them, with a caret.
+//! Formats findings for people: one line each, or in the style of compilers, with a caret.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use clresolve_core::text::{Foreign, is_unsafe};
 
 use super::render::Palette;
 
-/// One finding in a line, as compilers write it. `name` is that of the text.
+/// A finding on one line, in the style of compilers. `name` is that of the text.
 pub(super) fn line(finding: &Finding, name: &str, palette: &Palette) -> String {
     let style = palette.effect(finding.effect);
     let (place, effect) = (place(finding, name), word(finding.effect));
@@ -23,7 +23,7 @@ pub(super) fn drawn(findings: &[Finding], name: &str, source: &str, palette: &Pa
     findings.iter().map(|finding| one(finding, name, source, &renderer) + "\n\n").collect()
 }
 
-/// One finding as compilers draw them: what, where, the line with a caret, expected and observed.
+/// A finding in the style of compilers: title, location, line with a caret, expected and observed value.
 fn one(finding: &Finding, name: &str, source: &str, renderer: &Renderer) -> String {
     let level = if finding.effect == Effect::Fail { Level::ERROR } else { Level::WARNING };
     let requirement = finding.requirement.as_deref().map_or_else(String::new, |r| format!(" ({})", Foreign::new(r)));
@@ -57,7 +57,7 @@ fn origin(finding: &Finding, path: String) -> Origin<'static> {
     }
 }
 
-/// A line of the text, harmless, and what of it is meant.
+/// An escaped line of the text, and the marked part of it.
 struct Excerpt {
     number: usize,
     text: String,
@@ -75,7 +75,7 @@ fn excerpt(finding: &Finding, source: &str) -> Option<Excerpt> {
     Some(Excerpt { number, meant: head.len()..end, text: head + &middle + &tail })
 }
 
-/// The same characters, without those that act on a terminal or show nothing.
+/// The text with terminal control characters and invisible characters replaced.
 fn harmless(text: &str) -> String {
     let replaced = |c| match c {
         '\t' => ' ',

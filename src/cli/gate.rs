@@ -1,4 +1,4 @@
-//! `gate`: may a request to the agent pass? The daemon's gate, asked once.
+//! `gate`: decides once whether a request to an agent may pass, as the daemon's gate does.
 
 use clresolve_core::reason::{Effect, Refusal, title_of};
 use clresolve_core::state::State;
@@ -15,7 +15,6 @@ use super::render::{Palette, codes, warned};
 use super::verify::waiting_for;
 use super::world::World;
 
-/// The decision, for programs.
 #[derive(Serialize)]
 struct Decision<'v> {
     name: &'v str,
@@ -25,9 +24,9 @@ struct Decision<'v> {
     decision: &'static str,
     code: Option<&'static str>,
     state: State,
-    /// What to call; only where the request may pass, and the card names an entry for the verb.
+    /// The entry to call. `None` unless the request may pass and the card has an entry for the verb.
     entry: Option<&'v str>,
-    /// Codes of the verdict's warnings, also of those on which the gate denies.
+    /// Codes of the verdict's warnings, including those because of which the gate denies.
     warnings: Vec<&'static str>,
     verdict: &'v str,
 }
@@ -67,7 +66,7 @@ async fn decide(args: GateArgs) -> anyhow::Result<Exit> {
     Ok(if code.is_none() { Exit::Trusted } else { Exit::Untrusted })
 }
 
-/// One sentence: what the verdict found, or, where that is that the binding is real, what the gate has against it.
+/// One sentence: the verdict's conclusion or, if the verdict is trusted, the gate's objection.
 fn because<'v>(verdict: &'v Verdict, code: &str) -> &'v str {
     if verdict.state != State::Trusted {
         return &verdict.summary;
@@ -75,7 +74,7 @@ fn because<'v>(verdict: &'v Verdict, code: &str) -> &'v str {
     title_of(code).unwrap_or_default()
 }
 
-/// The verb that was probably meant, where the agent does not implement the one that was asked for.
+/// The verb that was probably meant, if the agent does not implement the requested one.
 pub(super) fn meant(verdict: &Verdict, code: &str, verb: Option<&str>) -> Option<String> {
     let verb = verb.filter(|_| code == Refusal::VerbNotImplemented.slug())?;
     hint::on_verb(verb, &verdict.identity.as_ref()?.verbs)

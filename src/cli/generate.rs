@@ -1,4 +1,4 @@
-//! `cards generate`: Orloj's agent cards, from AgentSystem resources.
+//! `cards generate`: generates Orloj's agent cards from AgentSystem resources.
 
 use anyhow::bail;
 use clresolve_cards::generate::{Cards, Generated, MAX_BYTES, Source};
@@ -48,7 +48,7 @@ fn chosen<'c>(cards: &'c Cards, system: Option<&str>) -> anyhow::Result<Vec<&'c 
     }
 }
 
-/// The systems that have a card.
+/// Lists the systems that have a card.
 fn known(cards: &Cards) -> String {
     let names: Vec<_> = cards.iter().map(|card| format!("{}/{}", card.namespace(), card.name())).collect();
     format!("those that have a card are {}", Foreign::new(&names.join(", ")))

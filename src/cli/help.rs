@@ -1,4 +1,4 @@
-//! `help`: the help of a command, and that of the options of the world.
+//! `help`: prints the help of a command, or of the network options.
 
 use anyhow::bail;
 use clresolve_core::text::{Foreign, nearest};

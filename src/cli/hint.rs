@@ -1,18 +1,18 @@
-//! Hints for what was typed and cannot have been meant.
+//! Suggestions for mistyped arguments.
 
 use clresolve_core::name_hint::{NameHint, NoName};
 use clresolve_core::text::{Foreign, nearest};
 
-/// Characters of what was typed that a hint repeats: more than a name people type has.
+/// Maximum number of characters of the input that a hint repeats.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// Verbs of an agent that a typed one is compared with: an honest card has a handful, a hostile one thousands.
+/// Maximum number of an agent's verbs that are compared. An honest card has a handful, a hostile one thousands.
 const MAX_COMPARED_VERBS: usize = 64;
 
-/// Reads an argument that is an ENS name.
+/// Parses an argument that is an ENS name.
 ///
 /// # Errors
-/// Why it is none, and what was probably meant. Whether it has a normal form is not checked here.
+/// Why it is not a name, and what was probably meant. The normal form is not checked here.
 pub(super) fn parse_name(given: &str) -> Result<String, String> {
     on_no_name(given).map_or_else(|| Ok(given.to_owned()), Err)
 }
@@ -36,7 +36,7 @@ fn on_no_name(given: &str) -> Option<String> {
     Some(format!("{why}{}", meant.unwrap_or_default()))
 }
 
-/// What replaces a command that was removed. `None` where `given` never was one.
+/// What replaces a removed command. `None` if there was no such command.
 pub(super) fn on_removed_command(given: &str) -> Option<String> {
     let instead = match given {
         "watch" => "run `clresolve audit` and `clresolve audit diff` from a timer".to_owned(),
@@ -44,11 +44,11 @@ pub(super) fn on_removed_command(given: &str) -> Option<String> {
         "key" | "sign" => format!("use `clresolve signature {given}`"),
         _ => return None,
     };
-    Some(format!("`{given}` is no command: {instead}"))
+    Some(format!("`{given}` is not a command: {instead}"))
 }
 
-/// Why a bare argument to `command` is refused: it is one word without a dot, and so hardly a name. `None` where it may
-/// be one.
+/// Why a bare argument to `command` is rejected: one word without a dot is probably not a name. `None` if it may be
+/// one.
 pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<String> {
     if given.is_empty() || given == "-" || given.contains(|c: char| c == '.' || c.is_whitespace()) {
         return None;
@@ -56,7 +56,7 @@ pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<Strin
     let shown = Foreign::new(given).at_most(SHOWN_CHARACTERS);
     let commands = || command.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
     if commands().any(|known| known == given) {
-        return Some(format!("`{shown}` is a command, and stands before the names"));
+        return Some(format!("`{shown}` is a command; put it before the names"));
     }
     let meant = match nearest(given, commands()) {
         Some(known) => format!("did you mean the command `{known}`?"),
@@ -67,19 +67,22 @@ pub(super) fn on_bare_word(given: &str, command: &clap::Command) -> Option<Strin
     ))
 }
 
-/// What was probably meant by an option or a subcommand that the command of this usage does not have.
+/// What was probably meant by an unknown option or subcommand of the command with this usage.
 pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'static str> {
     if usage.contains("clresolve config check") && option == "--config" {
-        return Some("the file stands alone: `clresolve config check FILE`");
+        return Some("pass the file without an option: `clresolve config check FILE`");
     }
     if option == "--format" {
         return Some("`-o` sets the form of the results, as in `-o json`");
+    }
+    if usage.contains("clresolve audit") && ["-o", "--output"].contains(&option) {
+        return Some("`--format` sets the form of a report, as in `--format html`");
     }
     if usage.contains("clresolve audit") && option == "--agreement" {
         return Some("`clresolve doctor` asks each endpoint and each gateway by itself");
     }
     if usage.contains("clresolve audit") && (["--shard", "--pin"].contains(&option) || subcommand == "merge") {
-        return Some("one audit takes a list of any length, at one block; `--resume FILE` goes on after a kill");
+        return Some("one audit accepts a list of any length, at one block; `--resume FILE` continues after a kill");
     }
     if usage.contains("clresolve audit") && subcommand.contains(['.', '/']) {
         return Some("a list of names is a file: `clresolve audit --names FILE`, or `--names -` for standard input");
@@ -87,7 +90,7 @@ pub(super) fn on_usage(usage: &str, option: &str, subcommand: &str) -> Option<&'
     None
 }
 
-/// The verb that was probably meant, among those of the agent; `None` where none of them is like it.
+/// The agent's verb that was probably meant. `None` if none is similar.
 pub(super) fn on_verb(given: &str, verbs: &[String]) -> Option<String> {
     let near = nearest(given, verbs.iter().take(MAX_COMPARED_VERBS).map(String::as_str))?;
     Some(format!("did you mean `{}`?", Foreign::new(near).at_most(SHOWN_CHARACTERS)))
@@ -124,13 +127,15 @@ mod tests {
     #[test]
     fn what_stands_in_the_wrong_place_gets_a_tip() {
         for (line, part) in [
-            ("clresolve config check --config f.toml", "tip: the file stands alone"),
+            ("clresolve config check --config f.toml", "tip: pass the file without an option"),
             ("clresolve doctor --format json", "tip: `-o` sets the form of the results"),
             ("clresolve lint c.json --format sarif", "tip: `-o` sets the form of the results"),
+            ("clresolve audit --names n.txt -o json", "tip: `--format` sets the form of a report"),
+            ("clresolve audit render r.json --output html", "tip: `--format` sets the form of a report"),
             ("clresolve audit names.txt", "tip: a list of names is a file"),
-            ("clresolve audit --names n.txt --shard 1/8", "tip: one audit takes a list of any length"),
-            ("clresolve audit --names n.txt --pin p.json", "tip: one audit takes a list of any length"),
-            ("clresolve audit merge a.json", "tip: one audit takes a list of any length"),
+            ("clresolve audit --names n.txt --shard 1/8", "tip: one audit accepts a list of any length"),
+            ("clresolve audit --names n.txt --pin p.json", "tip: one audit accepts a list of any length"),
+            ("clresolve audit merge a.json", "tip: one audit accepts a list of any length"),
             ("clresolve audit --names n.txt --agreement", "tip: `clresolve doctor` asks each endpoint"),
         ] {
             let error = crate::cli::args::parse(line.split(' ').map(Into::into).collect()).expect_err(line);

@@ -1,4 +1,4 @@
-//! Files and standard input, read with a bound.
+//! Reads files and standard input up to a limit.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,11 +8,10 @@ use anyhow::Context as _;
 
 use clresolve_core::text::Foreign;
 
-/// What stands for standard input.
+/// The argument that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// The bytes of a file, or of standard input for [`STDIN`]: at most one more than `most`, which shows that they are too
-/// many.
+/// Reads a file, or standard input for [`STDIN`]: at most `most + 1` bytes, so that the caller can detect an excess.
 ///
 /// # Errors
 /// If it cannot be read.
@@ -28,12 +27,11 @@ pub(super) fn read(path: &Path, most: usize) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What the file is called.
 pub(super) fn name(path: &Path) -> String {
     if path == Path::new(STDIN) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// What a message calls the file: a path can hold what acts on a terminal.
+/// The name of the file for messages, escaped since a path may contain terminal control characters.
 pub(super) fn shown(path: &Path) -> String {
     Foreign::new(&path.display().to_string()).to_string()
 }

@@ -1,4 +1,4 @@
-//! `signature key`: keys that verdicts and cards are signed with.
+//! `signature key`: creates the keys that sign verdicts and cards.
 
 use anyhow::Context as _;
 use clresolve_cards::signature::CardKey;

@@ -1,20 +1,19 @@
-//! Text for a terminal: lines that fit its width, and digests that can be taken in at a glance.
+//! Formats text for a terminal: wraps long lines, and shortens digests.
 
 use std::io::IsTerminal as _;
 
-/// Narrowest width that text is wrapped to: below it a hanging indent leaves no room for words.
+/// Minimum width for wrapping. Below it, a hanging indent leaves no room for words.
 const MIN_WIDTH: usize = 40;
 
-/// Furthest column at which the text of a line may begin and still be what later lines are aligned with.
 const MAX_HANG: usize = 32;
 
-/// Shortest run of letters and digits that can be a digest or a CID: a CIDv0 has 46.
+/// Minimum length of a digest or CID: a CIDv0 has 46 characters.
 const MIN_DIGEST: usize = 46;
 
-/// Characters that are kept of a digest at its start and at its end: enough to compare two by eye.
+/// Number of characters kept at the start and at the end of a digest: enough to compare two by eye.
 const KEPT: (usize, usize) = (10, 6);
 
-/// How wide standard output is, where it is a terminal.
+/// The width of standard output, if it is a terminal.
 pub(super) fn width_of_stdout() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
@@ -23,7 +22,7 @@ pub(super) fn width_of_stdout() -> Option<usize> {
     Some(usize::from(columns))
 }
 
-/// `text` with its long lines wrapped at spaces; what follows is aligned with the text of its line, not with its label.
+/// Wraps the long lines of `text` at spaces. Continuation lines are aligned with the line's text, not with its label.
 pub(super) fn fit(text: &str, width: usize) -> String {
     let width = width.max(MIN_WIDTH);
     text.split_inclusive('\n').map(|line| fit_line(line, width)).collect()
@@ -31,7 +30,7 @@ pub(super) fn fit(text: &str, width: usize) -> String {
 
 fn fit_line(line: &str, width: usize) -> String {
     let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
-    // A reader copies the row of a Markdown table. A wrapped row is no row.
+    // A row of a Markdown table is meant to be copied, so it is not wrapped.
     if columns(body) <= width || body.starts_with("| ") {
         return line.to_owned();
     }
@@ -51,7 +50,7 @@ fn fit_line(line: &str, width: usize) -> String {
     wrapped + end
 }
 
-/// The column at which the text of a line begins: behind the last gap of two or more spaces near its start.
+/// The column at which the text of a line begins: after the last gap of two or more spaces near its start.
 fn hang(line: &str) -> usize {
     let (mut hang, mut spaces, mut column) = (0, 0, 0);
     for c in visible(line) {
@@ -75,7 +74,7 @@ fn columns(text: &str) -> usize {
     visible(text).count()
 }
 
-/// The characters without those of colour codes, which end with `m`.
+/// The characters without colour codes, which end with `m`.
 fn visible(text: &str) -> impl Iterator<Item = char> {
     let mut in_code = false;
     text.chars().filter(move |c| match (*c, in_code) {
@@ -91,7 +90,7 @@ fn visible(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// `text` with digests and CIDs shortened, but for lines whose label is `fix`: what they propose is to be copied.
+/// Shortens the digests and CIDs in `text`, except in lines labelled `fix`, which are meant to be copied.
 pub(super) fn shortened(text: &str) -> String {
     let is_fix = |line: &str| line.trim_start().starts_with("fix ");
     text.split_inclusive('\n').map(|line| if is_fix(line) { line.to_owned() } else { short_line(line) }).collect()
@@ -116,7 +115,7 @@ fn short_line(line: &str) -> String {
     short + rest
 }
 
-/// A SHA-256 or a hash of the chain in hex, or a CID. Addresses are shorter, and stay whole.
+/// Whether this is a SHA-256 or a chain's hash in hex, or a CID. Addresses are shorter and kept whole.
 fn is_digest(word: &str) -> bool {
     if word.len() < MIN_DIGEST {
         return false;

@@ -1,4 +1,4 @@
-//! Ledgers in files and on standard input.
+//! Reads ledgers from files and standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -11,8 +11,7 @@ use clresolve_resolver::clock::{Clock as _, SystemClock};
 use super::args::WeightArgs;
 use super::input::shown;
 
-/// The figures of a ledger in a file or on standard input. The outer error is that of reading, the inner one that of
-/// what was read.
+/// Computes the figures of a ledger. The outer error is an I/O error, the inner one concerns the contents.
 pub(super) fn projection(file: &Path, weights: WeightArgs) -> anyhow::Result<Result<Projection, LedgerError>> {
     let at = weights.at.unwrap_or_else(|| SystemClock.now());
     let cannot = || format!("cannot read {}", shown(file));
@@ -25,15 +24,15 @@ pub(super) fn projection(file: &Path, weights: WeightArgs) -> anyhow::Result<Res
     Ok(read.with_context(cannot)?.and_then(|()| ledger.project(at, weights.lambda.unwrap_or_default())))
 }
 
-/// Most lines, empty ones among them: a ledger without records must end, too.
+/// Maximum number of lines, including empty ones, so that a ledger without records ends too.
 const MAX_LINES: usize = 2 * MAX_RECORDS;
 
-/// Pushes every line. The outer error is that of reading, the inner one that of what was read.
+/// Pushes every line. The outer error is an I/O error, the inner one concerns the contents.
 fn read(mut from: impl BufRead, ledger: &mut Ledger) -> io::Result<Result<(), LedgerError>> {
     let mut line = Vec::new();
     for _ in 0..MAX_LINES {
         line.clear();
-        // A longer line is cut, and then too long for the ledger.
+        // A longer line is truncated, but still too long for the ledger.
         if from.by_ref().take(MAX_LINE_BYTES as u64 + 2).read_until(b'\n', &mut line)? == 0 {
             return Ok(Ok(()));
         }

@@ -1,4 +1,4 @@
-//! `lint`: cards of any system judged before they are published, and fixed where nothing has to be guessed.
+//! `lint`: judges cards of any system before they are published, and fixes what has only one correction.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,16 +27,14 @@ use super::render::Palette;
 use super::uri;
 use super::world::World;
 
-/// Most cards that folders may add.
+/// Maximum number of cards from folders.
 const MAX_FILES: usize = 10_000;
 
-/// How deep folders may lie in one that is named.
+/// Maximum depth of subfolders.
 const MAX_DEPTH: usize = 16;
 
-/// What `-o json` gives of a card.
 #[derive(Debug, Serialize)]
 struct Answer {
-    /// The file, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     #[serde(flatten)]
@@ -52,7 +50,7 @@ pub(super) fn run(args: LintArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(async move {
         let world = World::open(&args.world).await?;
         let profiles = world.resolver.profiles();
-        let profile = profiles.get(&world.config.rules.profile).context("the profile in force is not there")?;
+        let profile = profiles.get(&world.config.rules.profile).context("the configured profile does not exist")?;
         let previous = args.previous.as_deref().map(previous).transpose()?;
         let ledger = args.ledger.as_deref().map(|file| figures(file, args.weights)).transpose()?;
         let rules = Rules {
@@ -96,7 +94,7 @@ fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
             for entry in fs::read_dir(&folder).with_context(unreadable)? {
                 let entry = entry.with_context(unreadable)?;
                 let (path, kind) = (entry.path(), entry.file_type().with_context(unreadable)?);
-                // A symlink may lead back, or out of the folder.
+                // Symlinks are skipped: they may form a cycle, or leave the folder.
                 if kind.is_dir() && depth < MAX_DEPTH {
                     folders.push((path, depth + 1));
                 } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "json") {
@@ -115,7 +113,7 @@ fn files(documents: Vec<PathBuf>) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The card of the version before, and its bytes.
+/// The previous version of the card, and its bytes.
 fn previous(file: &Path) -> anyhow::Result<(Card, Vec<u8>)> {
     let name = file.display().to_string();
     let bytes = read(file, MAX_BYTES)?;
@@ -123,13 +121,12 @@ fn previous(file: &Path) -> anyhow::Result<(Card, Vec<u8>)> {
     Ok((card, bytes))
 }
 
-/// The figures of a ledger.
 fn figures(file: &Path, weights: WeightArgs) -> anyhow::Result<Projection> {
     let name = file.display().to_string();
     ledger::projection(file, weights)?.with_context(|| format!("--ledger {}", Foreign::new(&name)))
 }
 
-/// What is to be judged. What gives nothing is reported with its exit code, and the other cards are judged.
+/// Reads a document. An unreadable one is reported with its exit status, and the other cards are still judged.
 async fn bytes(document: &Path, world: &World) -> Result<Vec<u8>, Exit> {
     let Some(url) = url(document) else {
         return read(document, MAX_BYTES).map_err(|error| {
@@ -149,12 +146,12 @@ fn url(document: &Path) -> Option<&str> {
     document.to_str().filter(|text| clresolve_core::uri::strip_scheme(text, "https").is_some())
 }
 
-/// Neither standard input nor a URL.
+/// Whether it is neither standard input nor a URL.
 fn is_file(document: &Path) -> bool {
     document != Path::new("-") && url(document).is_none()
 }
 
-/// The file, or the URL without what may be a secret.
+/// The file, or the URL without possible secrets.
 fn shown(document: &Path) -> String {
     text::without_secrets(&document.display().to_string())
 }
@@ -165,7 +162,7 @@ fn answer(bytes: &[u8], document: &Path, named: Option<CardSystem>, rules: &Rule
     Answer { file: None, judgement, text, name: shown(document) }
 }
 
-/// The text with stars for credentials, byte by byte, so that places stay: reports are kept.
+/// Replaces each byte of a credential by a star, so that positions stay the same, because reports are stored.
 fn without_secrets(mut text: String, report: &Report) -> String {
     let secrets = report.findings.iter().filter(|finding| finding.code == Code::SecretInCard);
     for span in secrets.filter_map(|finding| finding.span.clone()) {
@@ -176,9 +173,9 @@ fn without_secrets(mut text: String, report: &Report) -> String {
     text
 }
 
-/// Writes the card anew where something could be fixed, and says what.
+/// Rewrites the card if something could be fixed, and reports the fixes.
 fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Result<()> {
-    // What cannot be read is reported when it is judged.
+    // Unreadable files are reported when they are judged.
     let Ok(bytes) = read(file, MAX_BYTES) else { return Ok(()) };
     let Some(system) = lint::lint(&bytes, named, rules).system else { return Ok(()) };
     let Ok(text) = std::str::from_utf8(&bytes) else { return Ok(()) };
@@ -195,17 +192,16 @@ fn fix(file: &Path, named: Option<CardSystem>, rules: &Rules<'_>) -> anyhow::Res
     Ok(())
 }
 
-/// The answers: written as they come, or as one SARIF log at the end.
+/// Writes results as they complete, or one SARIF log at the end.
 struct Judged {
     results: Results,
     palette: Palette,
-    /// How wide the terminal is, where the findings go to one.
+    /// The width of the terminal, if the output is one.
     width: Option<usize>,
-    /// Kept for the log.
     sarif: Option<Vec<Answer>>,
     are_several: bool,
     are_valid: bool,
-    /// What documents that gave nothing are worth.
+    /// The worst exit status of unreadable documents.
     missing: Exit,
 }
 
@@ -247,7 +243,7 @@ impl Judged {
 }
 
 impl LintFormat {
-    /// The form of results that go one after the other; SARIF is one document.
+    /// The format of streamed results. SARIF is a single document.
     const fn plain(self) -> Option<Format> {
         match self {
             Self::Text => Some(Format::Text),
@@ -259,7 +255,7 @@ impl LintFormat {
     }
 }
 
-/// A line for each finding, as compilers write them.
+/// One line per finding, in the style of compilers.
 fn short(answer: &Answer, palette: &Palette) -> String {
     let findings = &answer.judgement.report.findings;
     findings.iter().map(|finding| findings::line(finding, &answer.name, palette)).collect()
@@ -274,7 +270,7 @@ fn people(answer: &Answer, palette: &Palette, width: Option<usize>) -> String {
     text
 }
 
-/// One sentence that says what to do.
+/// One sentence that states what to do.
 fn advice(answer: &Answer) -> String {
     let (name, report) = (Foreign::new(&answer.name), &answer.judgement.report);
     let rules = match (&report.profile, report.system) {
@@ -290,8 +286,8 @@ fn advice(answer: &Answer) -> String {
     };
     if report.valid {
         let next = match report.system {
-            Some(CardSystem::CommandLayer) => "; `clresolve plan` says which records to set for it.",
-            _ => "; what it says of itself is proven by nothing.",
+            Some(CardSystem::CommandLayer) => "; `clresolve plan` lists the records to set for it.",
+            _ => "; nothing proves its claims.",
         };
         return format!("{name} is a valid {rules}{warnings}{next}");
     }
@@ -303,7 +299,9 @@ fn advice(answer: &Answer) -> String {
         Some(near) => format!(", or judge by --profile {}, under which it is valid", Foreign::new(near)),
         None => String::new(),
     };
-    if report.system.is_none() {
+    let is_unrecognised =
+        report.findings.iter().any(|finding| matches!(finding.code, Code::FlavourUnknown | Code::FlavourAmbiguous));
+    if is_unrecognised {
         return format!("{name} is not a valid {rules}: name its system with --as, and its rules say what is missing.");
     }
     format!("{name} is not a valid {rules}: fix {defects}{warnings} before you publish it{near}.")

@@ -1,4 +1,4 @@
-//! The filter of a daemon's log, which its operator may replace while it runs.
+//! The filter of a daemon's log, which the operator may replace at run time.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -9,13 +9,13 @@ use tracing_subscriber::reload::Handle;
 
 use clresolve_core::text::Foreign;
 
-/// Longest filter that is read, in bytes: a level for each of some dozens of targets.
+/// Maximum length of a filter, in bytes: a level for each of some dozen targets.
 const MAX_FILTER_BYTES: usize = 1024;
 
-/// The library that logs what a client says, raw.
+/// The library that logs client input unescaped.
 const QUIETED: &str = "rmcp";
 
-/// The filter of this process, once its log has one that can be replaced.
+/// The filter of this process, once its log supports replacement.
 static FILTER: OnceLock<Replaceable> = OnceLock::new();
 
 struct Replaceable {
@@ -23,15 +23,15 @@ struct Replaceable {
     put: Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>,
 }
 
-/// The filter of a log from its start: what was chosen, or else the level.
+/// The initial filter: the chosen one if it is valid, or else the level.
 pub(super) fn at_start(chosen: Option<&str>, level: &str) -> EnvFilter {
     let chosen = chosen.filter(|chosen| !chosen.is_empty());
     let chosen = chosen.and_then(|chosen| EnvFilter::try_new(chosen).ok());
     chosen.unwrap_or_else(|| EnvFilter::new(level))
 }
 
-/// Whatever is chosen, what clients say is not logged. It stands outside of the filter that can be chosen: there a longer
-/// target, or a span, would win.
+/// Suppresses client input, whatever filter is chosen. This is a separate filter, because a longer target or a span
+/// would take precedence within the chosen one.
 pub(super) fn without_clients() -> FilterFn {
     FilterFn::new(is_not_quieted)
 }
@@ -40,14 +40,13 @@ fn is_not_quieted(metadata: &Metadata<'_>) -> bool {
     metadata.target().split("::").next() != Some(QUIETED)
 }
 
-/// Remembers how the filter of the log is replaced, and what it says now.
+/// Stores how the filter is replaced, and its current text.
 pub(super) fn keep<S: 'static>(handle: Handle<EnvFilter, S>, text: String) {
     let put = Box::new(move |filter| handle.reload(filter).map_err(|error| error.to_string()));
-    // Only a second call in one process finds one, and then the first log stays.
+    // This fails only for a second call in one process, which keeps the first log.
     let _ = FILTER.set(Replaceable { text: Mutex::new(text), put });
 }
 
-/// What the filter says.
 pub(super) fn in_force() -> String {
     FILTER.get().map(|filter| filter.text.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
 }
@@ -55,7 +54,7 @@ pub(super) fn in_force() -> String {
 /// Replaces the filter.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// What is wrong with the filter.
 pub(super) fn replace(text: &str) -> Result<(), String> {
     let filter = parsed(text)?;
     let Some(in_force) = FILTER.get() else { return Err("this log has no filter that can be replaced".to_owned()) };
@@ -65,8 +64,7 @@ pub(super) fn replace(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The filter that `text` describes. A word alone must be a level: a mistyped one would be a target of which all is
-/// logged.
+/// Parses a filter. A single word must be a level: a mistyped one would be a target whose events are all logged.
 fn parsed(text: &str) -> Result<EnvFilter, String> {
     if text.len() > MAX_FILTER_BYTES {
         return Err(format!("a filter has at most {MAX_FILTER_BYTES} bytes"));
@@ -102,7 +100,7 @@ mod tests {
         }
     }
 
-    /// The lines that a filter lets pass: of a client of the daemon, and of the program itself.
+    /// The lines that pass a filter: of a client of the daemon, and of the program itself.
     fn logged(chosen: Option<&str>) -> String {
         let lines = Lines::default();
         let writer = lines.clone();

@@ -1,6 +1,6 @@
 //! The daemon's log: a bounded queue that one thread writes to standard error, so that nothing ever waits for a reader.
-//! What finds no room is dropped and counted. Incidents and decisions have room of their own, so that a flood of
-//! requests, each with its line, drops none of them.
+//! Lines that do not fit are dropped and counted. Incidents and decisions have separate limits, so that a flood of
+//! request lines drops none of them.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -15,23 +15,22 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use super::args::LogFormat;
 
-/// Most bytes of a class that wait to be written: some thousand lines, and little memory.
+/// Maximum number of queued bytes per class: some thousand lines.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Most bytes that are written at once, but for a longer line.
+/// Maximum number of bytes per write, unless a single line is longer.
 const MAX_WRITTEN: usize = 64 * 1024;
 
-/// Shortest time between two writes: under load the lines of a millisecond take one call of the system, and wake one
-/// thread once.
+/// Minimum time between two writes. Under load, the lines of a millisecond need one system call, and wake one thread
+/// once.
 const BETWEEN_WRITES: Duration = Duration::from_millis(1);
 
-/// Longest time at the end for lines that wait.
+/// Maximum wait for queued lines at exit.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
-/// The queue of this process, once its log is one.
+/// The queue of this process, once it is started.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
-/// Lines that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     format: LogFormat,
@@ -41,14 +40,13 @@ pub(super) struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// In the order in which they came, whatever their class.
+    /// In order of arrival, across classes.
     lines: VecDeque<(LineClass, Vec<u8>)>,
-    /// By class.
     usage: [Usage; 3],
     is_writing: bool,
 }
 
-/// Lines that share room.
+/// Lines that share a size limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineClass {
     Incidents,
@@ -63,11 +61,10 @@ struct Usage {
     dropped: u64,
 }
 
-/// Waits, for a time, until all lines are written.
+/// Flushes the queue when dropped, within a time limit.
 #[must_use]
 pub(super) struct LastLines(Arc<Queue>);
 
-/// Starts the queue of this process.
 pub(super) fn start(format: LogFormat) -> (Writer, LastLines) {
     let queue = Arc::clone(QUEUE.get_or_init(|| {
         let queue = Arc::new(Queue { format, ..Queue::default() });
@@ -78,8 +75,8 @@ pub(super) fn start(format: LogFormat) -> (Writer, LastLines) {
     (Writer(Arc::clone(&queue)), LastLines(queue))
 }
 
-/// Writes a line to standard error, whatever is logged, by way of the queue where there is one. The level shows in JSON
-/// alone.
+/// Writes a line to standard error whatever the filter, through the queue if there is one. The level is visible only in
+/// JSON.
 pub(super) fn say(level: Level, message: &str) {
     match QUEUE.get() {
         Some(queue) => queue.push(LineClass::Others, line_of(queue.format, level, message)),
@@ -87,7 +84,7 @@ pub(super) fn say(level: Level, message: &str) {
     }
 }
 
-/// A line that is no event. In JSON it has the members of one.
+/// A line that is not an event. In JSON it has the same members as one.
 fn line_of(format: LogFormat, level: Level, message: &str) -> Vec<u8> {
     let text = match format {
         LogFormat::Text => format!("clresolve: {message}"),
@@ -105,7 +102,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a line, or drops it where there is no room.
+    /// Queues a line, or drops it if the queue is full.
     fn push(&self, class: LineClass, line: Vec<u8>) {
         let mut waiting = self.waiting();
         let usage = &mut waiting.usage[class as usize];
@@ -124,7 +121,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Writes lines as they come, and never ends.
+    /// Writes lines as they arrive. Never returns.
     #[expect(clippy::disallowed_methods, reason = "a pause that decides nothing")]
     fn write_all_to(&self, sink: &mut impl Write) -> ! {
         loop {
@@ -133,7 +130,7 @@ impl Queue {
         }
     }
 
-    /// Waits for lines, and writes those that have come.
+    /// Waits for lines, and writes those that have arrived.
     fn write_next_to(&self, sink: &mut impl Write) {
         let is_idle = |waiting: &mut Waiting| waiting.lines.is_empty();
         let mut waiting = self.changed.wait_while(self.waiting(), is_idle).unwrap_or_else(PoisonError::into_inner);
@@ -146,10 +143,10 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Waits until all is written, for `time` at most.
+    /// Waits until all lines are written, but at most for `time`.
     fn flush(&self, time: Duration) {
         let is_busy = |waiting: &mut Waiting| waiting.is_writing || !waiting.lines.is_empty();
-        // What is left then has no reader.
+        // After the timeout, nobody reads the remaining lines.
         drop(self.changed.wait_timeout_while(self.waiting(), time, is_busy));
     }
 }
@@ -160,7 +157,7 @@ impl Waiting {
         self.lines.push_back((class, line));
     }
 
-    /// The next lines, [`MAX_WRITTEN`] bytes of them or one.
+    /// Removes the next lines: up to [`MAX_WRITTEN`] bytes, but at least one line.
     fn take(&mut self) -> Vec<u8> {
         let mut taken = Vec::new();
         while let Some((class, line)) =
@@ -206,11 +203,10 @@ impl Drop for LastLines {
     }
 }
 
-/// Makes a line of each event.
 #[derive(Clone)]
 pub(super) struct Writer(Arc<Queue>);
 
-/// A line that is being made; it is queued when this is dropped.
+/// A line in progress. Dropping it queues the line.
 pub(super) struct Line {
     bytes: Vec<u8>,
     class: LineClass,
@@ -280,7 +276,6 @@ mod tests {
         assert_eq!(queue.waiting().usage[LineClass::Others as usize].bytes, 0);
     }
 
-    /// All that is queued.
     fn written(queue: &Queue) -> String {
         let mut sink = Vec::new();
         while !queue.waiting().lines.is_empty() {

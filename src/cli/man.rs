@@ -21,7 +21,6 @@ const PROGRAM: &str = "clresolve";
 const SOURCE: &str = concat!("clresolve ", env!("CARGO_PKG_VERSION"));
 const MANUAL: &str = "clresolve manual";
 
-/// The page on the configuration file.
 const CONFIGURATION: &str = "clresolve.toml.5";
 
 /// Writes all pages into the folder, or the page of the program to standard output.

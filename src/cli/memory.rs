@@ -1,15 +1,16 @@
-//! `memory`: shows and forgets what is remembered of names and of sellers' origins, and accepts proposed identities.
+//! `memory`: shows and removes the entries of names and of sellers' origins, and accepts proposed identities.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
 use clresolve_core::name::EnsName;
 use clresolve_core::text::Foreign;
-use clresolve_payment::check::{self, WebOrigin};
+use clresolve_payment::check::{self, SeenIdentity, SeenPayee, WebOrigin};
 use clresolve_resolver::config::Config;
 use clresolve_resolver::memory::{HistoryKey, OriginKey, Store};
 use clresolve_verdict::evidence::continuity::History;
 use clresolve_verdict::verdict::Depth;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::args::{AcceptArgs, ForgetArgs, MemoryArgs, MemoryCommand, ShowArgs, Subject, WorldArgs};
@@ -18,7 +19,7 @@ use super::notice;
 use super::output::{Output, Results};
 use super::world::{self, Reader};
 
-/// What is remembered of one name, for programs.
+/// The memory entry of a name, for programs.
 #[derive(Serialize)]
 struct Remembered<'h> {
     name: &'h str,
@@ -29,7 +30,7 @@ struct Remembered<'h> {
     history: &'h History,
 }
 
-/// What is remembered of one origin, for programs.
+/// The memory entry of an origin, for programs.
 #[derive(Serialize)]
 struct RememberedOrigin<'h> {
     origin: &'h str,
@@ -208,15 +209,21 @@ fn people_of_origin(row: &RememberedOrigin<'_>) -> String {
     if !remembered {
         return format!("{origin}  nothing is remembered ({world} {chain})\n");
     }
-    let identity = seller.identity.as_ref().map_or_else(|| "no identity".to_owned(), ToString::to_string);
-    let mut text = format!("{origin}  {} ({world} {chain})\n", Foreign::new(&identity));
-    if let Some(proposed) = &seller.proposed {
-        let proposed = proposed.to_string();
-        let _ = writeln!(text, "  proposed {}  `clresolve memory accept {origin}` accepts it", Foreign::new(&proposed));
+    let mut text = format!("{origin}  ({world} {chain})\n");
+    if let Some(SeenIdentity { identity, at, block }) = &seller.identity {
+        let _ = writeln!(text, "  identity {}  {}", Foreign::new(&identity.to_string()), first_seen(at, *block));
     }
-    if let Some(payee) = &seller.payee {
-        let block = payee.block.map(|block| format!(", block {block}")).unwrap_or_default();
-        let _ = writeln!(text, "  payee {} on {}  first seen at {}{block}", payee.address, payee.network, payee.at);
+    if let Some(SeenIdentity { identity, at, block }) = &seller.proposed {
+        let _ = writeln!(text, "  proposed {}  {}", Foreign::new(&identity.to_string()), first_seen(at, *block));
+        let _ = writeln!(text, "  `clresolve memory accept {origin}` accepts it");
+    }
+    if let Some(SeenPayee { address, network, at, block }) = &seller.payee {
+        let _ = writeln!(text, "  payee {address} on {network}  {}", first_seen(at, *block));
     }
     text
+}
+
+fn first_seen(at: &Timestamp, block: Option<u64>) -> String {
+    let block = block.map(|block| format!(", block {block}")).unwrap_or_default();
+    format!("first seen at {at}{block}")
 }

@@ -1,4 +1,4 @@
-//! `name`: normal form, namehash and DNS encoding of names. No network is used.
+//! `name`: prints normal form, namehash and DNS encoding of names, without a network.
 
 use std::io::{self, BufRead, IsTerminal as _, Read as _};
 
@@ -13,31 +13,27 @@ use super::args::{Format, NameArgs};
 use super::exit::Exit;
 use super::output::{Output, Results};
 
-/// Most names read from standard input; they are read and answered one by one, so this bounds time, not memory.
+/// Maximum number of names on standard input. They are processed one by one, so this limits time, not memory.
 const MAX_NAMES: usize = 1_000_000;
 
-/// Longest line read from standard input, in bytes: far more than a name may have, also where each of its characters
-/// is escaped.
+/// Maximum line length on standard input, in bytes: far more than a name with all characters escaped.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
 
-/// What is said of one name.
 #[derive(Debug, Serialize)]
 struct Row {
     input: String,
     normalized: Option<String>,
-    /// EIP-137 namehash.
     node: Option<String>,
-    /// DNS wire form, as ENSIP-10 resolvers take it; absent where a label has no such form.
+    /// DNS wire format, as ENSIP-10 resolvers expect it. `None` if a label has no such form.
     dns: Option<String>,
-    /// Why there is no normal form.
     error: Option<String>,
     code: Option<Code>,
-    /// Why the name, although it has a normal form, is not one that is resolved.
+    /// Why the name is not resolved although it has a normal form.
     note: Option<String>,
 }
 
 impl Row {
-    /// Of a line that is a JSON string.
+    /// Parses a line that is a JSON string.
     fn of_json(line: String) -> Self {
         match serde_json::from_str(&line) {
             Ok(name) => Self::of(name),
@@ -79,7 +75,7 @@ impl Row {
                 Foreign::new(self.error.as_deref().unwrap_or_default())
             );
         };
-        // ENSIP-15 admits no character that harms a terminal, and people want to copy the name.
+        // ENSIP-15 permits no character that affects a terminal, and people want to copy the name.
         if format == Format::Short {
             return format!("{normal}  {node}\n");
         }
@@ -119,7 +115,7 @@ pub(super) fn run(args: NameArgs) -> anyhow::Result<Exit> {
     Ok(worst)
 }
 
-/// Gives each line's row to `answer`, until it says no more.
+/// Calls `answer` with the row of each line, until it stops.
 fn each_line(
     mut input: impl BufRead,
     row_of: fn(String) -> Row,
@@ -134,7 +130,7 @@ fn each_line(
             return Ok(());
         }
     }
-    bail!("standard input holds more than {MAX_NAMES} names")
+    bail!("standard input contains more than {MAX_NAMES} names")
 }
 
 fn read(line: Vec<u8>, row_of: fn(String) -> Row) -> Row {
@@ -148,7 +144,7 @@ fn read(line: Vec<u8>, row_of: fn(String) -> Row) -> Row {
     }
 }
 
-/// The next line without its end; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes.
+/// The next line without its end. Of an overlong line, the first [`MAX_LINE_BYTES`] + 1 bytes.
 fn read_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let limit = u64::try_from(MAX_LINE_BYTES + 1).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Lists of names: a line each, comments and blank lines left out, everything bounded.
+//! Reads lists of names within limits: one name per line, comments and blank lines ignored.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -13,24 +13,24 @@ use clresolve_core::reason::Code;
 
 use super::input::STDIN;
 
-/// Longest line, in bytes: several times the longest name that can be resolved, and room for a comment after it.
+/// Maximum line length, in bytes: several times the longest resolvable name, with room for a comment.
 pub(super) const MAX_LINE_BYTES: usize = 4096;
 
-/// Most lines of a list. Of each only a digest stays in memory ([`Distinct`], about 40 MB for all); this bounds the time
-/// that a wrong file, or an endless stream, can take.
+/// Maximum number of lines of a list. Only a digest of each stays in memory ([`Distinct`], about 40 MB for all). The
+/// limit bounds the time that a wrong file or an endless stream can take.
 pub(super) const MAX_LINES: u64 = 1_000_000;
 
-/// What is shown of a line that is too long, in characters.
+/// Number of characters shown of a line that is too long.
 const START_CHARACTERS: usize = 80;
 
-/// Most names that standard input may add to a command line. Their verdicts are kept until the last is written; `audit`
-/// takes longer lists.
+/// Maximum number of names that standard input may add to a command line. Their verdicts are kept until the last is
+/// written. `audit` accepts longer lists.
 const MAX_GIVEN: usize = 10_000;
 
-/// The names that were typed, with those of standard input in the place of `-`.
+/// The names in the arguments, with those on standard input in place of `-`.
 ///
 /// # Errors
-/// When standard input cannot be read, or holds a line that is no text, or too many names, or none.
+/// If standard input cannot be read, contains a line that is not text, or has too many names or none.
 pub(super) fn given(typed: Vec<String>) -> anyhow::Result<Vec<String>> {
     match typed.iter().filter(|name| *name == STDIN).count() {
         0 => Ok(typed),
@@ -42,7 +42,7 @@ pub(super) fn given(typed: Vec<String>) -> anyhow::Result<Vec<String>> {
     }
 }
 
-/// The names of a list that fits on a command line.
+/// The names of a list, within the limit for a command line.
 fn listed(lines: Reader) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for line in lines {
@@ -51,78 +51,73 @@ fn listed(lines: Reader) -> anyhow::Result<Vec<String>> {
             Line::Unreadable { line, why, .. } => bail!("standard input, line {line}: {why}"),
         }
         if names.len() > MAX_GIVEN {
-            bail!("standard input holds more than {MAX_GIVEN} names; `clresolve audit --names -` takes longer lists");
+            bail!(
+                "standard input contains more than {MAX_GIVEN} names; `clresolve audit --names -` accepts longer lists"
+            );
         }
     }
     if names.is_empty() {
-        bail!("standard input holds no name");
+        bail!("standard input contains no name");
     }
     Ok(names)
 }
 
-/// A list that was opened.
 pub(super) struct List {
-    /// What it holds, where that can be known before it is read.
+    /// Its contents, if they can be read in advance.
     pub(super) counted: Option<Counted>,
     pub(super) reader: Reader,
 }
 
-/// What a list holds.
 #[derive(Default)]
 pub(super) struct Counted {
-    /// How many different names, of the part that was counted.
+    /// Number of distinct names in the counted part.
     pub(super) names: u64,
-    /// How many lines.
     pub(super) lines: u64,
-    /// Which, and where.
+    /// Digest of the names with their lines.
     pub(super) digester: ListDigester,
 }
 
-/// A line that asks for a row.
+/// A line that gets a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A name, or what stands in the place of one.
+    /// A name, or text in its place.
     Name {
         /// Number of the line, from 1.
         line: u64,
         /// The name.
         name: String,
     },
-    /// No text, or too much of it.
     Unreadable {
         /// Number of the line, from 1.
         line: u64,
-        /// What can be shown of it.
+        /// The part that can be shown.
         start: String,
-        /// The digest of all of it, where that is more.
+        /// The digest of the whole line, if it is longer.
         whole: Option<Digest>,
-        /// What kind of wrong it is.
         code: Code,
-        /// What is wrong with it.
         why: String,
     },
 }
 
 impl Line {
-    /// What cannot be a name: of its text the start is kept.
+    /// A line that cannot be a name. Only the start of its text is kept.
     pub(super) fn unreadable(line: u64, text: &str, why: String) -> Self {
         let start: String = text.chars().take(START_CHARACTERS).collect();
         let whole = (start != text).then(|| Digest::of(text.as_bytes()));
         Self::Unreadable { line, start, whole, code: Code::NameInvalid, why }
     }
 
-    /// What stands in the place of the names of a registry that gives none.
+    /// The line for a registry that could not be read.
     pub(super) fn of_registry(location: String, code: Code, why: String) -> Self {
         Self::Unreadable { line: 1, start: location, whole: None, code, why }
     }
 
-    /// The same, of which these are all bytes.
+    /// Like [`unreadable`](Self::unreadable), for a line with these bytes.
     fn of_bytes(line: u64, text: &str, whole: Digest, why: String) -> Self {
         let start = text.chars().take(START_CHARACTERS).collect();
         Self::Unreadable { line, start, whole: Some(whole), code: Code::NameInvalid, why }
     }
 
-    /// What its row is known by.
     pub(super) fn key(&self) -> String {
         match self {
             Self::Name { name, .. } => {
@@ -140,7 +135,7 @@ impl Line {
         }
     }
 
-    /// The same after so many other lines.
+    /// The same line, after this many others.
     pub(super) const fn after(mut self, lines: u64) -> Self {
         let (Self::Name { line, .. } | Self::Unreadable { line, .. }) = &mut self;
         *line = line.saturating_add(lines);
@@ -148,16 +143,16 @@ impl Line {
     }
 }
 
-/// Tells the lines that list a name again.
+/// Detects lines that repeat a name.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
     seen: HashSet<Digest>,
-    /// How many lines listed a name again.
+    /// Number of lines that repeated a name.
     pub(super) again: u64,
 }
 
 impl Distinct {
-    /// Whether a line lists a name for the first time; a line that cannot be read lists none.
+    /// Whether a line contains a new name. True for every unreadable line.
     pub(super) fn is_first(&mut self, line: &Line) -> bool {
         let Line::Name { name, .. } = line else { return true };
         let is_first = self.seen.insert(identity(name));
@@ -169,15 +164,13 @@ impl Distinct {
 /// Why the list cannot be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NamesError {
-    /// More lines than are read.
     #[error("the list of names has more than {MAX_LINES} lines")]
     TooMany,
-    /// The file or stream fails.
     #[error("the list of names cannot be read: {0}")]
     Io(String),
 }
 
-/// Opens a list, and counts the names of one that is a file.
+/// Opens a list, and counts its names if it is a regular file.
 pub(super) fn open(path: &Path) -> anyhow::Result<List> {
     if path == Path::new(STDIN) {
         return Ok(List { counted: None, reader: Reader::of_stdin() });
@@ -206,13 +199,12 @@ fn count(mut reader: Reader) -> Result<Counted, NamesError> {
 
 /// A line without its end.
 struct RawLine {
-    /// The line; of one that is too long the first [`MAX_LINE_BYTES`] + 1 bytes.
+    /// The line. Of an overlong one, the first [`MAX_LINE_BYTES`] + 1 bytes.
     bytes: Vec<u8>,
-    /// The digest of all, where that is more.
+    /// The digest of the whole line, if it is longer.
     whole: Option<Digest>,
 }
 
-/// Reads a list line by line.
 pub(super) struct Reader {
     input: Box<dyn BufRead + Send>,
     line: u64,
@@ -224,7 +216,6 @@ impl Reader {
         Self { input, line: 0, ended: false }
     }
 
-    /// How many lines were read.
     pub(super) const fn lines(&self) -> u64 {
         self.line
     }
@@ -233,7 +224,6 @@ impl Reader {
         Self::new(Box::new(BufReader::new(io::stdin())))
     }
 
-    /// The next line.
     fn raw_line(&mut self) -> Result<Option<RawLine>, NamesError> {
         let failed = |error: io::Error| NamesError::Io(error.to_string());
         let mut bytes = Vec::new();
@@ -257,7 +247,7 @@ impl Reader {
         Ok(Some(RawLine { bytes, whole }))
     }
 
-    /// Passes over the rest of a line; the digest of all of it.
+    /// Skips the rest of a line. Returns the digest of the whole line.
     fn rest_of_line(&mut self, start: &[u8]) -> io::Result<Digest> {
         let mut line = Digester::default();
         line.update(start);
@@ -275,7 +265,7 @@ impl Reader {
     }
 }
 
-/// What some editors put at the start of a file.
+/// Some editors write it at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Iterator for Reader {
@@ -300,7 +290,7 @@ impl Iterator for Reader {
     }
 }
 
-/// What a line asks for; nothing if it is blank or a comment. One that is too long comes with the digest of all of it.
+/// Parses a line. `None` if it is blank or a comment. An overlong line comes with the digest of the whole line.
 fn line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<Line> {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -324,13 +314,13 @@ fn line(line: u64, bytes: Vec<u8>, whole: Option<Digest>) -> Option<Line> {
     Some(Line::Name { line, name: name.to_owned() })
 }
 
-/// Whether this is a node (EIP-137), as `audit list` writes one whose name is not known.
+/// Whether this is a node (EIP-137), which `audit list` writes if the name is unknown.
 fn is_node(text: &str) -> bool {
     text.strip_prefix("0x").is_some_and(|digits| digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// The text before a `#` that begins the line or follows white space. The keycap emoji `#️⃣`, which names may hold, is no
-/// comment.
+/// The text before a `#` at the start of the line or after white space. The keycap emoji `#️⃣`, which names may
+/// contain, starts no comment.
 fn without_comment(text: &str) -> &str {
     let begins = |at: usize| text[..at].chars().next_back().is_none_or(char::is_whitespace);
     let keycap = |at: usize| text[at + 1..].starts_with(['\u{fe0f}', '\u{20e3}']);
@@ -392,7 +382,7 @@ mod tests {
     fn names_of_standard_input_take_the_place_of_the_dash() {
         let read = |text: &[u8]| listed(Reader::new(Box::new(io::Cursor::new(text.to_vec()))));
         assert_eq!(read(b"a.eth # one\n\nb.eth\n").unwrap(), ["a.eth", "b.eth"]);
-        assert_eq!(read(b"\n").unwrap_err().to_string(), "standard input holds no name");
+        assert_eq!(read(b"\n").unwrap_err().to_string(), "standard input contains no name");
         assert_eq!(read(b"a.eth\n\xff\n").unwrap_err().to_string(), "standard input, line 2: the line is not UTF-8");
         let many = "a.eth\n".repeat(MAX_GIVEN + 1);
         assert!(read(many.as_bytes()).unwrap_err().to_string().contains("more than 10000 names"));

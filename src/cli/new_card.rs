@@ -14,6 +14,10 @@ use super::world::LocalRules;
 
 pub(super) fn run(args: NewCardArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.out)?;
+    // An existing card may have been edited.
+    if let Some(file) = args.out.file.as_deref().filter(|file| file.is_file()) {
+        bail!("{}: the file exists, and is left as it is", file.display());
+    }
     let name = normal("NAME", &args.name)?;
     let owner = normal("--owner", &args.owner)?;
     let LocalRules { profile, .. } = LocalRules::read(&args.offline)?;

@@ -1,4 +1,4 @@
-//! A file that takes the place of another at once, so that neither a reader nor a crash meets half of it.
+//! Atomically replaces files, so that neither a reader nor a crash leaves a partial one.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// A file beside the one whose place it takes. Without [`keep`](Self::keep) it goes away again.
+/// A temporary file next to the one that it will replace. Dropping it without [`keep`](Self::keep) removes it.
 pub(super) struct NewFile {
     file: NamedTempFile,
     place: PathBuf,
 }
 
 impl NewFile {
-    /// An empty file for the place `path`, with the permissions of the file that is there. A link stays one.
+    /// Creates an empty file that will replace `path`, with the same permissions. If `path` is a link, its target is
+    /// replaced.
     pub(super) fn beside(path: &Path) -> io::Result<Self> {
         let place = if path.exists() { path.canonicalize()? } else { path.to_owned() };
         let folder = folder_of(&place);
@@ -27,12 +28,11 @@ impl NewFile {
         Ok(Self { file, place })
     }
 
-    /// The file to write to.
     pub(super) fn file(&self) -> &File {
         self.file.as_file()
     }
 
-    /// Puts it in its place, on the disk too.
+    /// Replaces the file, and syncs to disk.
     pub(super) fn keep(self) -> io::Result<()> {
         self.file.as_file().sync_all()?;
         self.file.persist(&self.place)?;
@@ -40,14 +40,13 @@ impl NewFile {
     }
 }
 
-/// Puts a file with these bytes in the place of another.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new = NewFile::beside(path)?;
     new.file().write_all(bytes)?;
     new.keep()
 }
 
-/// The file that stands beside another, with a further ending.
+/// The path next to a file, with an additional extension.
 pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -55,12 +54,11 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The folder that a path names a file in.
 pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
-/// What the process's mask leaves of read and write for everybody.
+/// Requests read and write permission for everybody, which the umask restricts.
 #[cfg(unix)]
 fn as_any_new_file() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
@@ -73,13 +71,13 @@ fn as_any_new_file() -> Builder<'static, 'static> {
     Builder::new()
 }
 
-/// Has the disk keep the new name too.
+/// Syncs the directory entry to disk.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Where a folder cannot be opened, the system keeps names as it likes.
+/// On systems where a folder cannot be opened, it cannot be synced.
 #[cfg(not(unix))]
 const fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! The program around the daemon, as SIGHUP and the admin socket ask it.
+//! The operator interface of the daemon, used by SIGHUP and the admin socket.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,23 +18,21 @@ use super::service_manager;
 use super::stop::ReloadAsks;
 use super::world::{self, Reader};
 
-/// Time between the two readings of a file that is read again: one that is being written differs.
+/// Time between two reads of a configuration file that is reloaded. A file that is being written differs.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// A program that serves.
 pub(super) struct Program {
     args: ServeArgs,
     current: Mutex<Current>,
 }
 
-/// What is in force.
 struct Current {
     reloader: Reloader,
-    /// Of the file that it was read from.
+    /// The digest of its file.
     digest: Option<Digest>,
 }
 
-/// Tells the service manager that the service is ready again, whatever became of the reload.
+/// Notifies the service manager on drop that the service is ready again, even if the reload failed.
 struct ReadyAgain;
 
 impl Drop for ReadyAgain {
@@ -44,21 +42,20 @@ impl Drop for ReadyAgain {
 }
 
 impl Program {
-    /// `digest` is that of the file that was in force at the start, taken before it was read.
+    /// `digest` is that of the initial configuration file, computed before the file was read.
     pub(super) fn new(args: ServeArgs, reloader: Reloader, digest: Option<Digest>) -> Self {
         Self { args, current: Mutex::new(Current { reloader, digest }) }
     }
 
-    /// Reads the configuration again at each ask. Never ends.
+    /// Reloads the configuration at each request. Never returns.
     pub(super) async fn reload_when_asked(&self, mut asks: ReloadAsks) {
         loop {
             asks.next().await;
-            // What came of it is in the log.
+            // The result is logged.
             let _ = self.reload().await;
         }
     }
 
-    /// Reads the configuration again, and logs what came of it.
     async fn reload(&self) -> anyhow::Result<Reread> {
         let mut current = self.current.lock().await;
         service_manager::is_reloading();
@@ -79,7 +76,7 @@ impl Program {
             tracing::info!("{}: unchanged since it was last read", file.display());
         }
         for keys in &restart {
-            tracing::warn!("{keys}: a change takes a restart; the value from the start stays in force");
+            tracing::warn!("{keys}: a change requires a restart; the old value stays in force");
         }
         Ok(Reread { file, is_unchanged, restart })
     }
@@ -106,8 +103,8 @@ impl clresolve_server::http::Operator for Program {
     }
 }
 
-/// Logs which program answers, of which world, by which rules, and from where. Endpoints and gateways have their labels,
-/// since their URLs may hold keys.
+/// Logs version, network, rules, and sources. Endpoints and gateways are identified by labels, since URLs may contain
+/// keys.
 pub(super) fn log_settings(config: &Config, message: &str) {
     let Config { chain, rules, cache, .. } = config;
     let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
@@ -116,6 +113,8 @@ pub(super) fn log_settings(config: &Config, message: &str) {
         Ok(GradeDemand::SingleRpc) => "single-rpc".to_owned(),
         Ok(GradeDemand::Quorum(operators)) => format!("quorum of {operators}"),
         Ok(GradeDemand::StateProof(operators)) => format!("state-proof, headers of {operators}"),
+        Ok(GradeDemand::ConsensusProof(0)) => "consensus-proof".to_owned(),
+        Ok(GradeDemand::ConsensusProof(operators)) => format!("consensus-proof, headers of {operators}"),
         // No resolver is built for such a configuration.
         Err(error) => error.to_string(),
     };
@@ -138,7 +137,7 @@ pub(super) fn log_settings(config: &Config, message: &str) {
     }
 }
 
-/// A configuration from a file that is whole.
+/// A configuration from a complete file.
 #[derive(Debug)]
 struct Settled {
     config: Config,
@@ -146,17 +145,17 @@ struct Settled {
     digest: Digest,
 }
 
-/// The digest of the configuration file, where there is one that can be read again. What comes through a pipe cannot.
+/// The digest of the configuration file. `None` if there is none, or it is a pipe, which cannot be read twice.
 pub(super) fn digest(args: &ServeArgs) -> Option<Digest> {
     let path = file(args)?;
     let is_file = std::fs::metadata(&path).ok()?.is_file();
     if is_file { Some(Digest::of(&input::read(&path, MAX_FILE_BYTES).ok()?)) } else { None }
 }
 
-/// The configuration, from a file that is whole: it ends with a line end, and no one is writing it.
+/// Reads the configuration from a complete file: it ends with a line end, and nobody is writing it.
 async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
     let Some(path) = file(args) else {
-        bail!("there is no configuration file to read again: start the daemon with --config FILE")
+        bail!("there is no configuration file to reload: start the daemon with --config FILE")
     };
     let read = || input::read(&path, MAX_FILE_BYTES);
     let before = read()?;
@@ -169,7 +168,7 @@ async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
     Ok(Settled { config, digest: Digest::of(&before), file: path })
 }
 
-/// The configuration file that the daemon reads, if there is one.
+/// The path of the configuration file, if there is one.
 pub(super) fn file(args: &ServeArgs) -> Option<PathBuf> {
     if args.world.sandbox { None } else { ConfigFile::find(&args.world.rules).map(|file| file.path) }
 }
@@ -190,7 +189,7 @@ mod tests {
         }
     }
 
-    /// The first half of a file, up to the end of a line, is a configuration too: another one.
+    /// The first half of a file, up to a line end, may be a valid but different configuration.
     #[tokio::test(start_paused = true)]
     async fn a_file_that_grows_between_two_looks_is_not_read() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Results: to standard output or a file, each written whole, and quiet about a reader that has gone.
+//! Writes results to standard output or atomically to a file. A closed pipe is not an error.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek as _, Write as _};
@@ -15,7 +15,6 @@ use super::layout;
 use super::new_file::{NewFile, folder_of};
 use super::render::Palette;
 
-/// Where results go.
 pub(super) struct Output {
     target: Target,
     gone: bool,
@@ -23,13 +22,13 @@ pub(super) struct Output {
 
 enum Target {
     Stdout,
-    /// What was written so far, in a file without a name: it takes the place of the one at `path` at the end, so that a
-    /// command that gives nothing, fails or is killed leaves that as it is.
+    /// An unlinked file that replaces the one at `path` at the end, so that a command that fails, is killed or has no
+    /// results leaves that file unchanged.
     File {
         path: PathBuf,
         written: Option<File>,
     },
-    /// What is no file on a disk, such as a pipe.
+    /// Not a regular file, for example a pipe.
     Device {
         path: PathBuf,
     },
@@ -39,7 +38,7 @@ impl Output {
     /// Standard output, or the file of `--out`.
     ///
     /// # Errors
-    /// When the file cannot be one, so that this is known before the work.
+    /// If the file is unusable. This is detected before the work starts.
     pub(super) fn new(args: &OutArgs) -> anyhow::Result<Self> {
         match &args.file {
             Some(path) => Self::file("--out", path),
@@ -47,10 +46,10 @@ impl Output {
         }
     }
 
-    /// The file that a flag names.
+    /// The file of an option.
     ///
     /// # Errors
-    /// When it cannot be one, as [`Self::new`] says.
+    /// If it is unusable, as for [`Self::new`].
     pub(super) fn file(flag: &str, path: &Path) -> anyhow::Result<Self> {
         if path.is_dir() {
             bail!("{flag} {}: this is a folder; name a file in it", path.display());
@@ -66,10 +65,10 @@ impl Output {
         }
     }
 
-    /// The same as [`Self::new`], for a command that reads these files: none of them is overwritten.
+    /// Like [`Self::new`], but refuses to overwrite any of these input files.
     ///
     /// # Errors
-    /// When one of them is the same file.
+    /// If one of them is the same file.
     pub(super) fn apart_from<'a>(
         args: &OutArgs,
         read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
@@ -80,7 +79,7 @@ impl Output {
         Self::new(args)
     }
 
-    /// How wide the terminal is that the results go to, if they go to one.
+    /// The width of the terminal, if the results go to one.
     pub(super) fn width(&self) -> Option<usize> {
         match self.target {
             Target::Stdout => layout::width_of_stdout(),
@@ -88,7 +87,7 @@ impl Output {
         }
     }
 
-    /// Colours where standard output takes them; none in a file.
+    /// The styles for the output: those of standard output, or none for a file.
     pub(super) fn palette(&self) -> Palette {
         match self.target {
             Target::Stdout if colour(&io::stdout()) => Palette::colours(),
@@ -96,10 +95,10 @@ impl Output {
         }
     }
 
-    /// Writes all of `bytes` at once. When the reader has gone this and all later writes do nothing.
+    /// Writes all bytes at once. If the reader has closed the pipe, this and all later writes do nothing.
     ///
     /// # Errors
-    /// When the file or stream takes no more.
+    /// If writing fails.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<(), Unwritable> {
         if self.gone {
             return Ok(());
@@ -114,10 +113,10 @@ impl Output {
         }
     }
 
-    /// Puts what was written in its place, where that is a file.
+    /// Moves the finished file into place.
     ///
     /// # Errors
-    /// When the disk takes no more.
+    /// If writing fails, for example because the disk is full.
     pub(super) fn finish(mut self) -> Result<(), Unwritable> {
         let Target::File { path, written: Some(written) } = &mut self.target else { return Ok(()) };
         let kept = written.rewind().and_then(|()| {
@@ -128,7 +127,7 @@ impl Output {
         kept.map_err(|error| Unwritable { what: self.name(), error })
     }
 
-    /// Writes all that there is.
+    /// Writes all results.
     ///
     /// # Errors
     /// [`Unwritable`]
@@ -137,7 +136,7 @@ impl Output {
         self.finish()
     }
 
-    /// Whether the reader has gone.
+    /// Whether the reader has closed the pipe.
     pub(super) const fn is_gone(&self) -> bool {
         self.gone
     }
@@ -178,10 +177,10 @@ impl Target {
     }
 }
 
-/// Refuses the file of `--out` where it is one of those that a command reads.
+/// Rejects the file of `--out` if it is one of the input files.
 ///
 /// # Errors
-/// When one of them is the same file.
+/// If one of them is the same file.
 pub(super) fn check_apart<'a>(
     out: &Path,
     read: impl IntoIterator<Item = (&'a str, Option<&'a Path>)>,
@@ -194,12 +193,12 @@ pub(super) fn check_apart<'a>(
     Ok(())
 }
 
-/// Whether two paths lead to one file, or would if it existed.
+/// Whether two paths refer to one file, or would if it existed.
 pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((place(one), place(other)), (Some(one), Some(other)) if one == other)
 }
 
-/// Where a file is, or would be; none where its folder does not exist.
+/// The canonical path of a file that may not exist. `None` if its folder does not exist.
 fn place(path: &Path) -> Option<PathBuf> {
     let new = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(new)
@@ -215,16 +214,15 @@ pub(super) struct Unwritable {
 }
 
 impl Unwritable {
-    /// What cannot be written, and why.
     pub(super) fn new(what: impl Into<String>, error: io::Error) -> Self {
         Self { what: what.into(), error }
     }
 }
 
-/// Writes help and the like to standard output, with its styles where the stream takes them.
+/// Prints help and the like to standard output, with styles if the stream supports them.
 ///
 /// # Errors
-/// When standard output takes no more. A reader that has gone is not an error.
+/// If writing fails. A closed pipe is not an error.
 pub(super) fn print(text: &StyledStr) -> Result<(), Unwritable> {
     let mut stdout = anstream::stdout().lock();
     match write!(stdout, "{}", text.ansi()).and_then(|()| stdout.flush()) {
@@ -233,16 +231,14 @@ pub(super) fn print(text: &StyledStr) -> Result<(), Unwritable> {
     }
 }
 
-/// Whether a stream takes colours.
 pub(super) fn colour<S: RawStream>(stream: &S) -> bool {
     anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never
 }
 
-/// Results one after the other, in the form that was chosen.
+/// Writes results one by one in the chosen format.
 pub(super) struct Results {
     output: Output,
     format: Format,
-    /// Whether `json` gives an array.
     is_list: bool,
     /// Whether digests are shortened for a terminal.
     has_short_digests: bool,
@@ -250,28 +246,28 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// For one result: `-o json` gives it alone.
+    /// For one result: `-o json` writes an object.
     pub(super) const fn one(output: Output, format: Format) -> Self {
         Self { output, format, is_list: false, has_short_digests: false, written: 0 }
     }
 
-    /// For any number of results: `-o json` gives an array.
+    /// For any number of results: `-o json` writes an array.
     pub(super) const fn list(output: Output, format: Format) -> Self {
         Self { output, format, is_list: true, has_short_digests: false, written: 0 }
     }
 
-    /// For what was asked for by naming it, `count` times: one result is no list.
+    /// For `count` requested results: a single one is not an array.
     pub(super) const fn named(output: Output, format: Format, count: usize) -> Self {
         if count > 1 { Self::list(output, format) } else { Self::one(output, format) }
     }
 
-    /// Shortens digests where the results go to a terminal.
+    /// Shortens digests if the results go to a terminal.
     pub(super) fn with_short_digests(mut self) -> Self {
         self.has_short_digests = true;
         self
     }
 
-    /// Writes one result: `people` makes its text, which ends with a line end.
+    /// Writes one result. `people` formats it as text, which must end with a line end.
     pub(super) fn push(&mut self, value: &impl Serialize, people: impl FnOnce(Format) -> String) -> anyhow::Result<()> {
         let text = match self.format {
             Format::Text | Format::Short => self.fitted(people(self.format)),
@@ -286,14 +282,13 @@ impl Results {
         Ok(self.output.write(text.as_bytes())?)
     }
 
-    /// Text for people, wrapped where it goes to a terminal.
     fn fitted(&self, text: String) -> String {
         let Some(width) = self.output.width().filter(|_| self.format == Format::Text) else { return text };
         let text = if self.has_short_digests { layout::shortened(&text) } else { text };
         layout::fit(&text, width)
     }
 
-    /// Ends the array, if there is one, and puts the results in their place.
+    /// Closes the array, if there is one, and finishes the output.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         if self.format == Format::Json && self.is_list {
             let end: &[u8] = if self.written == 0 { b"[]\n" } else { b"\n]\n" };
@@ -302,18 +297,18 @@ impl Results {
         Ok(self.output.finish()?)
     }
 
-    /// Whether the reader has gone.
+    /// Whether the reader has closed the pipe.
     pub(super) const fn is_gone(&self) -> bool {
         self.output.is_gone()
     }
 }
 
-/// `value` as indented JSON without a character that acts on a terminal.
+/// `value` as indented JSON, with terminal control characters escaped.
 pub(super) fn json(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(text::inert_json(&serde_json::to_string_pretty(value)?))
 }
 
-/// `value` as one line of such JSON.
+/// `value` as JSON on one line, escaped likewise.
 pub(super) fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
     Ok(text::inert_json(&serde_json::to_string(value)?))
 }

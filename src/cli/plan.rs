@@ -1,4 +1,4 @@
-//! `plan`: the records to set for a folder of cards, and how they would be judged. No connection is opened.
+//! `plan`: shows the records to set for a folder of cards, and predicts their verdicts. Opens no connection.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,19 +25,18 @@ use super::render::{self, Palette};
 use super::world::LocalRules;
 use crate::plan::{self, CardPlan, Declared, Node, PaymentRecord, Publication, Rules};
 
-/// Most files and folders of a publication: hundreds of times the published registry, and few enough to be held.
+/// Maximum number of files and folders: hundreds of times the published registry.
 const MAX_NODES: usize = 20_000;
 
-/// Most bytes of all files together; they are held in memory, and again as blocks.
+/// Maximum total size of all files, in bytes. They are held in memory, and again as blocks.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Deepest folder, so that a tree that somebody else wrote cannot exhaust the stack.
+/// Maximum depth of folders, so that a hostile tree cannot exhaust the stack.
 const MAX_DEPTH: usize = 32;
 
-/// Most notes of one kind; who has more such files knows what they are.
 const MAX_NOTES: usize = 10;
 
-/// Longest record that is shown, in bytes: more than any record may sensibly have, since a line that is set must be whole.
+/// Maximum length of a displayed record, in bytes. A record to copy must be shown whole.
 const MAX_RECORD_BYTES: usize = 4096;
 
 pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
@@ -57,7 +56,7 @@ pub(super) fn run(args: PlanArgs) -> anyhow::Result<Exit> {
     write(&plans, output, args.output.form(), args.calldata.as_deref())
 }
 
-/// The publication of a folder or a single card, and the hidden files and folders that it leaves out.
+/// Reads a folder or a single card. Also returns the hidden files and folders, which are omitted.
 pub(super) fn publication(target: &Path, import: ImportProfile) -> anyhow::Result<(Publication, Vec<String>)> {
     let mut reader = Reader { nodes: 0, bytes: 0, hidden: Vec::new() };
     let publication = Publication::build(&reader.node(target, 0)?, import)?;
@@ -108,7 +107,6 @@ fn write(plans: &[CardPlan], output: Output, format: Format, calldata: Option<&P
     Ok(worst)
 }
 
-/// What a publisher should know beside the plan.
 fn notes(publication: &Publication, hidden: &[String]) {
     report_unreadable(publication);
     if let Some(first) = hidden.first() {
@@ -117,13 +115,13 @@ fn notes(publication: &Publication, hidden: &[String]) {
     }
     if let Some(first) = publication.ambiguous().next() {
         notice::note(format_args!(
-            "note: {} has more than 256 KiB; the CID holds for importers that cut files at 1 MiB",
+            "note: {} is larger than 256 KiB; the CID is valid only for importers with 1 MiB chunks",
             Foreign::new(first)
         ));
     }
 }
 
-/// Names that several cards claim: a name has one set of records.
+/// Reports names that several cards claim, since a name has one set of records.
 fn report_rivals(plans: &[CardPlan]) {
     let mut seen = BTreeMap::new();
     for name in plans.iter().filter_map(|plan| plan.name.as_deref()) {
@@ -157,7 +155,6 @@ fn title(plan: &CardPlan) -> String {
     Foreign::new(name).to_string()
 }
 
-/// The plan for people. `calldata` is the file with the call data, if one was written.
 fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String {
     let style = palette.state(plan.would_be);
     let name = title(plan);
@@ -184,9 +181,9 @@ fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String
     let _ = writeln!(text, "\n{heading}:");
     for (key, value) in &plan.records {
         let _ = match unsafe_in_value(value) {
-            // Escapes would make another record.
+            // An escaped value would be another record.
             None if value.len() <= MAX_RECORD_BYTES => writeln!(text, "  {key}={value}"),
-            None => writeln!(text, "  {key}: {} bytes, too long to be shown; --format json has it", value.len()),
+            None => writeln!(text, "  {key}: {} bytes, too long to be shown; -o json has it", value.len()),
             Some(_) => writeln!(text, "  {key}: not to be set; it reads {}", Foreign::new(value)),
         };
     }
@@ -208,7 +205,7 @@ fn people(plan: &CardPlan, palette: &Palette, calldata: Option<&Path>) -> String
     text
 }
 
-/// One sentence that says what to do; never one that sounds like a verdict.
+/// One sentence that states what to do. It must not sound like a verdict.
 fn advice(plan: &CardPlan, name: &str) -> String {
     let profile = Foreign::new(&plan.profile);
     let near = match plan.near_misses.first() {
@@ -229,7 +226,7 @@ fn advice(plan: &CardPlan, name: &str) -> String {
     }
 }
 
-/// The options with which `verify` judges as the plan does, each with a space behind it.
+/// The options with which `verify` applies the same rules, each followed by a space.
 fn flags(plan: &CardPlan) -> String {
     let mut flags = String::new();
     if plan.profile != DEFAULT {
@@ -241,11 +238,10 @@ fn flags(plan: &CardPlan) -> String {
     flags
 }
 
-/// Reads a folder as importers do: regular files and folders, without hidden ones.
+/// Reads a folder like importers do: regular files and folders, except hidden ones.
 struct Reader {
     nodes: usize,
     bytes: u64,
-    /// What was left out.
     hidden: Vec<String>,
 }
 

@@ -1,8 +1,8 @@
-//! `probe`: what an agent demands for a verb, asked without paying, and whether that may be paid.
+//! `probe`: fetches an agent's terms for a verb without paying, and decides on them.
 
 use clresolve_core::text::Foreign;
 use clresolve_payment::Decision;
-use clresolve_payment::asset::{Asset, AssetId};
+use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::limits::Limits;
 use clresolve_payment::terms::{Entry, Terms};
 use clresolve_resolver::resolve::{EMPTY, Probe, ProbeAnswer, Sellers};
@@ -51,7 +51,7 @@ fn asked(args: &ProbeArgs) -> Probe {
     }
 }
 
-/// The end of the walk for people: route, terms, and what is paid to whom or what is wrong.
+/// The route, the terms, and the decision, for people.
 fn text(terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
     let mut lines = Vec::new();
     if let Some(route) = &decision.route {
@@ -65,7 +65,7 @@ fn text(terms: Option<&Terms>, limits: &Limits, decision: &Decision) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What each entry of the terms demands: amount, network and payee, or why it has none.
+/// The demand of each entry: amount, network and payee, or why it has no price.
 pub(super) fn demanded(terms: Option<&Terms>, limits: &Limits) -> Vec<String> {
     let entries = terms.into_iter().flat_map(|terms| terms.entries.iter().enumerate());
     let line = |(index, entry): (usize, &Entry)| {
@@ -73,7 +73,7 @@ pub(super) fn demanded(terms: Option<&Terms>, limits: &Limits) -> Vec<String> {
             Ok(price) => {
                 let id = AssetId { network: price.network.clone(), address: price.asset };
                 let listed = limits.assets.get(&id).map(|limit| limit.asset.clone());
-                let amount = match listed.or_else(|| Asset::known(&id)) {
+                let amount = match listed.or_else(|| AssetProperties::known(&id)) {
                     Some(asset) => format!("{} {}", asset.units(price.amount), asset.symbol),
                     None => format!("{} of {}", price.amount, price.asset),
                 };

@@ -1,4 +1,4 @@
-//! A line that moves while the answer is awaited; on a terminal only.
+//! An animated progress line, only on a terminal.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,14 +7,13 @@ use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
 use super::notice;
 
-/// How often the line moves: often enough to look alive.
 const TICK: Duration = Duration::from_millis(120);
 
-/// The line. It goes away when dropped.
+/// The line. Dropping it removes it.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Shows `message`; nothing where standard error is no terminal, or only errors are wanted.
+    /// Shows `message`. Does nothing if standard error is not a terminal, or with `--quiet`.
     pub(super) fn start(message: String) -> Self {
         if notice::is_quiet() {
             return Self(ProgressBar::hidden());
@@ -26,8 +25,8 @@ impl Progress {
         Self(bar)
     }
 
-    /// Shows a bar that counts to `total`, with the rate and the time that is left, or only counts where that is not
-    /// known; nothing where standard error is no terminal, or only errors are wanted.
+    /// Shows a progress bar with the rate and the remaining time, or only a counter if `total` is unknown. Does nothing
+    /// if standard error is not a terminal, or with `--quiet`.
     pub(super) fn counting(total: Option<u64>) -> Self {
         if notice::is_quiet() {
             return Self(ProgressBar::hidden());
@@ -39,7 +38,7 @@ impl Progress {
         if !bar.is_hidden() {
             let style = ProgressStyle::with_template(template).expect("the templates are well-formed");
             bar.set_style(style.with_key("pace", |state: &ProgressState, line: &mut dyn Write| {
-                // Only what is shown is lost.
+                // Only the display would be incomplete.
                 let _ = line.write_str(&Pace::of(state).to_string());
             }));
             bar.enable_steady_tick(TICK);
@@ -47,7 +46,7 @@ impl Progress {
         Self(bar)
     }
 
-    /// Counts one more, and shows `message` beside the counts.
+    /// Increments the counter, and shows `message` next to it.
     pub(super) fn advance(&self, message: impl FnOnce() -> String) {
         if self.0.is_hidden() {
             return;
@@ -56,19 +55,18 @@ impl Progress {
         self.0.set_message(message());
     }
 
-    /// Lets `write` write without the line in its way.
+    /// Hides the line while `write` runs.
     pub(super) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         self.0.suspend(write)
     }
 }
 
-/// A rate a second says nothing below this: it is one a minute then.
+/// Below this rate per second, the rate is shown per minute.
 const SLOW: f64 = 0.1;
 
-/// How work goes on, by what was done of late.
 struct Pace {
     per_second: f64,
-    /// How many are left, and for how long, where their number is known.
+    /// Number of remaining items and the estimated time, if the total is known.
     left: Option<(u64, Duration)>,
 }
 
@@ -81,7 +79,7 @@ impl Pace {
 
 impl std::fmt::Display for Pace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Nothing is foretold of what has not begun.
+        // Before the first item, there is no estimate.
         let is_known = self.per_second > 0.0;
         match self.left {
             Some((left, time)) if is_known => write!(f, "{left} left in {:#} ", HumanDuration(time))?,

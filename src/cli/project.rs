@@ -1,4 +1,4 @@
-//! `cards project`: a trusted agent as an A2A card.
+//! `cards project`: converts a trusted agent's card to A2A.
 
 use clresolve_cards::lint;
 use clresolve_cards::project::signed_a2a_card;

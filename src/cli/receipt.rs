@@ -1,4 +1,4 @@
-//! `receipt`: does what an agent sent as a receipt hold?
+//! `receipt`: verifies receipts that agents sent.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -72,10 +72,10 @@ async fn verify(args: ReceiptVerifyArgs) -> anyhow::Result<Exit> {
     show(output, format, &found, signed)
 }
 
-/// The same, with a bundle of all that it rests on. What is said is what that bundle shows.
+/// Verifies a receipt and writes a bundle with all evidence. The output reports what the bundle proves.
 async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
     if args.output.form() == VerdictFormat::Jws {
-        bail!("--bundle: a purchase is not signed; -o jws signs what is said of a receipt without one");
+        bail!("--bundle: a purchase bundle cannot be signed; use -o jws without it");
     }
     let output = Output::new(&args.output.out)?;
     let file = Output::file("--bundle", to)?;
@@ -93,10 +93,10 @@ async fn export(args: &ReceiptVerifyArgs, to: &Path) -> anyhow::Result<Exit> {
         }
         Err(ExportError::Setup(error)) => Err(error.into()),
         Err(error) => {
-            anstream::eprintln!("clresolve: nothing is exported: {}", Foreign::new(&error.to_string()));
+            anstream::eprintln!("clresolve: no bundle was written: {}", Foreign::new(&error.to_string()));
             Ok(match error {
                 ExportError::Purchase { state: State::Untrusted, .. } => Exit::Untrusted,
-                // A receipt that holds is not shown to hold without its bundle.
+                // Without its bundle, a valid receipt is not proven.
                 _ => Exit::Indeterminate,
             })
         }
@@ -123,7 +123,7 @@ pub(super) const fn exit(state: State) -> Exit {
     }
 }
 
-/// What was signed of a receipt, checked without a network.
+/// Checks a signed receipt verdict without a network.
 fn check(args: &ReceiptCheckArgs) -> anyhow::Result<Exit> {
     let digest = |path: &PathBuf| -> anyhow::Result<Digest> {
         let bytes = read(path, MAX_BYTES)?;
@@ -154,7 +154,7 @@ fn check(args: &ReceiptCheckArgs) -> anyhow::Result<Exit> {
             Ok(exit(state))
         }
         Err(error) => {
-            anstream::eprintln!("clresolve: this signed document is refused: {}", Foreign::new(&error.to_string()));
+            anstream::eprintln!("clresolve: signed receipt verdict rejected: {}", Foreign::new(&error.to_string()));
             Ok(Exit::Untrusted)
         }
     }
@@ -179,7 +179,7 @@ fn papers(args: &ReceiptVerifyArgs) -> anyhow::Result<Papers> {
         |path: &Option<PathBuf>, limit, flag| path.as_deref().map(|path| read(path, limit).context(flag)).transpose();
     let header = |path, flag| -> anyhow::Result<Option<String>> {
         let text = file(path, MAX_HEADER_BYTES, flag)?.map(String::from_utf8).transpose();
-        Ok(text.map_err(|_| anyhow::anyhow!("{flag}: not the value of a header"))?.map(|text| text.trim().to_owned()))
+        Ok(text.map_err(|_| anyhow::anyhow!("{flag}: expected a header value"))?.map(|text| text.trim().to_owned()))
     };
     let PurchaseArgs { decision, payment, settlement } = &args.purchase;
     Ok(Papers {
@@ -210,7 +210,7 @@ fn people(found: &Verification, palette: &Palette) -> String {
     format!("{checks}\n{style}{}{advice}{style:#}\n", Foreign::new(&found.summary))
 }
 
-/// Each check with what was seen, and each reason.
+/// Each check with the observed value, and each reason.
 pub(super) fn checks(found: &Verification, palette: &Palette) -> String {
     let style = palette.state(found.state);
     let family = found.family.map_or("of no known family", |family| family.slug);

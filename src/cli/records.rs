@@ -1,4 +1,4 @@
-//! `records`: the `cl.*` text records as they stand on the chain, and what the name says about payments, not judged.
+//! `records`: shows the raw `cl.*` text records and payment records of names, without judging them.
 
 use std::fmt::Write as _;
 
@@ -19,14 +19,11 @@ use super::progress::Progress;
 use super::verify::waiting_for;
 use super::world::World;
 
-/// What every answer says of itself.
 const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing proven about the agent.";
 
-/// Why a name has no records to show.
 enum Failure {
-    /// The name is invalid: its error.
     Name(String),
-    /// The chain could not be asked, or not in time.
+    /// The chain could not be read in time.
     Chain(String),
 }
 
@@ -108,7 +105,7 @@ fn of_records(records: &RecordSet) -> Map<String, Value> {
     Key::ALL.into_iter().map(|key| (key.to_string(), of_record(records.get(key)))).collect()
 }
 
-/// A string for a text, null for a record that is not set, and `{"hex": …}` for one that is not UTF-8.
+/// A string for a text, null for an unset record, and `{"hex": …}` for bytes that are not UTF-8.
 fn of_record(record: &Record) -> Value {
     match record {
         Record::Absent => Value::Null,
@@ -117,8 +114,8 @@ fn of_record(record: &Record) -> Value {
     }
 }
 
-/// By coin type: a string for an address, null for one that is not set, `{"hex": …}` for what is none, and `{"error": …}`
-/// for one that could not be read.
+/// By coin type: a string for an address, null if unset, `{"hex": …}` if malformed, and `{"error": …}` if it could not
+/// be read.
 fn of_addresses(payment: &PaymentRecords) -> Map<String, Value> {
     let one = |record: &AddressRecord| match record {
         AddressRecord::Absent => Value::Null,
@@ -129,7 +126,7 @@ fn of_addresses(payment: &PaymentRecords) -> Map<String, Value> {
     payment.addresses.iter().map(|(coin, record)| (coin.to_string(), one(record))).collect()
 }
 
-/// As the records, and `{"error": …}` for one that could not be read.
+/// Like the records, and `{"error": …}` if it could not be read.
 fn of_endpoints(payment: &PaymentRecords) -> Map<String, Value> {
     let one = |record: &EndpointRecord| match record {
         EndpointRecord::Read(record) => of_record(record),

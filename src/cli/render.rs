@@ -1,4 +1,4 @@
-//! Verdicts for people. All text of others goes through [`Foreign`].
+//! Formats verdicts for people. All foreign text goes through [`Foreign`].
 
 use std::fmt::Write as _;
 
@@ -12,22 +12,21 @@ use clresolve_verdict::build::IN_PARALLEL_WITH;
 use clresolve_verdict::check::records::NO_NETWORK;
 use clresolve_verdict::verdict::{Anchor, CardDigest, Identity, Status, StepReport, Verdict};
 
-/// Most lines of evidence shown for one step: a step has far fewer, unless its evidence repeats foreign lists.
+/// Maximum number of evidence lines per step. Only repeated foreign lists exceed it.
 const MAX_EVIDENCE_LINES: usize = 100;
 
-/// Deepest evidence that is laid out; what lies deeper is shown as JSON.
+/// Maximum depth of formatted evidence. Deeper values are shown as JSON.
 const MAX_EVIDENCE_DEPTH: usize = 4;
 
-/// Characters of evidence that the short walk shows for a step.
+/// Maximum number of characters of evidence per step in the short form.
 const BRIEF_CHARACTERS: usize = 100;
 
-/// What decides whom to pay, which no verdict does.
+/// The command that decides whom to pay, since no verdict does.
 const WHOM_TO_PAY: &str = "`clresolve check URL` does";
 
-/// Most characters on a line of running text: longer lines are hard to read.
+/// Maximum line length of running text, in characters.
 pub(super) const LINE_WIDTH: usize = 92;
 
-/// The styles of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Palette {
     good: Style,
@@ -43,12 +42,10 @@ impl Palette {
         Self::default()
     }
 
-    /// Whether there are no styles.
     pub(super) fn is_plain(&self) -> bool {
         *self == Self::plain()
     }
 
-    /// Styles for a terminal.
     pub(super) const fn colours() -> Self {
         Self {
             good: AnsiColor::Green.on_default(),
@@ -59,7 +56,6 @@ impl Palette {
         }
     }
 
-    /// The style of an effect.
     pub(super) const fn effect(&self, effect: Effect) -> Style {
         match effect {
             Effect::Fail => self.bad,
@@ -68,7 +64,6 @@ impl Palette {
         }
     }
 
-    /// The style of a state.
     pub(super) const fn state(&self, state: State) -> Style {
         match state {
             State::Trusted => self.good,
@@ -99,7 +94,7 @@ pub(super) fn short(verdict: &Verdict, palette: &Palette) -> String {
     format!("{style}{}{style:#}  {}  {rest}{warnings}\n", verdict.state, name(verdict))
 }
 
-/// The codes of warnings at the end of a short line, behind `separator`; nothing without warnings.
+/// The codes of warnings at the end of a short line, after `separator`. Empty without warnings.
 pub(super) fn warned(verdict: &Verdict, separator: &str, palette: &Palette) -> String {
     match codes(verdict, Effect::Warn).join(",") {
         none if none.is_empty() => none,
@@ -107,18 +102,18 @@ pub(super) fn warned(verdict: &Verdict, separator: &str, palette: &Palette) -> S
     }
 }
 
-/// What speaks against an agent although its verdict is trusted.
+/// Objections to an agent with a trusted verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Objections<'a> {
     /// A clause for each `--expect-*` that the verdict does not meet.
     pub(super) unmet: &'a [String],
-    /// The code with which the gate under the same configuration denies the agent. `None` too where the verdict does not
-    /// come from a live resolution: the gate decides on nothing else.
+    /// The code with which the gate under the same configuration denies the agent. Also `None` if the verdict is not
+    /// from a live resolution, since the gate accepts no other.
     pub(super) denied: Option<&'static str>,
 }
 
 impl<'a> Objections<'a> {
-    /// Those of the command line alone.
+    /// Only the objections of the command line.
     pub(super) const fn of_expectations(unmet: &'a [String]) -> Self {
         Self { unmet, denied: None }
     }
@@ -127,7 +122,7 @@ impl<'a> Objections<'a> {
         self.unmet.is_empty() && self.denied.is_none()
     }
 
-    /// All of them, as the end of a sentence, and what the gate's code means.
+    /// All objections as the end of a sentence, with the meaning of the gate's code.
     fn clauses(self) -> String {
         let denied = self.denied.map(|code| format!("the gate would deny it ({code})"));
         let clauses: Vec<String> = self.unmet.iter().cloned().chain(denied).collect();
@@ -136,14 +131,14 @@ impl<'a> Objections<'a> {
     }
 }
 
-/// The walk: each step with its mark and what was seen, the reasons, and what to do.
+/// Each step with its mark and result, the reasons, and what to do.
 pub(super) fn walk(verdict: &Verdict, against: Objections<'_>, palette: &Palette) -> String {
     let mut text = steps(verdict, palette);
     ending(&mut text, verdict, against, palette);
     text
 }
 
-/// The name with its state, and each step with its mark and what was seen.
+/// The name with its state, and each step with its mark and result.
 pub(super) fn steps(verdict: &Verdict, palette: &Palette) -> String {
     let mut text = heading(verdict, palette);
     for step in &verdict.steps {
@@ -154,7 +149,7 @@ pub(super) fn steps(verdict: &Verdict, palette: &Palette) -> String {
     text
 }
 
-/// The walk with all of each step's evidence, and its time.
+/// Like [`walk`], with all evidence and the time of each step.
 pub(super) fn trace(verdict: &Verdict, against: Objections<'_>, palette: &Palette) -> String {
     let mut text = heading(verdict, palette);
     for step in &verdict.steps {
@@ -185,14 +180,14 @@ pub(super) fn trace(verdict: &Verdict, against: Objections<'_>, palette: &Palett
     text
 }
 
-/// The steps that ran at the same time as this one.
+/// The steps that ran in parallel with this one.
 fn beside(step: &StepReport) -> String {
     let others: Vec<_> =
         step.evidence[IN_PARALLEL_WITH].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if others.is_empty() { String::new() } else { format!(", in parallel with {}", Foreign::new(&others.join(", "))) }
 }
 
-/// How long the walk took, and which steps of it ran in parallel: of these the longest counts.
+/// The total time, and which steps ran in parallel: of these, only the longest counts.
 fn took(steps: &[StepReport]) -> String {
     let of = |step: Step| steps.iter().find(|report| report.step == step);
     let asked = |step: &Step| of(*step).is_some_and(|report| report.evidence[IN_PARALLEL_WITH].is_array());
@@ -207,7 +202,7 @@ fn took(steps: &[StepReport]) -> String {
     }
 }
 
-/// What to do. A trusted verdict is about identity, and promises nothing about payments.
+/// What to do. A trusted verdict is about identity, not payments.
 pub(super) fn advice(verdict: &Verdict, against: Objections<'_>) -> String {
     let name = name(verdict);
     match verdict.state {
@@ -228,12 +223,12 @@ pub(super) fn advice(verdict: &Verdict, against: Objections<'_>) -> String {
     }
 }
 
-/// The block of a verdict that was asked for by number. Such a verdict says nothing of the present.
+/// The block number, if the verdict is about a chosen block. Such a verdict does not apply to the present.
 fn chosen_block(verdict: &Verdict) -> Option<u64> {
     verdict.anchor.as_ref().map(|anchor| &anchor.block).filter(|block| block.is_chosen_by_number()).map(|b| b.number)
 }
 
-/// Why the gate admits nothing to the agent of a trusted verdict.
+/// Why the gate denies the agent of a trusted verdict.
 pub(super) fn denial(code: &str, verdict: &Verdict) -> String {
     match chosen_block(verdict) {
         Some(block) => {
@@ -243,7 +238,6 @@ pub(super) fn denial(code: &str, verdict: &Verdict) -> String {
     }
 }
 
-/// Running text, cut into lines of at most `width` characters.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -333,7 +327,6 @@ fn ending(text: &mut String, verdict: &Verdict, against: Objections<'_>, palette
     let _ = writeln!(text, "\n{style}{}{style:#}", advice(verdict, against));
 }
 
-/// One reason, with its values.
 pub(super) fn write_reason(text: &mut String, reason: &Reason, palette: &Palette) {
     let style = palette.effect(reason.effect);
     let (sign, word) = match reason.effect {
@@ -353,7 +346,7 @@ pub(super) fn write_reason(text: &mut String, reason: &Reason, palette: &Palette
     }
 }
 
-/// What one step saw, in a line.
+/// The result of a step on one line.
 fn seen(verdict: &Verdict, step: &StepReport) -> String {
     let identity = verdict.identity.as_ref();
     let from_verdict = match step.step {
@@ -376,7 +369,7 @@ fn seen(verdict: &Verdict, step: &StepReport) -> String {
     })
 }
 
-/// How many statements from outside agree with the card, contradict it, and so on.
+/// Number of external statements that confirm or contradict the card, and so on.
 fn linked(links: &Value) -> Option<String> {
     let links = links.as_array()?;
     let count = |relation: &str| links.iter().filter(|link| link["relation"] == relation).count();
@@ -386,13 +379,12 @@ fn linked(links: &Value) -> Option<String> {
     Some(if parts.is_empty() { "links: none".to_owned() } else { format!("links: {}", parts.join(", ")) })
 }
 
-/// The URL that served the card.
 fn served(evidence: &Value) -> Option<String> {
     let url = evidence["url"].as_str()?;
     Some(format!("{}, {} bytes", Foreign::new(url), evidence["bytes"]))
 }
 
-/// How the card was proven under its CID.
+/// How the card was verified by its CID.
 fn walked(evidence: &Value) -> Option<String> {
     let by = evidence["proven_by"].as_str()?;
     Some(format!("{} bytes, proven by {}", evidence["bytes"], Foreign::new(by)))
@@ -420,7 +412,11 @@ fn anchored(anchor: &Anchor) -> String {
     let proof = &anchor.proof;
     let grade = serde_json::to_value(proof.grade).ok();
     let grade = grade.as_ref().and_then(Value::as_str).unwrap_or("?");
-    let _ = write!(text, "; {grade} {}/{}", proof.agreed, proof.asked);
+    let _ = write!(text, "; {grade}");
+    // Without operators, the light client alone gave the header.
+    if proof.asked > 0 {
+        let _ = write!(text, " {}/{}", proof.agreed, proof.asked);
+    }
     text
 }
 
@@ -452,7 +448,7 @@ fn list(values: &[String]) -> String {
     Foreign::new(&values.join(", ")).at_most(BRIEF_CHARACTERS).to_string()
 }
 
-/// The plain members of evidence, in a line.
+/// The scalar members of evidence, on one line.
 fn brief(evidence: &Value) -> String {
     let Some(members) = evidence.as_object() else { return String::new() };
     let plain = |(key, value): (&String, &Value)| match value {
@@ -464,7 +460,7 @@ fn brief(evidence: &Value) -> String {
     Foreign::new(&parts.join(", ")).at_most(BRIEF_CHARACTERS).to_string()
 }
 
-/// Evidence as lines of `path  value`.
+/// Formats evidence as lines of `path  value`.
 fn lay_out(lines: &mut Vec<String>, path: &str, value: &Value, depth: usize) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
@@ -493,7 +489,7 @@ fn entry(verdict: &Verdict) -> Option<&str> {
     verdict.identity.as_ref()?.entry.as_deref()
 }
 
-/// The codes of the reasons with this effect, each once.
+/// The codes of the reasons with this effect, without duplicates.
 pub(super) fn codes(verdict: &Verdict, effect: Effect) -> Vec<&'static str> {
     let reasons = verdict.reasons.iter().filter(|reason| reason.effect == effect);
     let mut codes: Vec<&str> = reasons.map(|reason| reason.code.slug()).collect();
@@ -714,7 +710,7 @@ Do not call or pay summarizeagent.eth; its publisher has to fix checksum-mismatc
             said.ends_with("was bound to this card and entry. Ask without --block before you call or pay it."),
             "{said}"
         );
-        // What is not trusted has reasons of its own.
+        // An untrusted verdict has its own reasons.
         assert_eq!(advice(&untrusted(), denied), advice(&untrusted(), Objections::default()));
     }
 

@@ -1,4 +1,4 @@
-//! `request`: is this what the agent's schema demands, and what would be?
+//! `request`: checks a request against the agent's schema, or writes a template.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_messages::request::question::MAX_BYTES;
-use clresolve_messages::request::{Checked, RequestQuestion, Template};
+use clresolve_messages::request::{RequestCheck, RequestQuestion, Template};
 
 use super::args::{Format, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
 use super::exit::Exit;
@@ -21,7 +21,7 @@ use super::render::{Palette, denial, write_reason};
 use super::verify::waiting_for;
 use super::world::World;
 
-/// Bytes of randomness in a request's identifier: so many that nobody has the same one.
+/// Random bytes of a request's identifier: enough to be unique.
 const ID_BYTES: usize = 16;
 
 pub(super) fn run(command: RequestCommand) -> anyhow::Result<Exit> {
@@ -74,14 +74,12 @@ async fn template(args: RequestTemplateArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// An identifier that nobody has had.
 fn fresh_id() -> anyhow::Result<String> {
     let mut bytes = [0; ID_BYTES];
     getrandom::fill(&mut bytes).context("the system gives no randomness")?;
     Ok(alloy_primitives::hex::encode(bytes))
 }
 
-/// What somebody must fill in.
 fn say_blanks(made: &Template) {
     for blank in &made.blanks {
         notice::note(format_args!("fill in {}: {}", Foreign::new(&blank.pointer), Foreign::new(&blank.hint)));
@@ -99,19 +97,18 @@ const fn exit(state: State) -> Exit {
     }
 }
 
-/// What is said of a request, and its text.
+/// The result of a check, and the request's text.
 struct Shown<'a> {
-    found: &'a Checked,
-    /// Why the gate denies the agent.
+    found: &'a RequestCheck,
     denied: Option<String>,
     file: &'a Path,
     text: String,
 }
 
 impl Shown<'_> {
-    /// One line, and one for each finding.
+    /// One line for the result, and one per finding.
     fn short(&self, palette: &Palette) -> String {
-        let Checked { state, name, verb, codes, .. } = self.found;
+        let RequestCheck { state, name, verb, codes, .. } = self.found;
         let style = palette.state(*state);
         let codes = if codes.is_empty() { String::new() } else { format!("  {}", codes.join(",")) };
         let mut text = format!("{style}{state}{style:#}  {}  {}{codes}\n", Foreign::new(name), Foreign::new(verb));
@@ -123,7 +120,7 @@ impl Shown<'_> {
 
     /// Each finding with its line, the other reasons, and what to do.
     fn people(&self, palette: &Palette, width: Option<usize>) -> String {
-        let Checked { state, name, verb, bound, findings, reasons, .. } = self.found;
+        let RequestCheck { state, name, verb, bound, findings, reasons, .. } = self.found;
         let style = palette.state(*state);
         let mut text = format!("{style}{state}{style:#}  request to {}, {}\n", Foreign::new(name), Foreign::new(verb));
         if let Some(bound) = bound {

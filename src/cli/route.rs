@@ -1,4 +1,4 @@
-//! `route`: which URL an agent's entry stands for, and who says so.
+//! `route`: shows the URL behind an agent's entry, and its source.
 
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
@@ -42,7 +42,6 @@ async fn show(args: RouteArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// The route for people.
 fn text(
     route: &Result<Route, Box<Reason>>,
     denied: Option<&'static str>,
@@ -68,7 +67,7 @@ fn text(
     }
 }
 
-/// The route in one line. What is not to be called has no URL there, for it is cut out and called.
+/// The route on one line. Without permission to call, it contains no URL, since scripts extract and call it.
 fn short(name: &str, route: &Result<Route, Box<Reason>>, denied: Option<&'static str>, verdict: &Verdict) -> String {
     let said = match (denied, route) {
         (Some(code), _) => format!("-\t{code}"),

@@ -1,4 +1,4 @@
-//! Runs the work of a command to its end.
+//! Runs the future of a command.
 
 use std::future::Future;
 
@@ -6,11 +6,11 @@ use anyhow::Context as _;
 
 use super::exit::Exit;
 
-/// Runs `work` to its end or to Ctrl-C.
+/// Runs `work` until it completes or Ctrl-C is pressed.
 pub(super) fn run_async(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     run_to_end(async {
         tokio::select! {
-            // First, so that Ctrl-C is heeded before the work draws a progress line that must be taken away.
+            // Polled first, so that Ctrl-C is handled before the work draws a progress line.
             biased;
             Ok(()) = tokio::signal::ctrl_c() => Ok(Exit::Interrupted),
             done = work => done,
@@ -18,12 +18,12 @@ pub(super) fn run_async(work: impl Future<Output = anyhow::Result<Exit>>) -> any
     })
 }
 
-/// Runs `work`, which looks after Ctrl-C itself, to its end.
+/// Runs `work`, which handles Ctrl-C itself.
 pub(super) fn run_to_end(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("the runtime does not start")?;
     let done = runtime.block_on(work);
-    // A look-up in the system's resolver cannot be called back; do not wait for it.
+    // A lookup by the system's resolver cannot be cancelled, so do not wait for it.
     runtime.shutdown_background();
     done
 }

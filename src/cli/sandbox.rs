@@ -1,4 +1,4 @@
-//! `sandbox`: the embedded world, listed or kept running.
+//! `sandbox`: lists the sandbox, or keeps it running.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -32,7 +32,7 @@ pub(super) fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     done
 }
 
-/// Each name of the world with the verdict that it should get. Nothing is started.
+/// Lists each name of the sandbox with its expected verdict. Starts nothing.
 fn list(args: SandboxArgs) -> anyhow::Result<Exit> {
     let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
     for expected in Sandbox::expected() {
@@ -47,8 +47,7 @@ fn unwritable(path: &Path, error: io::Error) -> Unwritable {
     Unwritable::new(path.display().to_string(), error)
 }
 
-/// Writes the receipts, the request that they answer, its payment and the replies to that, and lists each with what should
-/// be said of it.
+/// Writes the receipts, their request and payment, and the seller's replies. Lists each with its expected result.
 fn receipts(args: SandboxArgs, folder: &Path) -> anyhow::Result<Exit> {
     let mut results = Results::list(Output::new(&args.output.out)?, args.output.form());
     let write = |file: &str, text: &str| {

@@ -1,4 +1,4 @@
-//! `serve`: the daemon.
+//! `serve`: runs the daemon.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use super::{config, log_queue, service_manager};
 pub(super) fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime does not start")?;
     let done = runtime.block_on(serve(args));
-    // Runs for clients that have gone may still be under way; their answers are not needed.
+    // Resolutions for disconnected clients may still be in progress. Their results are not needed.
     runtime.shutdown_background();
     done
 }
 
 async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
-    // Before all else: without a handler the signal would end the process.
+    // First, because without a handler the signal would end the process.
     let reloads = ReloadAsks::listen();
     let (file, digest) = (operator::file(&args), operator::digest(&args));
     let (mut config, sandbox) = world::settings(&args.world, Reader::Payers, Depth::default()).await?;
@@ -38,7 +38,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         config::note_good(&config, "the configuration is good");
         return Ok(Exit::Trusted);
     }
-    // Else the first name beyond ASCII would hold up a thread that answers.
+    // Otherwise the first non-ASCII name would block a worker thread.
     clresolve_core::name::prepare();
     let mut server = Server::bind(&config).await?;
     let mut asks = StopAsks::listen();
@@ -64,7 +64,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
     let (ask, asked) = oneshot::channel();
     let asked_twice = async {
         asks.next().await;
-        // A server that has ended by itself need not be asked. It is, before anybody is told: the gate must shut at once.
+        // This fails if the server has already ended. Signalled first, because the gate must close at once.
         let _ = ask.send(());
         service_manager::is_stopping();
         asks.next().await;
@@ -75,7 +75,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<Exit> {
         () = sandbox_ends => Ok(Exit::Trusted),
         () = reloading => Ok(Exit::Trusted),
         () = asked_twice => {
-            log_queue::say(Level::WARN, "asked twice to stop; requests in progress are cut");
+            log_queue::say(Level::WARN, "asked twice to stop; aborting the requests in progress");
             Ok(Exit::Interrupted)
         }
     }
@@ -89,7 +89,7 @@ fn read_from(file: Option<PathBuf>) -> String {
     }
 }
 
-/// Where a listener is, as clients name it.
+/// The address of a listener, as clients write it.
 fn shown(listener: &ListenAt) -> String {
     match listener {
         ListenAt::Tcp(address) => format!("http://{address}"),

@@ -1,37 +1,37 @@
-//! What a service manager, such as systemd, is told: that the daemon listens, reads its configuration again, ends, and
-//! lives. Where none asks to be told (`NOTIFY_SOCKET`), nothing is sent.
+//! Notifies a service manager such as systemd that the daemon is ready, reloads, stops, and is alive. Does nothing
+//! unless `NOTIFY_SOCKET` is set.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::time::sleep;
 
-/// Signs of life within the time after which the daemon counts as hung: one may be late.
+/// Watchdog notifications per timeout: one may be late.
 const SIGNS: u32 = 3;
 
-/// The daemon listens, under the configuration in force.
+/// Notifies that the daemon serves the configuration in force.
 pub(super) fn is_ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// The daemon ends once it has drained.
+/// Notifies that the daemon drains and then ends.
 pub(super) fn is_stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// The daemon reads its configuration again. [`is_ready`] must follow, whatever becomes of it.
+/// Notifies that the daemon reloads its configuration. [`is_ready`] must follow, even if the reload fails.
 pub(super) fn is_reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
-        // Without the time systemd takes the reload for failed, and ends the service.
+        // Without the time, systemd considers the reload failed and stops the service.
         Err(error) => tracing::warn!(%error, "the service manager was not notified of the reload"),
     }
 }
 
-/// Gives signs of life where the service manager expects them (`WATCHDOG_USEC`), for as long as the runtime lives.
+/// Sends watchdog notifications, if the service manager expects them (`WATCHDOG_USEC`), as long as the runtime lives.
 ///
-/// They come from a task of the runtime, so that they end when every worker that answers requests hangs. What clients do
-/// does not end them: they need neither a connection nor a run.
+/// A task of the runtime sends them, so they stop if all request workers hang. Clients cannot stop them, because the
+/// task needs neither a connection nor a permit.
 pub(super) fn start_watchdog() {
     if let Some(limit) = sd_notify::watchdog_enabled() {
         tokio::spawn(give_signs(limit / SIGNS, || tell(&[NotifyState::Watchdog])));

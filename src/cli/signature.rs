@@ -1,4 +1,4 @@
-//! `signature`: signatures of A2A cards, made and judged.
+//! `signature`: signs A2A cards, and verifies their signatures.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,10 +27,9 @@ use super::output::{Output, Results};
 use super::render::{Palette, write_reason};
 use super::world::World;
 
-/// Longest file of keys, in bytes: far from what 64 keys need.
+/// Maximum size of a key file, in bytes: far more than 64 keys need.
 const MAX_KEYS_BYTES: usize = 256 * 1024;
 
-/// Signs a card and writes it.
 fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.out)?;
     let pem = sign::private_text(&args.key)?;
@@ -45,13 +44,13 @@ fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
     let card = Card::parse(text.as_bytes()).ok();
     if card.as_ref().is_some_and(|card| names_key(card.document(), &key)) {
         notice::note(format_args!(
-            "clresolve: the card has a signature of this key already, which stays; take it out if the card has changed since"
+            "clresolve: the card already has a signature by this key, which is kept; remove it if the card has changed since"
         ));
     }
     let is_a2a = |card: &Card| matches!(detect(card), Detection::One(CardSystem::A2a | CardSystem::Orloj));
     if !card.as_ref().is_some_and(is_a2a) {
         notice::note(format_args!(
-            "clresolve: by its shape this is no A2A card; it is signed all the same (`clresolve cards project NAME` makes one of a trusted name)"
+            "clresolve: this does not look like an A2A card; it is signed anyway (`clresolve cards project NAME` makes one from a trusted name)"
         ));
     }
     let signed = sign_text(&text, &key).map_err(|error| anyhow::anyhow!("{}", Foreign::new(&error.to_string())))?;
@@ -59,7 +58,6 @@ fn sign(args: SignCardArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// Runs `signature …`.
 pub(super) fn run(command: SignatureCommand) -> anyhow::Result<Exit> {
     match command {
         SignatureCommand::Sign(args) => sign(args),
@@ -68,12 +66,10 @@ pub(super) fn run(command: SignatureCommand) -> anyhow::Result<Exit> {
     }
 }
 
-/// What `-o json` gives.
 #[derive(Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
     verification: &'a CardVerification,
-    /// The roots that were named.
     roots: Vec<String>,
 }
 
@@ -86,7 +82,7 @@ async fn check(args: SignatureVerifyArgs) -> anyhow::Result<Exit> {
     let card = match Card::parse(&bytes) {
         Ok(card) => card,
         Err(error) => {
-            anstream::eprintln!("clresolve: this card is refused: {}", Foreign::new(&error.to_string()));
+            anstream::eprintln!("clresolve: card rejected: {}", Foreign::new(&error.to_string()));
             return Ok(Exit::Untrusted);
         }
     };
@@ -102,7 +98,7 @@ async fn check(args: SignatureVerifyArgs) -> anyhow::Result<Exit> {
     Ok(verdict_of(verification.state).into())
 }
 
-/// The roots that the flags name. Only what is not a file is asked for.
+/// The roots in the options. Only those that are not files are fetched.
 async fn roots(args: &SignatureVerifyArgs) -> anyhow::Result<TrustRoots> {
     let mut sources = Vec::new();
     let mut roots = Vec::new();
@@ -128,7 +124,7 @@ async fn roots(args: &SignatureVerifyArgs) -> anyhow::Result<TrustRoots> {
     Ok(TrustRoots::new(roots)?)
 }
 
-/// The key set in a file. One that cannot be used is a mistake in the call, not a finding about the card.
+/// Reads the key set in a file. An unusable one is a usage error, not a finding about the card.
 fn of_file(path: &str) -> anyhow::Result<Root> {
     let shown = || format!("--jwks {}", Foreign::new(path));
     let keys = read(Path::new(path), MAX_KEYS_BYTES).with_context(shown)?;
@@ -174,9 +170,9 @@ fn people(verification: &CardVerification, name: &str, palette: &Palette) -> Str
         write_reason(&mut text, reason, palette);
     }
     let advice = match verification.state {
-        SignatureState::Verified => "A key that you trust has signed this card as it stands.",
-        SignatureState::Refused => "Do not rely on this card: no key that you trust has signed it as it stands.",
-        SignatureState::Undecided => "Do not rely on this card yet: a root could not be asked; try again.",
+        SignatureState::Verified => "A key that you trust signed exactly this card.",
+        SignatureState::Refused => "Do not rely on this card: no key that you trust signed exactly this card.",
+        SignatureState::Undecided => "Do not rely on this card yet: a root could not be fetched; try again.",
     };
     let _ = writeln!(text, "\n{style}{advice}{style:#}");
     text

@@ -1,15 +1,15 @@
-//! The end of a command that runs until it is asked to stop, and what asks a daemon to read its configuration again.
+//! Signals that stop a command, or reload a daemon's configuration.
 
-/// Ends at Ctrl-C, and on Unix at SIGTERM too. They are heeded from the call on, not from the first poll.
+/// Completes at Ctrl-C, and on Unix also at SIGTERM. Signals are handled from the call on, not from the first poll.
 pub(super) fn asked_to_stop() -> impl Future<Output = ()> {
     let mut asks = StopAsks::listen();
     async move { asks.next().await }
 }
 
-/// What asks this process to stop, from [`listen`](Self::listen) on.
+/// Requests to stop this process, from [`listen`](Self::listen) on.
 ///
-/// There is one listener for all that a command does about them: two of them could each see another number, since
-/// asks that come before a listener wakes are one to it.
+/// A command must use a single listener: signals that arrive before a listener wakes are merged, so two listeners could
+/// count different numbers.
 pub(super) struct StopAsks {
     #[cfg(unix)]
     signals: std::io::Result<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
@@ -24,9 +24,8 @@ impl StopAsks {
         Self { signals: both() }
     }
 
-    /// Ends at the next ask.
     pub(super) async fn next(&mut self) {
-        // Without a handler the signal ends the process, which serves as well.
+        // Without a handler, the signal ends the process, which is acceptable.
         let Ok((interrupt, terminate)) = &mut self.signals else { return std::future::pending().await };
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -35,7 +34,7 @@ impl StopAsks {
     }
 }
 
-/// What asks this process to read its configuration again (SIGHUP), from [`listen`](Self::listen) on.
+/// Requests to reload the configuration (SIGHUP), from [`listen`](Self::listen) on.
 pub(super) struct ReloadAsks {
     #[cfg(unix)]
     signal: std::io::Result<tokio::signal::unix::Signal>,
@@ -49,7 +48,6 @@ impl ReloadAsks {
         }
     }
 
-    /// Ends at the next ask.
     pub(super) async fn next(&mut self) {
         #[cfg(unix)]
         if let Ok(signal) = &mut self.signal
@@ -67,9 +65,8 @@ impl StopAsks {
         Self {}
     }
 
-    /// Ends at the next ask.
     pub(super) async fn next(&mut self) {
-        // Without a handler the signal ends the process, which serves as well.
+        // Without a handler, the signal ends the process, which is acceptable.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,4 +1,4 @@
-//! `trace`: as `verify`, with each step's evidence and time.
+//! `trace`: like `verify`, with the evidence and time of each step.
 
 use super::args::VerifyArgs;
 use super::exit::Exit;

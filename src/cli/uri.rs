@@ -1,8 +1,7 @@
-//! A file as a URI reference (RFC 3986), as SARIF names it.
+//! Converts file paths to URI references (RFC 3986) for SARIF.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// A path as a URI reference.
 pub(super) fn reference(path: &str) -> String {
     const RESERVED: &AsciiSet = &CONTROLS
         .add(b' ')
@@ -21,7 +20,7 @@ pub(super) fn reference(path: &str) -> String {
         .add(b'[')
         .add(b']');
     let path = utf8_percent_encode(path, RESERVED).to_string();
-    // A colon in the first segment would end a scheme.
+    // A colon in the first segment would look like a scheme.
     let has_scheme = path.split('/').next().is_some_and(|first| first.contains(':')) && !path.starts_with("https://");
     if has_scheme { format!("./{path}") } else { path }
 }

@@ -1,4 +1,4 @@
-//! `verdict verify`: a signed verdict, checked without a network.
+//! `verdict verify`: checks a signed verdict without a network.
 
 use clresolve_core::name::EnsName;
 use clresolve_core::text::Foreign;
@@ -8,14 +8,14 @@ use clresolve_resolver::sign::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, 
 
 use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;
-use super::input::read;
+use super::input::{name, read};
 use super::notice;
 use super::output::{Output, Results};
 use super::render::{self, Objections};
 use super::verify::{exit_of, report_unmet};
 use super::world::{self, Reader};
 
-/// Longest end of a line behind a JWS, in bytes.
+/// Maximum length of a line end after a JWS, in bytes.
 const LINE_END: usize = 2;
 
 pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
@@ -27,13 +27,15 @@ pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
     match verify(jws.trim_end_matches(['\r', '\n']), &keys, &expected, SystemClock.now()) {
         Ok(verified) => show(args, &verified),
         Err(error) => {
-            anstream::eprintln!("clresolve: this signed verdict is refused: {}", Foreign::new(&error.to_string()));
+            let file = name(&args.jws);
+            let (file, error) = (Foreign::new(&file), error.to_string());
+            anstream::eprintln!("clresolve: signed verdict in {file} rejected: {}", Foreign::new(&error));
             Ok(Exit::Untrusted)
         }
     }
 }
 
-/// What the verdict must be about: the name and what the configuration says, unless a flag says otherwise.
+/// The required subject of the verdict: the name, and the configuration unless an option overrides it.
 pub(super) fn expected(
     name: &str,
     chain: Option<u64>,
@@ -58,7 +60,6 @@ pub(super) fn expected(
     })
 }
 
-/// The name that `--name` gives.
 pub(super) fn name_of_flag(name: &str) -> anyhow::Result<EnsName> {
     EnsName::parse(name).map_err(|error| anyhow::anyhow!("--name: {}", Foreign::new(&error.to_string())))
 }

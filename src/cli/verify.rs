@@ -1,4 +1,4 @@
-//! `verify`: names to verdicts.
+//! `verify`: resolves names to verdicts.
 
 use anyhow::{Context as _, bail};
 use clresolve_core::text::Foreign;
@@ -15,13 +15,13 @@ use super::progress::Progress;
 use super::render::{self, Objections, Palette};
 use super::world::World;
 
-/// Names judged at the same time: enough to hide the round trips, few enough for public endpoints.
+/// Number of names judged concurrently: enough to hide latency, few enough for public endpoints.
 const AT_ONCE: usize = 8;
 
-/// How a verdict is written for people.
+/// The format of a verdict for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
-    /// Each step in a line. On a terminal digests are shortened.
+    /// One line per step. On a terminal, digests are shortened.
     Walk,
     /// Each step with all of its evidence.
     Trace,
@@ -40,7 +40,7 @@ pub(super) fn run(args: VerifyArgs) -> anyhow::Result<Exit> {
     super::runtime::run_async(judge(args, View::Walk))
 }
 
-/// Judges each name; they are written in the order in which they were given.
+/// Judges each name, and writes the verdicts in the order of the arguments.
 pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> {
     let output = Output::new(&args.output.out)?;
     let palette = output.palette();
@@ -58,7 +58,7 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     while let Some(resolution) = verdicts.next().await {
         let verdict = resolution.verdict();
         let unmet = args.expect.unmet(verdict);
-        // The gate decides on the present, so it says nothing of a block that was chosen.
+        // The gate decides on the present, so it does not apply to a chosen block.
         let is_present = world.config.chain.block.number().is_none();
         let denied = is_present.then(|| world.resolver.denied(&resolution, None)).flatten();
         let against = Objections { unmet: &unmet, denied };
@@ -88,7 +88,7 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     Ok(worst)
 }
 
-/// What signs, where results are to be signed, and the form in which they are written.
+/// The signer, if results are signed, and their format.
 pub(super) fn signer_and_form(world: &World, form: VerdictFormat) -> anyhow::Result<(Option<Signer>, Format)> {
     Ok(match form {
         VerdictFormat::Jws => (Some(signer(world)?), Format::Short),
@@ -99,7 +99,6 @@ pub(super) fn signer_and_form(world: &World, form: VerdictFormat) -> anyhow::Res
     })
 }
 
-/// What signs for `-o jws`.
 fn signer(world: &World) -> anyhow::Result<Signer> {
     if world.config.chain.world == SANDBOX {
         bail!("-o jws: the sandbox signs nothing");
@@ -117,24 +116,22 @@ impl From<SignArgs> for Layer {
     }
 }
 
-/// Says on stderr why there is no line for this name.
+/// Reports on standard error why this name has no line.
 fn report_unsigned(verdict: &Verdict, error: SignError) {
     anstream::eprintln!("clresolve: {} is {}, not signed: {error}", Foreign::new(&verdict.name.input), verdict.state);
 }
 
-/// The code of one verdict.
 pub(super) fn exit_of(verdict: &Verdict, unmet: &[String]) -> Exit {
     if unmet.is_empty() { verdict.state.into() } else { Exit::Unmet }
 }
 
-/// Says on stderr what a trusted verdict does not meet.
+/// Reports on standard error which expectations a trusted verdict does not meet.
 pub(super) fn report_unmet(verdict: &Verdict, unmet: &[String]) {
     if !unmet.is_empty() {
         anstream::eprintln!("{}", render::advice(verdict, Objections::of_expectations(unmet)));
     }
 }
 
-/// What the progress line says.
 pub(super) fn waiting_for(names: &[String]) -> String {
     match names {
         [name] => format!("asking about {}", Foreign::new(name).at_most(60)),

@@ -1,4 +1,4 @@
-//! `version`: which build this is. `--version -v`: by which rules it judges, too.
+//! `version`: prints the build. `--version -v` also prints the rules.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use super::args::OutArgs;
 use super::exit::Exit;
 use super::output::Output;
 
-/// Whether `-v` stands beside `--version`. The parser stops at the first of the two.
+/// Whether the command line also contains `-v`, since the parser stops at `--version`.
 pub(super) fn is_whole_asked_for(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).filter_map(|argument| argument.to_str()).any(|argument| {
         let cluster = argument.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
@@ -19,13 +19,12 @@ pub(super) fn is_whole_asked_for(arguments: &[OsString]) -> bool {
     })
 }
 
-/// Writes version, target and commit.
 pub(super) fn run() -> anyhow::Result<Exit> {
     Output::new(&OutArgs::default())?.write_whole(build().as_bytes())?;
     Ok(Exit::Trusted)
 }
 
-/// Writes the same, and every profile and manifest with its digest.
+/// Like [`run`], with every profile and manifest and their digests.
 pub(super) fn write_whole() -> anyhow::Result<Exit> {
     Output::new(&OutArgs::default())?.write_whole(whole(&Profiles::builtin()).as_bytes())?;
     Ok(Exit::Trusted)

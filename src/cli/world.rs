@@ -1,4 +1,4 @@
-//! From the world flags to a resolver.
+//! Builds a resolver from the network options.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,26 +18,24 @@ use super::args::{DepthArg, OfflineArgs, WorldArgs};
 use super::config_file::ConfigFile;
 use super::notice;
 
-/// What the names of all variables begin with.
 const VARIABLE_PREFIX: &str = "CLRESOLVE_";
 
-/// Verdicts kept of a list, of either kind. A name hardly stands in it twice, and then mostly close by; a verdict may
-/// hold the whole card.
+/// Number of verdicts cached for a list, of either kind. A list rarely repeats a name, and then mostly nearby, and a
+/// verdict may contain the whole card.
 const VERDICTS_KEPT: u64 = 64;
 
-/// Bytes of proven content kept of a list: each name has a card of its own, and names share schemas.
+/// Bytes of verified content cached for a list: cards differ, but names share schemas.
 const CONTENT_KEPT: u64 = 1024 * 1024;
 
-/// A resolver, and the embedded world that it asks, if it does.
+/// A resolver, and the sandbox that it queries, if any.
 pub(super) struct World {
     pub(super) resolver: Resolver,
     pub(super) config: Config,
-    /// Kept for as long as it is asked.
+    /// Keeps the sandbox running.
     _sandbox: Option<Sandbox>,
 }
 
 impl World {
-    /// Reads the configuration and builds the resolver.
     pub(super) async fn open(args: &WorldArgs) -> anyhow::Result<Self> {
         Self::open_with(args, Layer::default()).await
     }
@@ -48,15 +46,13 @@ impl World {
         Self::of(config, sandbox).await
     }
 
-    /// As [`World::open`], with what further flags say.
     pub(super) async fn open_with(args: &WorldArgs, further: Layer) -> anyhow::Result<Self> {
         let (config, sandbox) = settings(args, Reader::Others, Depth::default()).await?;
         Self::of(config.with([further])?, sandbox).await
     }
 
-    /// As [`World::open`], for a list of names: looks as deep as `unless_told` where file, environment and flags do not
-    /// say how deep, and keeps few verdicts, so that memory does not grow with the list. `at_once` names ask hosts and
-    /// gateways at the same time.
+    /// Like [`World::open`], for a list of names. Uses the depth `unless_told` if no source sets one, and caches few
+    /// verdicts, so that memory does not grow with the list. `at_once` names read hosts and gateways concurrently.
     pub(super) async fn open_for_list(args: &WorldArgs, unless_told: Depth, at_once: u8) -> anyhow::Result<Self> {
         let (mut config, sandbox) = settings(args, Reader::Others, unless_told).await?;
         for pool in [&mut config.cache.trusted, &mut config.cache.untrusted] {
@@ -68,7 +64,7 @@ impl World {
         Ok(Self { resolver, config, _sandbox: sandbox })
     }
 
-    /// Whether a command can answer about now, by the gate's policy.
+    /// Checks that the command can decide about the present, by the gate's policy.
     pub(super) fn check_now(&self) -> anyhow::Result<()> {
         if self.config.chain.block.number().is_some() {
             bail!("--block: this command answers about now; a numbered block is for `verify`");
@@ -76,7 +72,7 @@ impl World {
         Ok(self.config.check_gate()?)
     }
 
-    /// Without a fleet: what ends after a few questions has nothing to share, and no time to learn what it may take.
+    /// Without the shared cache: a short-lived command has nothing to share.
     async fn of(mut config: Config, sandbox: Option<Sandbox>) -> anyhow::Result<Self> {
         config.redis = RedisConfig::default();
         let resolver = Resolver::new(&config).await?;
@@ -84,7 +80,7 @@ impl World {
     }
 }
 
-/// The rules in force, by the configuration alone: no connection is opened, and no memory.
+/// The rules in force, from the configuration alone. Opens neither a connection nor a memory.
 pub(super) struct LocalRules {
     pub(super) profiles: Profiles,
     pub(super) profile: Arc<Profile>,
@@ -92,7 +88,7 @@ pub(super) struct LocalRules {
 }
 
 impl LocalRules {
-    /// Reads the configuration and the rules that it names in files.
+    /// Reads the configuration and the rule files in it.
     pub(super) fn read(args: &OfflineArgs) -> anyhow::Result<Self> {
         let world = WorldArgs::from(args);
         let (config, profiles) = if args.sandbox {
@@ -122,11 +118,10 @@ pub(super) enum Reader {
     /// The daemon, and commands that decide on payments. Other users must not be able to write a file that sets
     /// payees, limits or the evidence that a payee needs.
     Payers,
-    /// All other commands.
     Others,
 }
 
-/// The configuration, and the embedded world that it is about, if it is.
+/// Reads the configuration, and starts the sandbox if it is selected.
 pub(super) async fn settings(
     args: &WorldArgs,
     reader: Reader,
@@ -141,7 +136,6 @@ pub(super) async fn settings(
     Ok((config, Some(sandbox)))
 }
 
-/// The depth where no source names one.
 pub(super) fn unless_told(depth: Depth) -> Layer {
     Layer { depth: Some(depth), ..Layer::default() }
 }
@@ -152,7 +146,6 @@ pub(super) fn configuration(args: &WorldArgs, reader: Reader, unless_told: Layer
     Ok(Config::default().with([unless_told].into_iter().chain(layers))?)
 }
 
-/// Where a value of the configuration comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
@@ -160,7 +153,7 @@ pub(super) enum Source {
     Flags,
 }
 
-/// What each source says, the strongest last.
+/// The settings of each source, the strongest last.
 #[cfg_attr(not(unix), allow(unused_variables, reason = "only Unix tells who may write a file"))]
 pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(Source, Layer)>> {
     let variable = |key: &str| std::env::var(key).ok();
@@ -190,7 +183,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     Ok(sources)
 }
 
-/// Says which variables of the environment are not read although they look like one that is.
+/// Warns about environment variables that look like misspelt ones.
 fn warn_of_misspelt_variables() {
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let known = VARIABLES.iter().filter_map(|known| known.strip_prefix(VARIABLE_PREFIX));
@@ -204,7 +197,7 @@ fn warn_of_misspelt_variables() {
     }
 }
 
-/// The input files of a command, each with the option that names it. No result may overwrite one of them.
+/// The input files of a command, each with its option. No result may overwrite one of them.
 pub(super) struct WorldFiles<'a> {
     config: Option<ConfigFile>,
     ca: &'a [PathBuf],
@@ -221,7 +214,6 @@ impl<'a> WorldFiles<'a> {
     }
 }
 
-/// What the flags say.
 fn layer(args: &WorldArgs) -> Layer {
     Layer {
         rpc: Some(args.rpc.clone()).filter(|list| !list.is_empty()),

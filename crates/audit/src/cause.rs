@@ -1,11 +1,11 @@
-//! Why an actor has to act, as a person sees it: the first thing that is wrong with a name. Each name has one cause for
-//! each actor, so that their numbers add up.
+//! Why an actor must act, for people: the first defect of a name. Each name has one cause per actor, so that the
+//! counts add up.
 
 use super::Row;
 use super::duty::is_due;
 use clresolve_core::reason::{Code, Effect, Fixer, Reason, Step};
 
-/// What is wrong first.
+/// The category of a name's first defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cause {
     Name,
@@ -19,12 +19,12 @@ pub(super) enum Cause {
     Manifest,
     Schemas,
     Sources,
-    /// One reason: of operator and asker, and of what passes with time, there are few.
+    /// One reason. Operator, asker and time have few.
     Single(Code),
 }
 
 impl Cause {
-    /// Why `actor` has to do something about a row; none where they have not.
+    /// Why `actor` must act on a row; `None` if the actor need not act.
     pub(super) fn of(actor: Fixer, row: &Row) -> Option<Self> {
         if !is_due(actor, row) {
             return None;
@@ -33,7 +33,7 @@ impl Cause {
         let first = row.reasons.iter().filter(of_actor).min_by_key(|reason| (reason.effect, reason.step));
         Some(match (first, actor) {
             (None, _) => Self::Sources,
-            // What could not be proven contradicts nothing.
+            // An unproven CID contradicts nothing.
             (Some(reason), Fixer::Publisher) if reason.code == Code::CidUnproven => Self::Ipfs,
             (Some(reason), Fixer::Publisher) => Self::of_step(reason.step),
             (Some(reason), Fixer::Operator | Fixer::Asker | Fixer::Nobody) => Self::Single(reason.code),
@@ -56,7 +56,7 @@ impl Cause {
         }
     }
 
-    /// The last part of its anchor.
+    /// The last part of the cause's anchor.
     pub(super) const fn slug(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -74,19 +74,19 @@ impl Cause {
         }
     }
 
-    /// What is wrong, in plain words.
+    /// The defect in plain words.
     pub(super) const fn in_words(self) -> &'static str {
         match self {
             Self::Name => "The name cannot be used",
             Self::Records => "Records on the chain are missing or wrong",
             Self::Host => "The host does not serve the card",
-            Self::Ipfs => "IPFS does not give the card",
+            Self::Ipfs => "IPFS does not return the card",
             Self::Bytes => "The card is not the one that the records name",
             Self::Card => "The card breaks the rules",
             Self::Binding => "Records and card contradict each other",
             Self::Entry => "The card's x402 entry breaks the rules",
-            Self::Manifest => "The card says what the manifest does not allow",
-            Self::Schemas => "The schemas of the card do not hold",
+            Self::Manifest => "The card contradicts the manifest",
+            Self::Schemas => "The card's schemas are invalid",
             Self::Sources => "Sources differ, or differ from before",
             Self::Single(code) => code.entry().title,
         }

@@ -11,22 +11,22 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Effect};
 use clresolve_core::state::State;
 
-/// Most names that the report shows as examples of one reason. The rows hold all.
+/// Maximum number of example names per reason. The rows contain all.
 pub(super) const EXAMPLES_PER_REASON: usize = 5;
 
-/// Most sets of findings by which the report groups names. A registry has a handful, by the same mistake in many cards.
-/// Further names are not grouped.
+/// Maximum number of distinct sets of findings by which the report groups names. A registry has a handful, since many
+/// cards share a mistake. Names with further sets are not grouped.
 pub(super) const MAX_KINDS_OF_FINDINGS: usize = 256;
 
-/// Most names that are listed beside shared findings. The table of names has all.
+/// Maximum number of names listed for shared findings. The table of names has all.
 pub(super) const NAMES_PER_FINDING: usize = 40;
 
-/// The counts over all rows. Its size does not grow with their number.
+/// The counts over all rows. Their size does not grow with the number of rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCounts {
     /// Names with a row.
     pub names: u64,
-    /// Lines, and entries of the registry, that list a name again.
+    /// Lines, and entries of the registry, that repeat a name.
     pub listed_again: u64,
     /// Those that are trusted.
     pub trusted: u64,
@@ -34,15 +34,15 @@ pub struct AuditCounts {
     pub untrusted: u64,
     /// Those that could not be decided.
     pub indeterminate: u64,
-    /// Those with two sources that differ.
+    /// Names of which two sources differ.
     pub drifting: u64,
     /// Names for which the holder, or the holder of the name in `cl.owner`, cannot be read.
     pub holder_unreadable: u64,
-    /// What a registry and the chain say of them.
+    /// Comparison of a registry with the chain.
     pub registry: RegistryCounts,
-    /// Those that would be trusted under another profile, by its identifier.
+    /// Names that would be trusted under another profile, by its identifier.
     pub near_misses: BTreeMap<String, u64>,
-    /// The lowest and the highest block that was read.
+    /// The lowest and the highest block read.
     pub blocks: Option<(u64, u64)>,
     /// The times of the first and the last block.
     pub checked: Option<(Timestamp, Timestamp)>,
@@ -53,11 +53,11 @@ pub struct AuditCounts {
 /// Names whose findings differ only in values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alike {
-    /// The line of the first of them.
+    /// The line of the first name.
     pub line: u64,
     /// Their number.
     pub names: u64,
-    /// Those after the first, at most [`NAMES_PER_FINDING`].
+    /// The names after the first, at most [`NAMES_PER_FINDING`].
     pub others: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Group {
     pub effect: Effect,
     /// The number of names with this reason.
     pub names: u64,
-    /// The first of them, at most `EXAMPLES_PER_REASON`.
+    /// The first names, at most `EXAMPLES_PER_REASON`.
     pub examples: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ impl AuditCounts {
         }
     }
 
-    /// The names whose findings are like those of a row that was counted.
+    /// The names with the same findings as an already counted row.
     pub fn alike(&self, row: &Row) -> Option<&Alike> {
         self.alike.get(&row.kind_of_findings()?)
     }
@@ -130,7 +130,7 @@ impl AuditCounts {
         self.groups.entry((effect, code)).or_insert_with(|| Group { code, effect, names: 0, examples: Vec::new() })
     }
 
-    /// The names by reason: by effect, then the most frequent first.
+    /// The names grouped by reason, ordered by effect and then by frequency.
     pub fn groups(&self) -> Vec<&Group> {
         let mut groups: Vec<&Group> = self.groups.values().collect();
         groups.sort_by_key(|group| (group.effect, std::cmp::Reverse(group.names), group.code.slug()));

@@ -1,4 +1,4 @@
-//! The report for spreadsheets (RFC 4180): a line per name, no counts.
+//! The report for spreadsheets (RFC 4180): a line per name, without counts.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,6 @@ use super::{Draft, Report, Row, Rows};
 use clresolve_core::reason::{Effect, MAX_VALUE_BYTES};
 use clresolve_core::text::Foreign;
 
-/// The columns.
 const COLUMNS: [&str; 31] = [
     "line",
     "input",
@@ -45,10 +44,10 @@ const COLUMNS: [&str; 31] = [
     "waivers",
 ];
 
-/// The column that holds the draft of a row.
+/// Index of the column with the draft of a row.
 const RESOLUTION_ROW: usize = 23;
 
-/// Longest cell, in characters: one with some dozens of codes fits.
+/// Maximum length of a cell, in characters: a cell with some dozens of codes fits.
 const MAX_CELL_CHARACTERS: usize = 4 * MAX_VALUE_BYTES;
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
@@ -56,13 +55,13 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     rows.each(&mut |row| {
         let mut cells =
             cells(report, row).map(|cell| Foreign::new(&cell).at_most(MAX_CELL_CHARACTERS).csv().to_string());
-        // Its foreign text is escaped already, and it begins with a bar: it is read back as it stands here.
+        // The draft is already escaped and begins with a bar. It is read back verbatim.
         let draft = Draft::of(report, row).map_or_else(String::new, |draft| draft.markdown(Form::Published));
         cells[RESOLUTION_ROW] = format!("\"{}\"", draft.replace('"', "\"\""));
         write!(out, "{}\r\n", cells.join(","))
     })?;
     match &report.warning {
-        // A last row that is no name: a table that is cut short must not look whole.
+        // The last row is a warning, so that an incomplete table does not look complete.
         Some(warning) => write!(out, "{}\r\n", notice(warning)),
         None => Ok(()),
     }
@@ -121,7 +120,7 @@ fn waivers(report: &Report, row: &Row) -> String {
     waivers.collect::<Vec<_>>().join(" / ")
 }
 
-/// A row with nothing but a text in the column `summary`.
+/// A row with a text in the column `summary` and nothing else.
 fn notice(text: &str) -> String {
     let cell = |column: &str| if column == "summary" { text } else { "" };
     COLUMNS.map(|column| Foreign::new(cell(column)).csv().to_string()).join(",")

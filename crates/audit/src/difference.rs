@@ -1,17 +1,17 @@
-//! What changed between two audits of the same world. Pure: two reports in, the changes out.
+//! The changes between two audits of the same network. Pure: two reports in, the changes out.
 //!
-//! A difference of block, time or `id` alone is none.
+//! A difference in block, time or `id` alone is not a change.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::layers::{self, PublishedSchema};
+use super::layers::{self, SchemaRow};
 use super::on_chain::{Fact, ReadRecords};
 use super::past::{Past, PastName};
 use super::words::slugs;
-use super::{Decided, Demands, Known, OnChain, Scope, SeenCard};
+use super::{DecidedState, Demands, NameSnapshot, OnChain, Scope, SeenCard};
 use clresolve_core::state::State;
 use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::Edition;
@@ -20,16 +20,16 @@ use clresolve_verdict::verdict::Depth;
 /// The schema identifier of the JSON form.
 pub const SCHEMA: &str = "clresolve.audit-difference/1";
 
-/// What changed from one report to another.
+/// The changes from one report to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     #[serde(skip_deserializing, default = "schema")]
     schema: &'static str,
-    /// The rules of both.
+    /// The rules of both reports.
     pub rules: Pair<Rules>,
-    /// Whether each of them has all names of its list.
+    /// Whether each report contains all names of its list.
     pub complete: Pair<bool>,
-    /// The changes, by name, then in the order of [`Kind`]; those of the schema layers last.
+    /// The changes by name, then in the order of [`Kind`]. Changes of schema layers are last.
     pub changes: Vec<Change>,
 }
 
@@ -37,80 +37,81 @@ const fn schema() -> &'static str {
     SCHEMA
 }
 
-/// The same of both reports.
+/// A value from each report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair<T> {
-    /// Of the earlier one.
+    /// The value in the earlier report.
     pub before: T,
-    /// Of the later one.
+    /// The value in the later report.
     pub after: T,
 }
 
-/// By which rules a report was made.
+/// The rules of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// Identifier and digest of the profile.
     pub profile: String,
-    /// How deep the walk went.
+    /// The depth of the audit.
     pub depth: Depth,
-    /// What else decides states; absent where the report does not say.
+    /// Other settings that decide states. `None` if the report does not contain them.
     pub demands: Option<Demands>,
 }
 
 /// One change of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The name in its normal form, or as it was typed; of a schema its layer, verb and side.
+    /// The name in normal form or as typed. For a schema: its layer, verb and side.
     pub name: String,
     /// What changed.
     pub kind: Kind,
-    /// What it was; absent where there was nothing.
+    /// The old value. `None` if there was none.
     pub before: Option<String>,
-    /// What it is; absent where there is nothing.
+    /// The new value. `None` if there is none.
     pub after: Option<String>,
 }
 
-/// What changed of a name.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Kind {
-    /// It is audited for the first time.
+    /// The name is new in the list.
     Added,
-    /// It is audited no longer.
+    /// The name is no longer in the list.
     Removed,
-    /// It has become trusted.
+    /// The name became trusted.
     NewlyTrusted,
-    /// It was trusted, and is untrusted.
+    /// The name was trusted and became untrusted.
     NewlyBroken,
-    /// Its state changed in another way.
+    /// The state changed in another way.
     State,
-    /// Other findings.
+    /// The findings changed.
     Findings,
-    /// Other bytes of its card.
+    /// The card's bytes changed.
     Bytes,
-    /// Another version of its card.
+    /// The card's version changed.
     Version,
-    /// Other text records, as those of another card are too.
+    /// The text records changed. A new card changes them too.
     Records,
-    /// The card changed, but not what must change with it (CL-69).
+    /// The card changed without an update that the change requires (CL-69).
     UpdateMissing,
-    /// Another holder.
+    /// The holder changed.
     Owner,
-    /// Another resolver.
+    /// The resolver changed.
     Resolver,
-    /// Another expiry.
+    /// The expiry changed.
     Expiry,
-    /// Another address that it is paid at.
+    /// An address for payments changed.
     Payee,
-    /// Another place where it is to be called.
+    /// A published endpoint changed.
     Endpoint,
-    /// A published schema of a layer agrees with its manifest no longer, or again, where both audits looked at it.
+    /// A published schema of a layer no longer matches its manifest, or matches it again. Requires that both audits
+    /// checked the layers.
     Schema,
 }
 
 impl Kind {
-    /// Every kind, in their order.
+    /// Every kind, in order.
     pub const ALL: [Self; 16] = [
         Self::Added,
         Self::Removed,
@@ -130,17 +131,17 @@ impl Kind {
         Self::Schema,
     ];
 
-    /// The word for it.
+    /// The kind's name.
     pub const fn as_str(self) -> &'static str {
         self.about().word
     }
 
-    /// Whether a governance log must tell of it: of the list and of what a name publishes, not of what is said of the name.
+    /// Whether a governance log must record it: changes to the list and to published data, not to the judgement.
     pub(super) const fn is_logged(self) -> bool {
         !self.about().log_words.is_empty()
     }
 
-    /// What holds for it, wherever changes are told.
+    /// The names of a kind of change.
     pub(super) const fn about(self) -> About {
         let (word, log_words): (_, &[_]) = match self {
             Self::Added => ("added", &["added"]),
@@ -164,11 +165,10 @@ impl Kind {
     }
 }
 
-/// What holds for a kind of change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct About {
     word: &'static str,
-    /// The words by which a row of a governance log tells of it, beside its values. None for what needs no row.
+    /// Words by which a row of a governance log mentions the change, besides its values. Empty if no row is needed.
     pub(super) log_words: &'static [&'static str],
 }
 
@@ -178,29 +178,29 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a difference comes to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// Nothing changed.
     Same,
     /// Something changed.
     Differs,
-    /// No change was found, but a report is incomplete: what it lacks may have changed.
+    /// No change was found, but names missing from an incomplete report may have changed.
     Undecided,
 }
 
-/// The reports are about different worlds, so that nothing follows from a difference.
+/// The reports are about different networks and cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the reports are about different worlds: {before} and {after}")]
+#[error("the reports are about different networks: {before} and {after}")]
 pub struct OtherWorld {
     before: String,
     after: String,
 }
 
-/// Whether a report with one scope can be compared with one of the other.
+/// Checks that reports with these scopes can be compared.
 ///
 /// # Errors
-/// If they are about different worlds or chains.
+/// The networks or chains differ.
 pub fn check_worlds(before: &Scope, after: &Scope) -> Result<(), OtherWorld> {
     let world = |scope: &Scope| format!("{} {}", scope.world, scope.chain);
     let (before, after) = (world(before), world(after));
@@ -208,10 +208,10 @@ pub fn check_worlds(before: &Scope, after: &Scope) -> Result<(), OtherWorld> {
 }
 
 impl Difference {
-    /// What changed from `before` to `after`.
+    /// The changes from `before` to `after`.
     ///
     /// # Errors
-    /// If they are about different worlds or chains.
+    /// The networks or chains differ.
     pub fn between(before: &Past, after: &Past) -> Result<Self, OtherWorld> {
         check_worlds(&before.scope, &after.scope)?;
         let names: BTreeSet<&String> = before.names.keys().chain(after.names.keys()).collect();
@@ -219,15 +219,15 @@ impl Difference {
         for name in names {
             changes.of.clone_from(name);
             match (before.names.get(name), after.names.get(name)) {
-                (Some(before), Some(after)) => changes.of_name(before, after),
-                // Of names that a report never came to nothing is known.
+                (Some(before), Some(after)) => changes.compare_names(before, after),
+                // An incomplete report says nothing about the names that it lacks.
                 (None, Some(now)) if before.complete => changes.push(Kind::Added, None, Some(now.state.to_string())),
                 (Some(was), None) if after.complete => changes.push(Kind::Removed, Some(was.state.to_string()), None),
                 _ => {}
             }
         }
         if let (Some(before), Some(after)) = (&before.schema_layers, &after.schema_layers) {
-            changes.of_layers(before, after);
+            changes.compare_layers(before, after);
         }
         Ok(Self {
             schema: SCHEMA,
@@ -237,7 +237,7 @@ impl Difference {
         })
     }
 
-    /// What the changes of these kinds come to; where no kind is named, those of every kind.
+    /// The result for changes of these kinds. An empty list selects all kinds.
     pub fn outcome(&self, kinds: &[Kind]) -> Comparison {
         let counts = |change: &Change| kinds.is_empty() || kinds.contains(&change.kind);
         if self.changes.iter().any(counts) {
@@ -246,12 +246,12 @@ impl Difference {
         if self.is_complete() { Comparison::Same } else { Comparison::Undecided }
     }
 
-    /// Whether both reports have all names of their lists.
+    /// Whether both reports contain all names of their lists.
     pub const fn is_complete(&self) -> bool {
         self.complete.before && self.complete.after
     }
 
-    /// What a reader must know before the changes.
+    /// Caveats about the comparison.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.rules.before != self.rules.after {
@@ -261,11 +261,11 @@ impl Difference {
         }
         if !self.complete.before {
             warnings
-                .push("The earlier report is incomplete: names that only the later one has are left out.".to_owned());
+                .push("The earlier report is incomplete: names that only the later one has are omitted.".to_owned());
         }
         if !self.complete.after {
             warnings
-                .push("The later report is incomplete: names that only the earlier one has are left out.".to_owned());
+                .push("The later report is incomplete: names that only the earlier one has are omitted.".to_owned());
         }
         warnings
     }
@@ -281,39 +281,39 @@ impl Rules {
     }
 }
 
-/// The changes that were found, and the name that is looked at.
+/// The changes found so far, and the current name.
 struct Changes {
     of: String,
     found: Vec<Change>,
 }
 
 impl Changes {
-    fn of_name(&mut self, before: &PastName, after: &PastName) {
-        self.of_state(before, after);
+    fn compare_names(&mut self, before: &PastName, after: &PastName) {
+        self.compare_states(before, after);
         let codes = |name: &PastName| Some(slugs(&name.codes(), ", ")).filter(|codes| !codes.is_empty());
         self.compare(Kind::Findings, codes(before), codes(after));
         let (before, after) = (&before.known, &after.known);
         if let Some((before, after)) = other_card(before, after) {
-            self.of_card(before, after);
+            self.compare_cards(before, after);
         }
-        self.of_fact(Kind::Records, before.read_records(), after.read_records());
+        self.compare_facts(Kind::Records, before.read_records(), after.read_records());
         if let (Some(before), Some(after)) = (&before.edition, &after.edition) {
-            self.of_edition(before, after);
+            self.compare_editions(before, after);
         }
         if let (Some(before), Some(after)) = (&before.on_chain, &after.on_chain) {
-            self.of_chain(before, after);
+            self.compare_chain_data(before, after);
         }
     }
 
-    fn of_state(&mut self, before: &PastName, after: &PastName) {
+    fn compare_states(&mut self, before: &PastName, after: &PastName) {
         let kind = match (before.decided(), after.state) {
-            (Some(Decided::Trusted), State::Untrusted) => Kind::NewlyBroken,
-            (None | Some(Decided::Untrusted), State::Trusted) => Kind::NewlyTrusted,
+            (Some(DecidedState::Trusted), State::Untrusted) => Kind::NewlyBroken,
+            (None | Some(DecidedState::Untrusted), State::Trusted) => Kind::NewlyTrusted,
             _ => Kind::State,
         };
         let was = match (before.state, before.decided()) {
-            (State::Indeterminate, Some(Decided::Trusted)) => "indeterminate, trusted before".to_owned(),
-            (State::Indeterminate, Some(Decided::Untrusted)) => "indeterminate, untrusted before".to_owned(),
+            (State::Indeterminate, Some(DecidedState::Trusted)) => "indeterminate, trusted before".to_owned(),
+            (State::Indeterminate, Some(DecidedState::Untrusted)) => "indeterminate, untrusted before".to_owned(),
             (state, _) => state.to_string(),
         };
         if before.state != after.state {
@@ -321,41 +321,41 @@ impl Changes {
         }
     }
 
-    fn of_card(&mut self, before: &SeenCard, after: &SeenCard) {
+    fn compare_cards(&mut self, before: &SeenCard, after: &SeenCard) {
         self.push(Kind::Bytes, Some(before.sha256.to_string()), Some(after.sha256.to_string()));
         self.compare_known(Kind::Version, &before.version, &after.version);
     }
 
-    fn of_edition(&mut self, before: &Edition, after: &Edition) {
+    fn compare_editions(&mut self, before: &Edition, after: &Edition) {
         for reason in edition::since(before, after) {
             self.push(Kind::UpdateMissing, None, Some(format!("{}: {}", reason.code, reason.message)));
         }
     }
 
-    fn of_chain(&mut self, before: &OnChain, after: &OnChain) {
-        self.of_fact(Kind::Owner, before.read(Fact::Holder), after.read(Fact::Holder));
+    fn compare_chain_data(&mut self, before: &OnChain, after: &OnChain) {
+        self.compare_facts(Kind::Owner, before.read(Fact::Holder), after.read(Fact::Holder));
         self.compare(Kind::Resolver, before.resolver.clone(), after.resolver.clone());
-        self.of_fact(Kind::Expiry, before.read(Fact::Expiry), after.read(Fact::Expiry));
-        self.of_records(Kind::Payee, (before, &before.addresses), (after, &after.addresses));
-        self.of_records(Kind::Endpoint, (before, &before.endpoints), (after, &after.endpoints));
+        self.compare_facts(Kind::Expiry, before.read(Fact::Expiry), after.read(Fact::Expiry));
+        self.compare_records(Kind::Payee, (before, &before.addresses), (after, &after.addresses));
+        self.compare_records(Kind::Endpoint, (before, &before.endpoints), (after, &after.endpoints));
     }
 
-    /// Compares what both sides read: a value each, or the finding that there is no value.
-    fn of_fact(&mut self, kind: Kind, before: Option<Option<&str>>, after: Option<Option<&str>>) {
+    /// Compares what both sides read, which may be the absence of a value.
+    fn compare_facts(&mut self, kind: Kind, before: Option<Option<&str>>, after: Option<Option<&str>>) {
         if let (Some(before), Some(after)) = (before, after) {
             self.compare(kind, before.map(str::to_owned), after.map(str::to_owned));
         }
     }
 
-    fn of_layers(&mut self, before: &[PublishedSchema], after: &[PublishedSchema]) {
+    fn compare_layers(&mut self, before: &[SchemaRow], after: &[SchemaRow]) {
         for (schema, [before, after]) in layers::pairs(before, after) {
             self.of = schema;
             self.compare(Kind::Schema, before, after);
         }
     }
 
-    /// Of the records that both sides read: which are asked for is a matter of the configuration.
-    fn of_records(&mut self, kind: Kind, before: (&OnChain, &ReadRecords), after: (&OnChain, &ReadRecords)) {
+    /// Compares only records that both sides read, because the configuration decides which are requested.
+    fn compare_records(&mut self, kind: Kind, before: (&OnChain, &ReadRecords), after: (&OnChain, &ReadRecords)) {
         let keys: BTreeSet<&String> = before.1.keys().chain(after.1.keys()).collect();
         for key in keys {
             let read = |(chain, records): (&OnChain, &ReadRecords)| {
@@ -367,7 +367,7 @@ impl Changes {
         }
     }
 
-    /// Compares what is absent also where it could not be read.
+    /// Compares values for which absence may mean that they could not be read.
     fn compare_known(&mut self, kind: Kind, before: &Option<String>, after: &Option<String>) {
         if before.is_some() && after.is_some() {
             self.compare(kind, before.clone(), after.clone());
@@ -385,8 +385,8 @@ impl Changes {
     }
 }
 
-/// The cards, if they are others, from the best source that both sides saw.
-fn other_card<'a>(before: &'a Known, after: &'a Known) -> Option<(&'a SeenCard, &'a SeenCard)> {
+/// Both cards if they differ, from the best source that both sides saw.
+fn other_card<'a>(before: &'a NameSnapshot, after: &'a NameSnapshot) -> Option<(&'a SeenCard, &'a SeenCard)> {
     let sources = [(&before.proven, &after.proven), (&before.served, &after.served)];
     let mut seen = sources.into_iter().filter_map(|(before, after)| before.as_ref().zip(after.as_ref()));
     seen.find(|(before, after)| before.sha256 != after.sha256)

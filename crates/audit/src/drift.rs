@@ -1,5 +1,5 @@
-//! Drift: which of a name's text records, its host, IPFS and the manifest agree, and the text records that would fix
-//! it.
+//! Drift: which of a name's text records, host, IPFS content and manifest agree, and the text records that would fix a
+//! difference.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use clresolve_core::records::Key;
 use clresolve_core::text;
 use clresolve_verdict::verdict::{Status, StepReport, Verdict};
 
-/// The sources of one name, compared two by two.
+/// Pairwise comparison of one name's sources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
     /// The digest in `cl.checksum.agentcard`.
@@ -18,9 +18,9 @@ pub struct Drift {
     pub served: Option<Digest>,
     /// The digest of the bytes that `cl.cid.agentcard` proves.
     pub proven: Option<Digest>,
-    /// The records that name the content, and what the URL served.
+    /// The records about the content, and what the URL served.
     pub txt_https: Agreement,
-    /// The records that name the content, and what IPFS proved.
+    /// The records about the content, and what IPFS proved.
     pub txt_ipfs: Agreement,
     /// What the URL served, and what IPFS proved.
     pub https_ipfs: Agreement,
@@ -28,7 +28,7 @@ pub struct Drift {
     pub txt_card: Agreement,
     /// Verbs and schema locations of the card, and the manifest.
     pub card_manifest: Agreement,
-    /// The bytes of the bound schemas and the records of their binding, and the manifest.
+    /// The bytes of the bound schemas and the binding records, and the manifest.
     pub schemas_manifest: Agreement,
 }
 
@@ -36,17 +36,17 @@ pub struct Drift {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Agreement {
-    /// They do.
+    /// No difference was found.
     Agree,
-    /// They do not.
+    /// A difference was found.
     Differ,
-    /// One of them was not asked, or did not answer.
+    /// One of them was not requested, or did not respond.
     #[default]
     Open,
 }
 
 impl Agreement {
-    /// The sign for it.
+    /// The symbol in reports.
     pub const fn mark(self) -> char {
         match self {
             Self::Agree => '✓',
@@ -55,7 +55,7 @@ impl Agreement {
         }
     }
 
-    /// The word for it.
+    /// The word in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Agree => "agree",
@@ -89,7 +89,7 @@ impl From<Status> for Agreement {
 }
 
 impl Drift {
-    /// The pairs that are compared, as the columns of the report name them.
+    /// The compared pairs, as named in the columns of reports.
     pub const PAIRS: [&str; 6] =
         ["TXT = HTTPS", "TXT = IPFS", "HTTPS = IPFS", "TXT = card", "card = manifest", "schemas = manifest"];
 
@@ -130,7 +130,7 @@ impl Drift {
     }
 }
 
-/// A text record to set.
+/// A text record that has to be set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TxtLine {
     /// The key.
@@ -145,10 +145,10 @@ impl std::fmt::Display for TxtLine {
     }
 }
 
-/// The text records that would fix a verdict. There are some only if the CID proves the card's bytes and the card
-/// itself has no defect: a card that must be published again gets another CID and checksum anyway.
+/// The text records that would fix a verdict. Empty unless the CID proves the card's bytes and the card itself has no
+/// defect: a corrected card gets another CID and checksum anyway.
 ///
-/// Bytes that a host served are never proposed.
+/// Served but unproven bytes are never proposed.
 pub fn fixing_lines(verdict: &Verdict) -> Vec<TxtLine> {
     let facts = Facts(verdict);
     let Some(proven) = facts.digest(Step::FetchIpfs) else { return Vec::new() };
@@ -184,7 +184,6 @@ impl<'a> Facts<'a> {
         self.step(step).map_or(Status::Skip, |report| report.status)
     }
 
-    /// The digest of the bytes that a step saw.
     fn digest(&self, step: Step) -> Option<Digest> {
         self.step(step)?.evidence["sha256"].as_str()?.parse().ok()
     }
@@ -194,7 +193,6 @@ impl<'a> Facts<'a> {
         records[Key::Checksum.as_str()].as_str()?.trim().parse().ok()
     }
 
-    /// The owner that the card names.
     fn owner_of_card(&self) -> Option<String> {
         self.step(Step::Card)?.evidence["owner"].as_str().map(str::to_owned)
     }
@@ -203,8 +201,8 @@ impl<'a> Facts<'a> {
         self.0.reasons.iter().any(|reason| reason.code == code && reason.effect == Effect::Fail)
     }
 
-    /// Whether a reason says that the value of the record of `key` is wrong. Who may publish, and who holds the name, is
-    /// no matter of the value.
+    /// Whether a reason rejects the value of the record under `key`. Who may publish and who holds the name does not
+    /// count.
     fn record_fails(&self, key: Key) -> bool {
         let here = |reason: &&Reason| reason.effect == Effect::Fail && reason.place.as_deref() == Some(key.as_str());
         let of_value = |reason: &Reason| !matches!(reason.code, Code::PublisherNotAllowed | Code::OwnerUnproven);

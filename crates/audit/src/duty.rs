@@ -1,24 +1,23 @@
-//! Who has to act on the findings of a name, and what there is to do: the record to set, or the command to run.
+//! Who must act on a name's findings, and how: the record to set or the command to run.
 
 use super::{Report, Row};
 use clresolve_core::reason::{Code, Effect, Fixer};
 use clresolve_core::text::{Foreign, in_shell};
 
-/// Longest line of a duty that is shown whole, in characters: several times any record or command that works.
+/// Maximum length of a duty's line that is shown, in characters: several times any working record or command.
 pub(super) const MAX_LINE_CHARACTERS: usize = 4096;
 
-/// Who can have to act, in the order of the report.
+/// Who may have to act, in the order of the report.
 pub(super) const ACTORS: [Fixer; 3] = [Fixer::Publisher, Fixer::Operator, Fixer::Asker];
 
-/// Whom names can wait for: the actors, and behind them nobody, where time alone is needed.
+/// Whom names can wait for: the actors, then [`Fixer::Nobody`] if only time is needed.
 pub(super) const AWAITED: [Fixer; 4] = [Fixer::Publisher, Fixer::Operator, Fixer::Asker, Fixer::Nobody];
 
-/// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Duty {
     /// One plain sentence.
     pub(super) what: String,
-    /// The record, or the command, exactly as it is set or run.
+    /// The record to set or the command to run, verbatim.
     pub(super) line: Option<String>,
 }
 
@@ -32,27 +31,27 @@ impl Duty {
     }
 }
 
-/// Whether an actor has to do something before the name is trusted, or before its sources agree.
+/// Whether an actor must act before the name is trusted, or before its sources agree.
 pub(super) fn is_due(actor: Fixer, row: &Row) -> bool {
     let mut decisive = row.reasons.iter().filter(|reason| reason.effect != Effect::Warn).peekable();
     if decisive.peek().is_none() {
-        // Sources that differ although nothing fails: what they hold is the publisher's.
+        // The sources differ although nothing fails: the publisher owns their content.
         return actor == Fixer::Publisher && row.has_findings();
     }
     decisive.any(|reason| reason.code.entry().fixer == actor)
 }
 
-/// Whether what fails is the asker's alone to mend, as a slip in the list is: an incident of nobody.
+/// Whether only the asker can fix the failures, such as a typo in the list, so that they are not an incident.
 pub(super) fn is_askers_slip(failing: &[Code]) -> bool {
     failing.iter().all(|code| code.entry().fixer == Fixer::Asker)
 }
 
-/// Whether the host serves other bytes than those that the CID proves.
+/// Whether the host serves bytes other than those that the CID proves.
 pub(super) fn host_is_at_fault(row: &Row) -> bool {
     row.drift.proven.is_some() && row.codes(Effect::Fail).contains(&Code::CidMismatch)
 }
 
-/// What an actor does about a row.
+/// What an actor must do about a row.
 pub(super) fn duties(actor: Fixer, report: &Report, row: &Row) -> Vec<Duty> {
     match actor {
         Fixer::Publisher => of_publisher(report, row),
@@ -65,7 +64,7 @@ pub(super) fn duties(actor: Fixer, report: &Report, row: &Row) -> Vec<Duty> {
 fn of_asker(row: &Row) -> Duty {
     match (row.registry_fault(), row.entry()) {
         (Some(Code::RegistryUnreachable), _) => {
-            Duty::new("Audit again once this registry answers, or name another place of it with --registry:")
+            Duty::new("Audit again once this registry responds, or give another location of it with --registry:")
                 .with(row.input.clone())
         }
         (Some(_), _) => {
@@ -109,8 +108,8 @@ fn of_operator(report: &Report, row: &Row) -> Vec<Duty> {
     }]
 }
 
-/// The command that asks about a row's name in the world and by the rules of the report; none where a character of it
-/// is never printed as it is.
+/// The command that checks a row's name on the report's network and under its rules; `None` if one of its characters
+/// would be escaped in output.
 fn command(report: &Report, row: &Row, command: &str) -> Option<String> {
     let name = row.normalized.as_deref()?;
     let scope = &report.scope;

@@ -1,7 +1,7 @@
-//! A governance log (`RESOLUTION.md`): the rows of its table. Pure.
+//! Parses the table of a governance log (`RESOLUTION.md`). Pure.
 //!
-//! A table counts by its head, which is one of two [forms](Form). Other text, other tables, blocks of code and comments
-//! are passed over. What cannot be read is named with its place, and keeps nothing else from being read.
+//! The head of a table determines its [form](Form). Other text, other tables, code blocks and comments are skipped.
+//! Malformed rows are reported with their position, and the other rows are still parsed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,44 +13,43 @@ use serde::Serialize;
 
 use clresolve_core::name::EnsName;
 
-/// Longest log that is read, in bytes: some twenty thousand rows.
+/// Maximum length of a log, in bytes: some twenty thousand rows.
 pub const MAX_LOG_BYTES: usize = 4 << 20;
 
-/// Most names of one row: each takes some dozens of bytes of memory for three of the file.
+/// Maximum number of names in a row. Each takes some dozens of bytes of memory for three bytes of the file.
 const MAX_NAMES_PER_ROW: usize = 256;
 
-/// Most malformed rows that are named one by one: nobody reads more. The others are counted.
+/// Maximum number of malformed rows reported individually. The others are counted.
 const MAX_MALFORMED: usize = 1_000;
 
-/// What is told of a log without a table.
+/// Reported for a log without a table.
 const NO_TABLE: &str = "expected a table with the head | Date | Agent Name(s) | Action | Reason | Resolution | \
                         Approver(s) | or | date | subject | kind | decision | reason |";
 
-/// What is told of a line that is no text.
+/// Reported for a line that is not valid text.
 const NOT_UTF8: &str = "expected UTF-8";
 
-/// How the decision of a row begins that nobody has decided yet.
+/// Prefix of a decision that no person has made yet.
 pub const DRAFT: &str = "draft:";
 
-/// What stands in a cell that says nothing.
+/// The content of an empty cell.
 pub const NOTHING: &str = "—";
 
 /// The form of a log's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// That of the published governance logs.
+    /// As in the published governance logs.
     #[default]
     Published,
-    /// That of this project's own log, which holds decisions about the rules too.
+    /// As in this project's own log, which also records decisions about the rules.
     Plain,
 }
 
-/// What holds for a form.
 struct Columns {
     names: &'static [&'static str],
-    /// What a row of another length is told.
+    /// Reported for a row with another number of cells.
     expected: &'static str,
-    /// What is told where the head has no delimiter below it.
+    /// Reported if the line below the head is not a delimiter.
     delimiter: &'static str,
 }
 
@@ -72,7 +71,7 @@ impl Form {
         }
     }
 
-    /// The head of a table, with its delimiter.
+    /// The head of a table and its delimiter.
     pub fn head(self) -> String {
         let names = self.columns().names;
         format!("| {} |\n{}|\n", names.join(" | "), "|---".repeat(names.len()))
@@ -83,7 +82,7 @@ impl Form {
         Self::ALL.into_iter().find(|form| form.columns().names.len() == cells)
     }
 
-    /// The form whose head these cells are. One of the published logs has one `Approver`.
+    /// The form with these column heads. One published log has the singular `Approver`.
     fn of_head<'c>(cells: impl Iterator<Item = &'c str> + Clone) -> Option<Self> {
         let name = |cell: &str| cell.trim().to_ascii_lowercase().trim_end_matches("(s)").to_owned();
         Self::ALL
@@ -92,24 +91,24 @@ impl Form {
     }
 }
 
-/// The rows of a log.
+/// A parsed log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GovernanceLog {
-    /// That of its first table.
+    /// The form of the first table.
     pub form: Form,
     /// In the order of the file.
     pub rows: Vec<LogRow>,
-    /// What stands where rows should, in the order of the file. It records nothing. Behind the first thousand one row
+    /// Malformed rows in the order of the file. They record nothing. If there are more than a thousand, the last entry
     /// counts the others.
     pub malformed: Vec<MalformedRow>,
 }
 
-/// A line that is no row, and should be one.
+/// A line that should be a row and is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MalformedRow {
     /// Its line in the file, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
     /// What was expected.
     pub why: Cow<'static, str>,
@@ -120,35 +119,35 @@ pub struct MalformedRow {
 pub struct LogRow {
     /// Its line in the file, from 1.
     pub line: usize,
-    /// The day of the audit that saw it, or of the decision.
+    /// The day of the audit or of the decision.
     pub date: Date,
-    /// What it is about.
+    /// The subject's text.
     pub subject: String,
-    /// The names of the subject, in their normal form; of a decision none.
+    /// The names in the subject, in normal form; empty for a decision.
     pub names: Vec<String>,
     /// What it records.
     pub kind: LogKind,
-    /// What was done; absent in the plain form, which does not tell.
+    /// The action; `None` in the plain form, which does not contain it.
     pub action: Option<Action>,
     /// What was decided, in Markdown.
     pub decision: String,
     /// Why, in Markdown.
     pub reason: String,
-    /// Whether somebody stands for it; in the plain form somebody always does.
+    /// Whether the row has an approver; always true in the plain form.
     pub is_approved: bool,
 }
 
-/// What a row records.
+/// The kind of event that a row records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogKind {
-    /// How the rules are read. It is about no change.
+    /// A decision on how to apply the rules. It is not about a change.
     Decision,
     /// A name broke its binding.
     Incident,
-    /// It holds again.
+    /// The name's binding holds again.
     Correction,
-    /// What it publishes changed.
+    /// The published data of a name changed.
     Change,
 }
 
@@ -165,7 +164,7 @@ impl LogKind {
         }
     }
 
-    /// How the reason of such a row begins in the published form, which has no column for the kind.
+    /// Prefix of the reason in the published form, which has no column for the kind.
     pub(super) const fn mark(self) -> &'static str {
         match self {
             Self::Decision | Self::Change => "",
@@ -174,7 +173,7 @@ impl LogKind {
         }
     }
 
-    /// The kind of a reason in the published form, and what stands behind its mark.
+    /// Splits a reason of the published form into the kind and the rest.
     fn split(reason: &str) -> (Self, &str) {
         let marked = [Self::Incident, Self::Correction].into_iter().find_map(|kind| {
             let (word, rest) = reason.split_once(':')?;
@@ -184,18 +183,18 @@ impl LogKind {
     }
 }
 
-/// What was done to a name, in the words of the published form.
+/// The action on a name, in the words of the published form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Action {
-    /// It is listed now.
+    /// The name was added to the list.
     Added,
-    /// What it publishes is another.
+    /// The name's published data changed.
     Updated,
-    /// Its card says that it is not to be used any more.
+    /// The name's card states that it should no longer be used.
     Deprecated,
-    /// Another name has taken its place.
+    /// Another name replaced this one.
     Replaced,
-    /// It is listed no longer.
+    /// The name was removed from the list.
     Removed,
 }
 
@@ -215,12 +214,12 @@ impl Action {
 }
 
 impl GovernanceLog {
-    /// Reads a log of at most [`MAX_LOG_BYTES`]. A malformed row keeps no other one from being read.
+    /// Parses a log of at most [`MAX_LOG_BYTES`]. A malformed row does not affect the others.
     pub fn parse(log: impl AsRef<[u8]>) -> Self {
         let log = without_marks(log.as_ref());
-        // Bytes that are no text change no line: each stands for a character that means nothing to Markdown.
+        // Replacement characters keep the line structure and mean nothing to Markdown.
         let text = String::from_utf8_lossy(log);
-        let (mut parser, mut blocks) = (Parser::new(), Blocks::of(&text));
+        let (mut parser, mut blocks) = (Parser::new(), MarkdownBlocks::of(&text));
         let mut start = 0;
         for (number, (bytes, line)) in (1..).zip(lines(log).zip(lines(text.as_bytes()))) {
             let end = start + line.len();
@@ -230,7 +229,7 @@ impl GovernanceLog {
         parser.finish()
     }
 
-    /// The rows that record what happened, by the names that they are about.
+    /// The rows that record events, by the names in their subjects.
     pub fn by_name(&self) -> BTreeMap<&str, Vec<&LogRow>> {
         let mut rows = BTreeMap::<&str, Vec<&LogRow>>::new();
         for row in self.events() {
@@ -239,25 +238,25 @@ impl GovernanceLog {
         rows
     }
 
-    /// The rows that record what happened.
+    /// The rows that record events.
     pub fn events(&self) -> impl Iterator<Item = &LogRow> {
         self.rows.iter().filter(|row| row.kind != LogKind::Decision)
     }
 }
 
-/// What some editors put before a text, and before one that has it already.
+/// Some editors prepend it, even to a text that already has one.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The text behind its byte order marks.
+/// The text without its byte order marks.
 fn without_marks(mut text: &[u8]) -> &[u8] {
-    // Ends: each mark is a part of the text.
+    // Terminates: each iteration removes a mark.
     while let Some(behind) = text.strip_prefix(BYTE_ORDER_MARK) {
         text = behind;
     }
     text
 }
 
-/// The lines of a text without their ends: a line feed, a carriage return, or both (CommonMark 0.31, 2.1).
+/// The lines of a text without their endings: line feed, carriage return, or both (CommonMark 0.31, 2.1).
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -271,10 +270,10 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// What a line is to a reader of the rendered log.
+/// The kind of Markdown block that contains a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {
-    /// Code, a comment or other HTML, whose lines are no table.
+    /// Code, a comment or other HTML, whose lines are not a table.
     Hidden,
     /// A part of a table.
     Table,
@@ -282,12 +281,12 @@ enum Block {
     Text,
 }
 
-/// The tables of a text and what is hidden in it, in their order.
-struct Blocks {
+/// The tables and hidden blocks of a text, in order.
+struct MarkdownBlocks {
     left: std::iter::Peekable<std::vec::IntoIter<(Range<usize>, Block)>>,
 }
 
-impl Blocks {
+impl MarkdownBlocks {
     fn of(text: &str) -> Self {
         let events = pulldown_cmark::Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
         let blocks = events.filter_map(|(event, range)| match event {
@@ -298,7 +297,7 @@ impl Blocks {
         Self { left: blocks.collect::<Vec<_>>().into_iter().peekable() }
     }
 
-    /// The block of a line. Each line is asked for once, in their order.
+    /// The block of a line. Lines must be requested in order, once each.
     fn at(&mut self, line: Range<usize>) -> Block {
         while self.left.next_if(|(block, _)| block.end <= line.start).is_some() {}
         match self.left.peek() {
@@ -308,15 +307,14 @@ impl Blocks {
     }
 }
 
-/// Reads a log line by line.
 struct Parser {
     log: GovernanceLog,
     /// The form of the first table.
     form: Option<Form>,
     position: Position,
-    /// Whether something looks like a part of a table.
+    /// Whether a line looks like part of a table.
     has_parts: bool,
-    /// Line and column of the first malformed row that is not named, and how many there are.
+    /// Line and column of the first malformed row beyond the limit, and the number of such rows.
     more: Option<(usize, usize, u64)>,
 }
 
@@ -326,7 +324,7 @@ impl Parser {
         Self { log, form: None, position: Position::Outside, has_parts: false, more: None }
     }
 
-    /// Takes a line. What is not UTF-8 is no row, but begins and ends what it would as text.
+    /// Processes a line. A line that is not UTF-8 is never a row, but its text may still start or end a table.
     fn take(&mut self, line: usize, bytes: &[u8], text: &str, block: Block) {
         let found = self.step(line, text, block);
         self.has_parts |= found.is_err();
@@ -340,7 +338,7 @@ impl Parser {
         }
     }
 
-    /// Where the next line stands, and the row of this one.
+    /// Advances the state, and returns the row of this line.
     fn step(&mut self, line: usize, text: &str, block: Block) -> LineRead {
         match (std::mem::take(&mut self.position), block) {
             (Position::Outside, Block::Hidden) => Ok(None),
@@ -368,14 +366,14 @@ impl Parser {
         if block == Block::Table || cells.iter().all(|cell| is_rule(&cell.text)) {
             return Ok(None);
         }
-        // An empty line ends a table, so the rendered log shows a row below it as text.
+        // An empty line ends a table, so a row below it is rendered as text.
         let of_length = Form::of_length(cells.len());
         let may_be_row = of_length.is_some() || text.trim_end().ends_with('|');
         let form = self.form.or(of_length).filter(|_| may_be_row);
         form.map_or(Ok(None), |form| LogRow::of(line, form, &cells).map(|_| None))
     }
 
-    /// The line below the head of a log's table. Where the delimiter is missing, rows may follow all the same.
+    /// The line below the head of a log's table. Rows may follow even if the delimiter is missing.
     fn below_head(&mut self, form: Form, line: usize, text: &str, block: Block) -> LineRead {
         let missing = malformed(line, form.columns().delimiter);
         let Some(cells) = cells(text).filter(|_| block != Block::Hidden) else { return Err(missing) };
@@ -398,7 +396,7 @@ impl Parser {
         Err(malformed(line, "expected a row, which begins with |, or an empty line below the table"))
     }
 
-    /// Names what is malformed, or counts it where enough is named.
+    /// Records a malformed row, or counts it beyond the limit.
     fn refuse(&mut self, row: MalformedRow) {
         if self.log.malformed.len() < MAX_MALFORMED {
             self.log.malformed.push(row);
@@ -408,14 +406,14 @@ impl Parser {
         }
     }
 
-    /// The log, after its last line.
+    /// Completes the log after its last line.
     fn finish(self) -> GovernanceLog {
         let Self { mut log, form, has_parts, more, .. } = self;
         if form.is_none() && !has_parts {
             log.malformed.insert(0, MalformedRow { line: 1, column: 1, why: NO_TABLE.into() });
         }
         log.malformed.extend(more.map(|(line, column, count)| {
-            let why = format!("from here on {count} more are malformed, and are not named one by one").into();
+            let why = format!("from here on {count} more malformed rows").into();
             MalformedRow { line, column, why }
         }));
         log.form = form.unwrap_or_default();
@@ -423,15 +421,15 @@ impl Parser {
     }
 }
 
-/// The row of a line; none of a line that says nothing.
+/// The row of a line; `None` for a line without content.
 type LineRead = Result<Option<LogRow>, MalformedRow>;
 
-/// A line that is wrong as a whole.
+/// The error for a line that is wrong as a whole.
 fn malformed(line: usize, why: &'static str) -> MalformedRow {
     MalformedRow { line, column: 1, why: why.into() }
 }
 
-/// Where a line stands.
+/// The parser's position relative to a table.
 #[derive(Default)]
 enum Position {
     #[default]
@@ -440,22 +438,22 @@ enum Position {
     Table(Form),
 }
 
-/// A cell, and the column of its first character.
+/// A cell's text, and the column of its first character.
 struct Cell {
     column: usize,
     text: String,
 }
 
-/// Most spaces before a row; what has more is code.
+/// Maximum indentation of a row, in spaces. A line with more is code.
 const MAX_INDENT: usize = 3;
 
-/// The line without the spaces before it; none of a line of code.
+/// The line without its indentation; `None` for a line of code.
 fn unindented(line: &str) -> Option<&str> {
     let text = line.trim_start_matches(' ');
     (line.len() - text.len() <= MAX_INDENT).then_some(text)
 }
 
-/// The cells of a line of a table; none of another line. `\|` is no border.
+/// The cells of a table's line; `None` for any other line. `\|` does not separate cells.
 fn cells(line: &str) -> Option<Vec<Cell>> {
     let text = unindented(line)?;
     let start = line.len() - text.len();
@@ -475,7 +473,7 @@ fn cells(line: &str) -> Option<Vec<Cell>> {
             _ => cell.text.push(c),
         }
     }
-    // What stands behind the last border is no cell where it is empty.
+    // An empty text after the last border is not a cell.
     if cells.last().is_some_and(|last| last.text.is_empty()) {
         cells.pop();
     }
@@ -486,7 +484,7 @@ fn cells(line: &str) -> Option<Vec<Cell>> {
     Some(cells)
 }
 
-/// Whether a line is the head of a table without its outer borders, which Markdown permits.
+/// Whether a line is a table's head without outer borders, which Markdown permits.
 fn is_bare_head(line: &str) -> bool {
     Form::of_head(line.trim_end_matches('|').split('|')).is_some()
 }
@@ -495,30 +493,30 @@ fn is_delimiter(form: Form, cells: &[Cell]) -> bool {
     cells.len() == form.columns().names.len() && cells.iter().all(|cell| is_rule(&cell.text))
 }
 
-/// Whether a cell is one of a delimiter.
+/// Whether a cell belongs to a delimiter.
 fn is_rule(cell: &str) -> bool {
     let rule = cell.strip_prefix(':').unwrap_or(cell);
     let rule = rule.strip_suffix(':').unwrap_or(rule);
     !rule.is_empty() && rule.chars().all(|c| c == '-')
 }
 
-/// Whether a row that is in no table, or in another one, is one of a log beyond doubt.
+/// Whether a row outside of the log's tables certainly belongs to a log.
 fn is_astray(cells: &[Cell]) -> bool {
     Form::of_length(cells.len()).is_some() && cells[0].text.parse::<Date>().is_ok()
 }
 
 impl Cell {
-    /// Whether it says nothing: it is empty, or a dash.
+    /// Whether the cell is empty or a dash.
     fn is_nothing(&self) -> bool {
         self.text.chars().all(|c| matches!(c, '-' | '–' | '—'))
     }
 }
 
-/// The cell that is wrong, and what was expected there.
+/// An invalid cell, and what was expected.
 type Wrong<'c> = (&'c Cell, &'static str);
 
 impl LogRow {
-    /// The row of these cells; none where no cell says anything.
+    /// Parses a row from its cells; `None` if all cells are empty.
     fn of(line: usize, form: Form, cells: &[Cell]) -> LineRead {
         let row = match (form, cells) {
             (Form::Published, [date, names, action, reason, resolution, approvers]) => {
@@ -547,7 +545,7 @@ impl LogRow {
             return Err((reason, "expected a reason"));
         }
         if resolution.is_nothing() {
-            return Err((resolution, "expected what was decided"));
+            return Err((resolution, "expected a decision"));
         }
         let (kind, reason) = LogKind::split(&reason.text);
         let kind = if subject.is_nothing() { LogKind::Decision } else { kind };
@@ -561,7 +559,7 @@ impl LogRow {
     fn plain(line: usize, cells: [&Cell; 5]) -> Result<Self, Wrong<'_>> {
         let [date, subject, kind, decision, reason] = cells;
         if subject.is_nothing() {
-            return Err((subject, "expected what the row is about"));
+            return Err((subject, "expected a subject"));
         }
         let word = LogKind::ALL.into_iter().find(|known| known.as_str() == kind.text);
         let kind = word.ok_or((kind, "expected decision, incident, correction or change"))?;
@@ -588,13 +586,13 @@ impl LogRow {
         })
     }
 
-    /// Whether no person has decided it yet.
+    /// Whether no person has decided yet.
     pub fn is_draft(&self) -> bool {
         !self.is_approved || self.decision.starts_with(DRAFT)
     }
 }
 
-/// The names of a subject: one code span, which may hold what is no name, or names apart by commas or spaces.
+/// The names in a subject: one code span with any text, or names separated by commas or spaces.
 fn names(subject: &str) -> Result<Vec<String>, &'static str> {
     let normal = |name: &str| EnsName::parse(name).map(|name| name.as_str().to_owned());
     if let Some(name) = code_span(subject) {
@@ -603,13 +601,13 @@ fn names(subject: &str) -> Result<Vec<String>, &'static str> {
     let words = subject.split(|c: char| c.is_whitespace() || [',', ';'].contains(&c));
     let words: Vec<_> = words.map(|word| word.trim_matches('`')).filter(|word| !word.is_empty()).collect();
     if words.len() > MAX_NAMES_PER_ROW {
-        return Err("expected at most 256 names; take a row for the others");
+        return Err("expected at most 256 names; use another row for the rest");
     }
     let names: Result<Vec<_>, _> = words.into_iter().map(normal).collect();
-    names.map_err(|_| "expected names alone, such as `a.eth`, apart by commas")
+    names.map_err(|_| "expected only names such as `a.eth`, separated by commas")
 }
 
-/// The text of a cell that is one code span, without the escapes of [`Foreign`](clresolve_core::text::Foreign).
+/// The text of a cell that is one code span, with the escapes of [`Foreign`](clresolve_core::text::Foreign) decoded.
 fn code_span(cell: &str) -> Option<String> {
     let span = cell.strip_prefix('`')?.strip_suffix('`').filter(|span| !span.contains('`'))?;
     let (mut text, mut rest) = (String::new(), span);
@@ -638,7 +636,7 @@ mod tests {
                              |------|----------------|--------|--------|------------|--------------|\n";
     const HEAD: &str = "# Log\n\n| Date | subject | kind | decision | reason |\n|---|:-:|---|---|---|\n";
 
-    /// What is malformed in a log.
+    /// The malformed rows of a log, as text.
     fn malformed(text: &str) -> Vec<String> {
         let log = GovernanceLog::parse(text);
         log.malformed.iter().map(|row| format!("line {}, column {}: {}", row.line, row.column, row.why)).collect()
@@ -657,7 +655,7 @@ mod tests {
         assert_eq!(log.by_name().into_keys().collect::<Vec<_>>(), ["a.eth", "b.eth"]);
     }
 
-    /// What nobody sees in the rendered log records nothing, and hides nothing that follows.
+    /// Text that is not rendered as a table records nothing, and does not hide what follows.
     #[test]
     fn what_is_not_rendered_as_a_table_is_none() {
         let table = "| date | subject | kind | decision | reason |\n|-|-|-|-|-|\n| 2026-11-20 | hidden.eth | incident | b | c |\n";
@@ -680,7 +678,7 @@ mod tests {
         }
     }
 
-    /// CommonMark 0.31, 4.6 and 6.6: within a paragraph an unclosed comment is text, and so is what is indented as code.
+    /// CommonMark 0.31, 4.6 and 6.6: inside a paragraph, an unclosed comment and indented code are text.
     #[test]
     fn what_only_looks_like_a_comment_or_a_fence_hides_nothing() {
         for shown in ["write `<!--` to hide\n", "text <!-- a --> b <!--\n", "    <!-- code\n", "    ```\n", "<!-->\n"] {
@@ -716,7 +714,7 @@ mod tests {
         }
     }
 
-    /// The published logs: one whose table says nothing yet, and one about verbs, which is a table of another kind.
+    /// The published logs: one whose table is empty, and one about verbs, with another kind of table.
     #[test]
     fn a_published_log_that_says_nothing_yet_has_no_rows() {
         let verbs = "\n| Date | Verb(s) | Action | Class | Reason | Resolution | Approver(s) |\n|--|--|--|--|--|--|--|\n\
@@ -757,10 +755,10 @@ mod tests {
         for (row, expected) in [
             ("| soon | a.eth | Added | r | d | x |", "line 5, column 3: expected a date"),
             ("| — | a.eth | Added | r | d | x |", "line 5, column 3: expected a date"),
-            ("| 2026-11-20 | **a.eth** | Added | r | d | x |", "line 5, column 16: expected names alone"),
+            ("| 2026-11-20 | **a.eth** | Added | r | d | x |", "line 5, column 16: expected only names"),
             ("| 2026-11-20 | a.eth | Revised | r | d | x |", "line 5, column 24: expected Added, Updated"),
             ("| 2026-11-20 | a.eth | Added | — | d | x |", "line 5, column 32: expected a reason"),
-            ("| 2026-11-20 | a.eth | Added | r |  | x |", "line 5, column 37: expected what was decided"),
+            ("| 2026-11-20 | a.eth | Added | r |  | x |", "line 5, column 37: expected a decision"),
             ("| 2026-11-20 | a.eth | Added | r | d |", "line 5, column 36: expected six cells"),
             ("| 2026-11-20 | a.eth | Added | r | d | x | y |", "line 5, column 44: expected six cells"),
         ] {
@@ -790,12 +788,12 @@ mod tests {
         let good = "| 2026-11-20 | a.eth | incident | b | c |\n";
         for (rows, expected) in [
             ("| 2026-13-01 | a.eth | incident | b | c |", "line 5, column 3: expected a date such as 2026-11-20"),
-            ("| 2026-11-20 |  | incident | b | c |", "line 5, column 17: expected what the row is about"),
+            ("| 2026-11-20 |  | incident | b | c |", "line 5, column 17: expected a subject"),
             ("| 2026-11-20 | a.eth | Incident | b | c |", "line 5, column 24: expected decision, incident, correction"),
             ("| 2026-11-20 | a.eth | incident | b |", "line 5, column 35: expected five cells"),
             ("| 2026-11-20 | a.eth | incident | b | c | d |", "line 5, column 43: expected five cells"),
-            ("| 2026-11-20 | `a.eth`: payee | incident | b | c |", "line 5, column 16: expected names alone"),
-            ("| 2026-11-20 | **a.eth** | change | b | c |", "line 5, column 16: expected names alone"),
+            ("| 2026-11-20 | `a.eth`: payee | incident | b | c |", "line 5, column 16: expected only names"),
+            ("| 2026-11-20 | **a.eth** | change | b | c |", "line 5, column 16: expected only names"),
             ("2026-11-20 | a.eth | incident | b | c", "line 5, column 1: expected a row, which begins with |"),
             (&format!("{good}\n{good}"), "line 7, column 1: expected the head of the table above this row"),
         ] {
@@ -818,7 +816,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_utf_8_is_a_row_with_its_place_and_hides_no_other() {
+    fn line_that_is_not_utf_8_is_malformed_and_hides_no_other() {
         let good = "| 2026-11-20 | a.eth | incident | b | c |\n";
         let bad = b"| 2026-11-20 | \xc3\xa9\xff.eth | incident | b | c |\r\n";
         let table = [HEAD.as_bytes(), good.as_bytes(), bad, good.as_bytes()].concat();
@@ -835,7 +833,7 @@ mod tests {
         }
     }
 
-    /// An empty line ends a table. What begins with | below it is a row all the same, unless it is in another table.
+    /// An empty line ends a table. A line with `|` below it is still reported as a row, unless it is in another table.
     #[test]
     fn a_row_in_no_table_is_named_with_what_is_wrong_in_it() {
         let good = "| 2026-11-20 | a.eth | incident | b | c |\n";
@@ -893,7 +891,7 @@ mod tests {
         // Above the table too, where its length is that of a form.
         let above = malformed(&format!("{bad}\n| soon |\n\n{HEAD}{good}"));
         assert!(above.len() == 1 && above[0].starts_with("line 1, column 3: expected a date"), "{above:?}");
-        // A line is named once, and is the head of another table whatever its bytes are.
+        // A line is reported once, and starts another table whatever its bytes are.
         let other = [HEAD.as_bytes(), b"\n| \xff | b |\n|---|---|\n| soon | c |\n\n| \xff | b |\n"].concat();
         let log = GovernanceLog::parse(other);
         let places: Vec<_> = log.malformed.iter().map(|row| (row.line, row.column, &*row.why)).collect();
@@ -902,7 +900,7 @@ mod tests {
 
     /// CommonMark 0.31, 2.1.
     #[test]
-    fn a_line_ends_with_any_line_ending_and_marks_before_the_text_are_none_of_it() {
+    fn any_line_ending_ends_a_line_and_byte_order_marks_are_dropped() {
         let log = format!("{HEAD}| 2026-11-20 | a.eth | incident | b | c |\n| soon | a.eth | incident | b | c |\n");
         for end in ["\n", "\r", "\r\n"] {
             for marks in 0..=3 {
@@ -949,7 +947,7 @@ mod tests {
         assert_eq!(long(MAX_MALFORMED).malformed.len(), MAX_MALFORMED);
         let mut many = long(MAX_MALFORMED + 7);
         assert_eq!((many.rows.len(), many.malformed.len()), (1, MAX_MALFORMED + 1), "the rest is read");
-        let why = "from here on 7 more are malformed, and are not named one by one".into();
+        let why = "from here on 7 more malformed rows".into();
         assert_eq!(many.malformed.pop(), Some(MalformedRow { line: MAX_MALFORMED + 5, column: 35, why }));
     }
 }

@@ -1,30 +1,30 @@
-//! The counts of earlier reports, for the picture of states over time.
+//! The counts of earlier reports, for the chart of states over time.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Past;
 
-/// Most earlier reports of a picture: two years of one a month, and a column is still wide enough for a phone.
+/// Maximum number of earlier reports in a chart: two years of monthly reports, whose columns still fit on a phone.
 pub const MAX_EARLIER_REPORTS: usize = 24;
 
-/// The states in an earlier report.
+/// The counts of the states in an earlier report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastCounts {
     /// When the report was written. `None` in reports of older versions.
     pub generated_at: Option<Timestamp>,
     /// When its first name was checked.
     pub checked: Option<Timestamp>,
-    /// Names that were trusted.
+    /// Number of trusted names.
     pub trusted: u64,
-    /// Those that were untrusted.
+    /// Number of untrusted names.
     pub untrusted: u64,
-    /// Those that could not be decided.
+    /// Number of undecided names.
     pub indeterminate: u64,
 }
 
 impl PastCounts {
-    /// Counts an earlier report.
+    /// The counts of an earlier report.
     pub fn of(past: &Past) -> Self {
         let [trusted, untrusted, indeterminate] = past.states;
         let (generated_at, checked) = (past.generated_at, past.checked.map(|(first, _)| first));

@@ -1,5 +1,4 @@
-//! The report that a board reads: one HTML page. It is complete without its script, loads nothing, prints, and reads on a
-//! phone.
+//! The report for boards: one HTML page, which works without its script, loads nothing, prints, and fits a phone.
 
 mod changes;
 mod layers;
@@ -15,7 +14,7 @@ use std::io::{self, Write};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use self::markup::{actor_word, code, html, left_out, line, markup, name_link, role_sentence, soft, table, text};
+use self::markup::{actor_word, code, html, line, markup, name_link, role_sentence, soft, table, text, write_omitted};
 use self::picture::STATES;
 use super::cause::Cause;
 use super::duty::ACTORS;
@@ -32,17 +31,17 @@ use clresolve_core::text::capitalized;
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-/// Most causes that stand beside each actor at the top. A board reads a few; the others are counted together.
+/// Maximum number of causes shown per actor at the top. The others are counted together.
 const CAUSES_AT_THE_TOP: usize = 4;
 
-/// What each state means, to a reader who knows none of them.
+/// The meaning of each state, for readers who do not know them.
 const MEANINGS: [&str; 3] =
     ["the name is bound to its card and entry", "a check fails: do not call or pay", "a check could not be made"];
 
-/// Most names that the page shows where registry and chain do not agree: more are another registry. The JSON form has all.
+/// Maximum number of names shown on which registry and chain disagree. With more, they are different registries. The
+/// JSON form has all.
 const MAX_REGISTRY_FINDINGS_SHOWN: usize = 500;
 
-/// Writes the page.
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let overview = Overview::of(report, rows)?;
     let table = overview.lines_shown();
@@ -66,7 +65,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     writeln!(out, "</main>\n<script>{SCRIPT}</script>\n</body>\n</html>")
 }
 
-/// Forbids whatever the page does not hold itself, should a defect of ours ever let markup through.
+/// Forbids everything that the page does not contain, in case a bug lets markup through.
 fn policy() -> String {
     let hash = |text: &str| STANDARD.encode(Digest::of(text.as_bytes()).as_bytes());
     format!(
@@ -93,8 +92,8 @@ fn head(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result
     let depth = words::depth(report.scope.depth);
     writeln!(out, "<p class=\"kicker\">Audit of {}: {depth}</p>", line(&subject(report)))?;
     writeln!(out, "<h1>{title}.</h1>\n<ul class=\"opening\">")?;
-    for told in opening::lines(report, overview) {
-        writeln!(out, "<li><strong>{}</strong>{}</li>", told.label, line(&told.pieces))?;
+    for opening in opening::lines(report, overview) {
+        writeln!(out, "<li><strong>{}</strong>{}</li>", opening.label, line(&opening.pieces))?;
     }
     writeln!(out, "</ul>\n</header>")?;
     match &report.warning {
@@ -103,14 +102,14 @@ fn head(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result
     }
 }
 
-/// The states now and last time: as a picture, and as numbers.
+/// The states now and in the previous report, as a chart and as numbers.
 fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     let now = states(report);
     let before = report.before.as_ref();
     writeln!(out, "<section id=\"states\" aria-label=\"States\">")?;
     writeln!(out, "<div class=\"lane now\"><span>now</span>{}</div>", picture::states_bar("now", "States now", now))?;
     if let Some(before) = before {
-        let bar = picture::states_bar("before", "States in the report before", before.states());
+        let bar = picture::states_bar("before", "States in the previous report", before.states());
         writeln!(out, "<div class=\"lane\"><span>{}</span>{bar}</div>", when(before))?;
     }
     writeln!(out, "<ul class=\"tiles\">")?;
@@ -134,12 +133,10 @@ const fn states(report: &Report) -> [u64; 3] {
     [report.counts.trusted, report.counts.untrusted, report.counts.indeterminate]
 }
 
-/// When an earlier report was made.
 fn when(report: &PastCounts) -> String {
     report.checked.map_or_else(|| "before".to_owned(), day)
 }
 
-/// The step from one count to another.
 fn step(before: u64, now: u64) -> String {
     let text = match now.cmp(&before) {
         std::cmp::Ordering::Equal => "as before".to_owned(),
@@ -149,7 +146,7 @@ fn step(before: u64, now: u64) -> String {
     format!(" <span class=\"step\">{text}</span>")
 }
 
-/// Each other actor with what makes them one, and on how much they must act.
+/// The actors other than the first: their roles, and on how many names they must act.
 fn others_must_act(overview: &Overview) -> Vec<String> {
     let most = overview.most_due().map(|(actor, _)| actor);
     let due = ACTORS.into_iter().zip(overview.due).filter(|(actor, due)| *due > 0 && Some(*actor) != most);
@@ -161,23 +158,21 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
         .collect();
     match overview.waiting() {
         0 => {}
-        waiting => {
-            sentences.push(format!("What {} lacks passes with time: nobody has to act on that.", counted(waiting)))
-        }
+        waiting => sentences.push(format!("Waiting alone resolves findings of {}.", counted(waiting))),
     }
     match overview.shared {
         0 => {}
-        1 => sentences.push("1 of the names needs more than one of them, and is counted with each.".to_owned()),
+        1 => sentences.push("1 name needs several of them and is counted for each.".to_owned()),
         shared => {
-            sentences.push(format!("{shared} of the names need more than one of them, and are counted with each."));
+            sentences.push(format!("{shared} names need several of them and are counted for each."));
         }
     }
     sentences
 }
 
-/// Who has to act, on how much, and why.
+/// Who must act, on how many names, and why.
 fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<section id=\"who\">\n<h2>Who has to act, and why</h2>\n<ul class=\"actors\">")?;
+    writeln!(out, "<section id=\"who\">\n<h2>Who must act, and why</h2>\n<ul class=\"actors\">")?;
     let longest = longest_bar(overview);
     for (actor, due) in ACTORS.into_iter().zip(overview.due) {
         let word = actor_word(actor);
@@ -201,7 +196,7 @@ fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</ul>\n</section>")
 }
 
-/// The names of a bar that fills its place: those of all actors have one scale.
+/// Number of names for a bar of full width. All actors share one scale.
 fn longest_bar(overview: &Overview) -> u64 {
     let of_actor = |actor| {
         let (most, others) = causes_at_the_top(overview, actor);
@@ -210,10 +205,10 @@ fn longest_bar(overview: &Overview) -> u64 {
     ACTORS.into_iter().filter_map(of_actor).max().unwrap_or(0)
 }
 
-/// Causes, each with the number of its names.
+/// Causes with their numbers of names.
 type Causes = Vec<(Cause, u64)>;
 
-/// The most frequent causes, and all others.
+/// The most frequent causes, and the others.
 fn causes_at_the_top(overview: &Overview, actor: Fixer) -> (Causes, Causes) {
     let mut most = overview.causes_of(actor);
     let others = most.split_off(most.len().min(CAUSES_AT_THE_TOP));
@@ -224,7 +219,7 @@ fn names_of(causes: &[(Cause, u64)]) -> u64 {
     causes.iter().map(|(_, names)| names).sum()
 }
 
-/// Why an actor has to act: the numbers add up to those of the names on which they must.
+/// Why an actor must act. The numbers add up to the names on which the actor must act.
 fn causes(overview: &Overview, actor: Fixer, longest: u64, out: &mut dyn Write) -> io::Result<()> {
     let (most, others) = causes_at_the_top(overview, actor);
     writeln!(out, "<ul class=\"lengths\">")?;
@@ -241,7 +236,7 @@ fn causes(overview: &Overview, actor: Fixer, longest: u64, out: &mut dyn Write) 
     writeln!(out, "</ul>")
 }
 
-/// Who owns the names on which publishers must act: the owner of the most, and all others.
+/// The owners of the names on which publishers must act: the owner of the most, and the others.
 fn owners(overview: &Overview, due: u64, out: &mut dyn Write) -> io::Result<()> {
     let most = overview.owners.most();
     let Some(((owner, owned), others)) = most.split_first() else { return Ok(()) };
@@ -296,7 +291,7 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
     writeln!(out, "</nav>")
 }
 
-/// Where registry and chain do not agree.
+/// The names on which registry and chain disagree.
 fn completeness(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
     let Some(counts) = report.completeness() else { return Ok(()) };
     writeln!(out, "<section id=\"registry\">\n<h2>Registry</h2>\n<p>{counts}</p>")?;
@@ -317,23 +312,23 @@ fn completeness(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>, out
         )
     })?;
     writeln!(out, "{}", if any { "</tbody></table></div>" } else { "" })?;
-    left_out(quota.over, "names", out)?;
+    write_omitted(quota.over, "names", out)?;
     writeln!(out, "</section>")
 }
 
-/// Both depths, and the pairs of sources, over all names.
+/// The results of both depths and of the pairs of sources, over all names.
 fn checks(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "<section id=\"checks\">\n<h2>Checks</h2>\n<p class=\"soft\">Both depths side by side, then the sources two by \
-         two. Open is what was not asked, did not answer or was not reached.</p>\n{}",
-        table("checks-table", "checks", &["check", "holds", "fails", "open", "share"])
+        "<section id=\"checks\">\n<h2>Checks</h2>\n<p class=\"soft\">Both depths, then the pairs of sources. Open: not \
+         requested, no response, or not reached.</p>\n{}",
+        table("checks-table", "checks", &["check", "passes", "fails", "open", "share"])
     )?;
     for (check, counts) in CHECKS.iter().zip(overview.checks) {
-        let [holds, fails, open] = counts;
+        let [passes, fails, open] = counts;
         writeln!(
             out,
-            "<tr><td class=\"subject\" data-label=\"check\">{check}</td><td class=\"number\" data-label=\"holds\">{holds}</td>\
+            "<tr><td class=\"subject\" data-label=\"check\">{check}</td><td class=\"number\" data-label=\"passes\">{passes}</td>\
              <td class=\"number\" data-label=\"fails\">{fails}</td><td class=\"number\" data-label=\"open\">{open}</td>\
              <td class=\"wide\">{}</td></tr>",
             picture::small_bar(counts)
@@ -342,7 +337,7 @@ fn checks(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</tbody></table></div>\n</section>")
 }
 
-/// The states in the reports before and in this one, where there are enough for a line.
+/// The states in earlier reports and this one, if there are enough for a chart.
 fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     if report.earlier.len() < 2 {
         return Ok(());
@@ -367,7 +362,6 @@ fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</ul></details>\n</section>")
 }
 
-/// When names expire.
 fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
     let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known() > 0) else { return Ok(()) };
     let unknown = report.counts.names.saturating_sub(expiries.known());
@@ -399,7 +393,7 @@ fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;
-    left_out(expiries.over, &format!("names that have expired, or will within {NOTICE_DAYS} days,"), out)?;
+    write_omitted(expiries.over, &format!("names that have expired, or will within {NOTICE_DAYS} days,"), out)?;
     writeln!(out, "</section>")
 }
 
@@ -439,7 +433,7 @@ fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</tbody></table></div>\n</section>")
 }
 
-/// The anchor of a code, which stands once: at the gravest of its effects.
+/// The anchor of a code, which exists once: at its gravest effect.
 fn reason_anchor(report: &Report, group: &Group) -> String {
     let gravest = report.counts.groups().into_iter().find(|other| other.code == group.code);
     match gravest {
@@ -448,7 +442,7 @@ fn reason_anchor(report: &Report, group: &Group) -> String {
     }
 }
 
-/// The question and the rules, in full.
+/// The scope and rules of the audit, in full.
 fn about(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"about\">\n<h2>About this report</h2>\n<dl>")?;
     for (what, value) in report.facts() {

@@ -1,4 +1,4 @@
-//! The report for programs: `schemas/audit.schema.json`. A row stands on a line of its own.
+//! The report for programs: `schemas/audit.schema.json`. Each row is one line.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     out.write_all(END)
 }
 
-/// All lines but those of the digest over them.
+/// Writes all lines except those with the digest over them.
 fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{{\n\"schema\": {},", line(&SCHEMA)?)?;
     writeln!(out, "\"tool\": {},", line(&report.tool)?)?;
@@ -50,7 +50,7 @@ fn write_lines(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Res
     writeln!(out, "\"since\": {},", line(&report.since)?)
 }
 
-/// Where registry and chain do not agree; null where no registry is audited.
+/// The names on which registry and chain disagree; null if no registry is audited.
 fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     if report.scope.registry.is_none() {
         return writeln!(out, "\"registry\": null,");
@@ -68,7 +68,7 @@ fn completeness(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Re
     list.end("\n},")
 }
 
-/// Digests what it hands on.
+/// A writer that digests what it forwards.
 struct Digesting<'a> {
     out: &'a mut dyn Write,
     written: Digester,
@@ -119,7 +119,7 @@ fn groups(report: &Report) -> Vec<Value> {
     groups.into_iter().map(group).collect()
 }
 
-/// An array, an element on a line.
+/// An array with one element per line.
 pub(super) struct List<'a> {
     out: &'a mut dyn Write,
     empty: bool,
@@ -142,7 +142,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// JSON without a character that acts on the reader.
+/// JSON without characters that could mislead a reader of a terminal.
 pub(super) fn line(value: &impl Serialize) -> io::Result<String> {
     Ok(inert_json(&serde_json::to_string(value)?))
 }

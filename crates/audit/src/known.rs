@@ -1,4 +1,4 @@
-//! What an audit keeps of a name beside its verdict, so that a later audit sees what changed.
+//! What an audit keeps of a name besides its verdict, to detect changes in a later audit.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,11 @@ use clresolve_core::text::excerpt;
 use clresolve_verdict::evidence::edition::Edition;
 use clresolve_verdict::verdict::Verdict;
 
-/// What is known of a name.
+/// What a later audit compares of a name: cards, records and chain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Known {
-    /// What a later audit holds the card against; of a trusted name alone.
+pub struct NameSnapshot {
+    /// The reference for the card in a later audit; only for a trusted name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edition: Option<Edition>,
     /// The card that the CID proves, trusted or not.
@@ -26,31 +26,31 @@ pub struct Known {
     /// The digest of all records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<String>,
-    /// Its place on the chain; absent where that was not read.
+    /// The name's state on the chain; `None` if it was not read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_chain: Option<OnChain>,
 }
 
-/// A card that was seen.
+/// A card as read by an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenCard {
-    /// Of its bytes.
+    /// SHA-256 of its bytes.
     pub sha256: Digest,
-    /// Its `version`, where the verdict is on these bytes.
+    /// Its `version`, if the verdict is on these bytes.
     pub version: Option<String>,
 }
 
-/// What a row took over from an earlier audit.
+/// What a row carries over from an earlier audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
-    /// The state that was decided last, if any was.
-    pub state: Option<Decided>,
-    /// The members of the row that are of then, such as `proven`, or `on_chain.holder` where the rest of `on_chain` is of now.
+pub struct CarriedOver {
+    /// The last decided state, if any.
+    pub state: Option<DecidedState>,
+    /// The copied members of the row, such as `proven`, or `on_chain.holder` if only a part of `on_chain` was copied.
     pub members: Vec<String>,
 }
 
-impl Carried {
-    /// Whether a fact about the name on the chain is of then.
+impl CarriedOver {
+    /// Whether a fact about the name on the chain was copied.
     pub(super) fn has(&self, fact: Fact) -> bool {
         let member = match fact {
             Fact::Holder => "on_chain.holder",
@@ -61,18 +61,18 @@ impl Carried {
     }
 }
 
-/// A state that was decided.
+/// A decided state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Decided {
+pub enum DecidedState {
     /// [`State::Trusted`]
     Trusted,
     /// [`State::Untrusted`]
     Untrusted,
 }
 
-impl Decided {
-    /// The state, if it was decided.
+impl DecidedState {
+    /// The state, if it is decided.
     pub const fn of(state: State) -> Option<Self> {
         match state {
             State::Trusted => Some(Self::Trusted),
@@ -82,8 +82,8 @@ impl Decided {
     }
 }
 
-impl Known {
-    /// What a verdict shows, whose sources were compared; all but the edition, which takes the card itself.
+impl NameSnapshot {
+    /// The facts in a verdict with this drift, except the edition, which requires the card itself.
     pub fn of(verdict: &Verdict, drift: &Drift) -> Self {
         let judged = verdict.identity.as_ref();
         let seen = |sha256: Digest| {
@@ -99,8 +99,9 @@ impl Known {
         }
     }
 
-    /// Takes over what is missing; the names of it. Where the chain proves that there is no record, there is no card either,
-    /// and nothing is missing. The edition is kept all the same: it is what the next trusted card is held against.
+    /// Copies missing members from an earlier audit, and returns their names. If the chain proves that the name has no
+    /// records, it has no card and nothing is missing. The edition is copied anyway: the next trusted card is compared
+    /// with it.
     pub fn complete_from(&mut self, earlier: &Self) -> Vec<String> {
         let may_have_card = !self.on_chain.as_ref().is_some_and(OnChain::has_no_records);
         let taken = [
@@ -119,7 +120,7 @@ impl Known {
         self.records.as_deref().map(Some).or_else(absent)
     }
 
-    /// Takes over the place on the chain, or of it what could not be read; the members of it.
+    /// Copies the state on the chain, or its unread parts, and returns the copied members.
     fn chain_from(&mut self, earlier: &Self) -> Vec<&'static str> {
         match (&mut self.on_chain, &earlier.on_chain) {
             (Some(now), Some(earlier)) => now.complete_from(earlier),

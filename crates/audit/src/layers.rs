@@ -1,4 +1,4 @@
-//! The schema layers of the rules: each published schema, held against its manifest.
+//! The schema layers of the rules: compares each published schema with its manifest.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use clresolve_core::state::State;
 use clresolve_verdict::card::Side;
 use clresolve_verdict::manifest::Verb;
 
-/// A schema of a layer, and what is wrong with it.
+/// The row of a report about one published schema of a layer: its state, and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PublishedSchema {
+pub struct SchemaRow {
     /// The manifest.
     pub layer: String,
     /// The verb.
     pub verb: String,
-    /// Which of its two schemas.
+    /// The side of the schema.
     pub side: Side,
     /// The path in the publisher's repository.
     pub path: String,
-    /// Trusted: the canonical location serves what the manifest pins, and so does each mirror that answers.
+    /// Trusted if the canonical location serves the pinned bytes, and so does each mirror that responds.
     pub state: State,
-    /// What is wrong.
+    /// The findings.
     pub reasons: Vec<Reason>,
 }
 
-impl PublishedSchema {
-    /// The schema of a verb, with what was found of it.
+impl SchemaRow {
+    /// The schema of a verb with these findings.
     pub fn of(layer: &str, verb: &Verb, side: Side, reasons: Vec<Reason>) -> Self {
         let has = |effect| reasons.iter().any(|reason: &Reason| reason.effect == effect);
         let state = match (has(Effect::Fail), has(Effect::Unknown)) {
@@ -40,7 +40,7 @@ impl PublishedSchema {
         Self { layer: layer.to_owned(), verb: verb.name.clone(), side, path, state, reasons }
     }
 
-    /// The word for its state.
+    /// The state in words.
     pub const fn standing(&self) -> &'static str {
         match self.state {
             State::Trusted => "agrees",
@@ -49,7 +49,7 @@ impl PublishedSchema {
         }
     }
 
-    /// The word for its side.
+    /// The side in words.
     pub const fn side_in_words(&self) -> &'static str {
         match self.side {
             Side::Request => "request",
@@ -57,32 +57,32 @@ impl PublishedSchema {
         }
     }
 
-    /// The codes of what is wrong, each once.
+    /// The distinct codes of the findings.
     pub fn codes(&self) -> Vec<Code> {
         let mut codes: Vec<Code> = self.reasons.iter().map(|reason| reason.code).collect();
         codes.dedup();
         codes
     }
 
-    /// What it is known by.
+    /// The schema's key in comparisons.
     pub(super) fn key(&self) -> String {
         format!("{} {} {}", self.layer, self.verb, self.side_in_words())
     }
 
-    /// The codes of what is wrong, or that nothing is.
-    fn said(&self) -> String {
+    /// The codes of the findings, or a text for none.
+    fn codes_in_words(&self) -> String {
         let codes = slugs(&self.codes(), ", ");
         if codes.is_empty() { self.standing().to_owned() } else { codes }
     }
 }
 
-/// What two audits said of each schema that either of them has: its key, and what was said.
-pub(super) fn pairs(before: &[PublishedSchema], after: &[PublishedSchema]) -> BTreeMap<String, [Option<String>; 2]> {
-    let mut said = BTreeMap::<String, [Option<String>; 2]>::new();
+/// The findings of both audits on each schema that either of them contains, by key.
+pub(super) fn pairs(before: &[SchemaRow], after: &[SchemaRow]) -> BTreeMap<String, [Option<String>; 2]> {
+    let mut pairs = BTreeMap::<String, [Option<String>; 2]>::new();
     for (place, schemas) in [before, after].into_iter().enumerate() {
         for schema in schemas {
-            said.entry(schema.key()).or_default()[place] = Some(schema.said());
+            pairs.entry(schema.key()).or_default()[place] = Some(schema.codes_in_words());
         }
     }
-    said
+    pairs
 }

@@ -1,8 +1,8 @@
 //! The audit report: many verdicts in, one document out. Pure.
 //!
-//! A verdict becomes a [`Row`]. The [`AuditCounts`] counts it, and the caller keeps it ([`Rows`]), so that memory does not
-//! grow with the number of names. [`Report::write`] writes the document. [`Past`] reads one again, and [`Difference`] says
-//! what changed between two of them, which are in memory.
+//! A verdict becomes a [`Row`]. [`AuditCounts`] counts it, and the caller keeps it ([`Rows`]), so that memory use does
+//! not grow with the number of names. [`Report::write`] writes the document. [`Past`] parses a document, and
+//! [`Difference`] compares two of them in memory.
 
 mod cause;
 mod counts;
@@ -43,8 +43,8 @@ pub use self::difference::Difference;
 pub use self::document::Report;
 pub use self::drift::{Agreement, Drift};
 pub use self::history::PastCounts;
-pub use self::known::{Decided, Known, SeenCard};
-pub use self::layers::PublishedSchema;
+pub use self::known::{DecidedState, NameSnapshot, SeenCard};
+pub use self::layers::SchemaRow;
 pub use self::on_chain::OnChain;
 pub use self::past::{Past, PastError};
 pub use self::registry::{Listing, Presence, Registry};
@@ -53,7 +53,7 @@ pub use self::row::{MAX_NAME_BYTES, Row, Rows, kept_input};
 pub use self::scope::{Demands, Ending, ListOfNames, SCHEMA, Scope};
 pub use self::waiver::{Waiver, Waivers};
 
-/// The form of a report.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people and repositories.
@@ -69,7 +69,7 @@ pub enum Format {
 }
 
 impl Report {
-    /// Writes the report, with its `rows`, in a form.
+    /// Writes the report with its `rows` in a format.
     ///
     /// # Errors
     /// If a row cannot be read or `out` cannot be written.

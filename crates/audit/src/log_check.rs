@@ -1,5 +1,5 @@
-//! A governance log held against what audits saw. Pure: what happened must stand in the log, and what stands there must
-//! have happened.
+//! Compares a governance log with the observations of audits. Pure. Every change must be logged, and every logged
+//! change must have happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::duty::is_askers_slip;
 use super::governance_log::{Action, DRAFT, GovernanceLog, LogKind, LogRow, MalformedRow};
 use super::log_words::{self, shortened};
 use super::past::{Past, PastName};
-use super::{Decided, Difference, Draft};
+use super::{DecidedState, Difference, Draft};
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
@@ -21,45 +21,45 @@ use clresolve_core::text::Foreign;
 /// The schema identifier of the JSON form.
 pub const SCHEMA: &str = "clresolve.audit-resolution/1";
 
-/// What the log lacks, and what it says that was not seen.
+/// The differences between a log and the reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogCheck {
     schema: &'static str,
-    /// Rows of the log.
+    /// Number of rows in the log.
     pub rows: usize,
-    /// What a reader must know first, such as that the reports were made by different rules.
+    /// Caveats, such as that the reports were made by different rules.
     pub warnings: Vec<String>,
-    /// Whether the reports have all names of their lists.
+    /// Whether the reports contain all names of their lists.
     pub complete: bool,
     /// Names that the latest report could not decide.
     pub undecided: Vec<String>,
-    /// Rows that could not be read, and record nothing.
+    /// Malformed rows, which record nothing.
     pub malformed: Vec<MalformedRow>,
-    /// What happened, and has no row.
+    /// Unlogged changes.
     pub missing: Vec<Missing>,
-    /// Rows that are drafts still, and record nothing.
+    /// Rows that are still drafts and record nothing.
     pub undecided_rows: Vec<NamedRow>,
-    /// Rows of what the reports would show, and do not.
+    /// Rows whose event the reports should show but do not.
     pub unobserved: Vec<NamedRow>,
-    /// Rows that the reports can neither confirm nor deny.
+    /// Rows that the reports can neither confirm nor refute.
     pub unknown: Vec<NamedRow>,
-    /// Rows that are dated after the latest report, about names that lack a row.
+    /// Rows dated after the latest report, about names that lack a row.
     #[serde(skip)]
     pub later: Vec<NamedRow>,
-    /// The rows to add, for a person to decide.
+    /// Rows to add, which a person decides on.
     pub drafts: Vec<Draft>,
 }
 
-/// Something that happened and has no row.
+/// A change without a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     /// The name.
     pub name: String,
-    /// The kind of the row.
+    /// The kind of row that is missing.
     pub kind: LogKind,
-    /// What was done, in the words of the published form.
+    /// The action, in the words of the published form.
     pub action: Action,
-    /// What happened.
+    /// Descriptions of the changes.
     pub what: Vec<String>,
 }
 
@@ -76,33 +76,33 @@ pub struct NamedRow {
     pub kind: LogKind,
 }
 
-/// Why a log is not held against reports.
+/// Why a log cannot be compared with the reports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogCheckError {
-    /// They are about different worlds.
+    /// The reports are about different networks.
     #[error(transparent)]
     OtherWorld(#[from] OtherWorld),
-    /// The earlier one is the later one.
+    /// The earlier report is newer than the later one.
     #[error("the report of --since is the later one: swap the two")]
     Swapped,
 }
 
 impl LogCheck {
-    /// Holds a log against the latest report and, where there is one, an earlier one: what changed since then has a row of
-    /// these days, and each row of these days its change.
+    /// Compares a log with the latest report and, if given, an earlier one. Each change since the earlier report needs
+    /// a row of the days between the reports, and each such row needs a change.
     ///
     /// # Errors
     /// [`LogCheckError`]
     pub fn of(log: &GovernanceLog, earlier: Option<&Past>, latest: &Past) -> Result<Self, LogCheckError> {
         let difference = earlier.map(|earlier| Difference::between(earlier, latest)).transpose()?;
-        let days = Days::of(earlier, latest)?;
+        let span = LogSpan::of(earlier, latest)?;
         let changes = difference.as_ref().map_or(&[][..], |difference| &difference.changes);
-        let rows = rows(log, &days);
+        let rows = rows(log, &span);
         let judge = Judge {
-            undone: undone(&rows, &days),
+            undone: undone(&rows, &span),
             rows,
-            days,
+            span,
             changes: changes.chunk_by(|one, next| one.name == next.name).map(|all| (&*all[0].name, all)).collect(),
             earlier,
             latest,
@@ -134,9 +134,9 @@ impl LogCheck {
             for name in &row.names {
                 if row.is_draft() {
                     check.undecided_rows.push(named(row, name));
-                } else if !judge.days.has(row) && missing.contains(name.as_str()) {
+                } else if !judge.span.has(row) && missing.contains(name.as_str()) {
                     check.later.push(named(row, name));
-                } else if judge.days.is_new(row) && earlier.is_some() {
+                } else if judge.span.is_new(row) && earlier.is_some() {
                     match judge.seen(row, name) {
                         Some(true) => {}
                         Some(false) => check.unobserved.push(named(row, name)),
@@ -145,14 +145,14 @@ impl LogCheck {
                 }
             }
         }
-        // Where no block was read, nothing dates a row.
-        let today = judge.days.last.map(|day| day.to_string());
+        // Without a block, drafts have no date.
+        let today = judge.span.last.map(|day| day.to_string());
         check.drafts =
             today.iter().flat_map(|today| check.missing.iter().map(|missing| missing.draft(today))).collect();
         Ok(check)
     }
 
-    /// Whether no row is malformed or missing, and none records what did not happen.
+    /// Whether no row is malformed or missing, and none records an event that did not happen.
     pub const fn holds(&self) -> bool {
         self.malformed.is_empty() && self.missing.is_empty() && self.unobserved.is_empty()
     }
@@ -163,15 +163,15 @@ impl LogCheck {
     }
 }
 
-/// The days that the reports are about.
-struct Days {
-    /// That of the earlier report: its rows are of the audit before.
+/// The span of days that the reports cover.
+struct LogSpan {
+    /// The day of the earlier report. Its rows belong to the previous audit.
     since: Option<Date>,
-    /// That of the latest one: later rows are of the next audit.
+    /// The day of the latest report. Later rows belong to the next audit.
     last: Option<Date>,
 }
 
-impl Days {
+impl LogSpan {
     fn of(earlier: Option<&Past>, latest: &Past) -> Result<Self, LogCheckError> {
         let last = |report: &Past| report.checked.map(|(_, last)| last);
         let (before, now) = (earlier.and_then(last), last(latest));
@@ -185,36 +185,36 @@ impl Days {
         self.last.is_none_or(|last| row.date <= last)
     }
 
-    /// Whether a row is of these days. Two audits of one day share its rows.
+    /// Whether a row belongs to these days. Two audits of one day share its rows.
     fn is_new(&self, row: &LogRow) -> bool {
         self.has(row)
             && self.since.is_none_or(|since| row.date > since || (row.date == since && self.last == self.since))
     }
 }
 
-/// The rows that count, by name and in the order of their days.
-fn rows<'l>(log: &'l GovernanceLog, days: &Days) -> BTreeMap<&'l str, Vec<&'l LogRow>> {
+/// The rows that count, by name and ordered by day.
+fn rows<'l>(log: &'l GovernanceLog, span: &LogSpan) -> BTreeMap<&'l str, Vec<&'l LogRow>> {
     let mut rows = log.by_name();
     for rows in rows.values_mut() {
-        rows.retain(|row| days.has(row) && !row.is_draft());
+        rows.retain(|row| span.has(row) && !row.is_draft());
         rows.sort_by_key(|row| row.date);
     }
     rows
 }
 
-/// The names with an incident and a correction of these days.
-fn undone<'l>(rows: &BTreeMap<&'l str, Vec<&'l LogRow>>, days: &Days) -> BTreeSet<&'l str> {
-    let has = |rows: &[&LogRow], kind| rows.iter().any(|row| row.kind == kind && days.is_new(row));
+/// The names with both an incident and a correction in these days.
+fn undone<'l>(rows: &BTreeMap<&'l str, Vec<&'l LogRow>>, span: &LogSpan) -> BTreeSet<&'l str> {
+    let has = |rows: &[&LogRow], kind| rows.iter().any(|row| row.kind == kind && span.is_new(row));
     let is_undone = |rows: &[&LogRow]| has(rows, LogKind::Incident) && has(rows, LogKind::Correction);
     rows.iter().filter(|(_, rows)| is_undone(rows)).map(|(name, _)| *name).collect()
 }
 
-/// What the names are held against.
+/// The data with which names are compared.
 struct Judge<'a> {
     rows: BTreeMap<&'a str, Vec<&'a LogRow>>,
-    /// What happened to these was undone.
+    /// Names whose incident was corrected within these days.
     undone: BTreeSet<&'a str>,
-    days: Days,
+    span: LogSpan,
     changes: BTreeMap<&'a str, &'a [Change]>,
     earlier: Option<&'a Past>,
     latest: &'a Past,
@@ -229,12 +229,12 @@ impl Judge<'_> {
         self.changes.get(name).copied().unwrap_or_default()
     }
 
-    /// What an earlier report knows of a name.
+    /// The name's entry in the earlier report.
     fn before(&self, name: &str) -> Option<&PastName> {
         self.earlier?.names.get(name)
     }
 
-    /// Of every name of the latest report, and of those that are listed no longer.
+    /// The missing rows for every name of the latest report, and for names removed since.
     fn all_missing(&self) -> Vec<Missing> {
         let removed = |(name, changes): (&&str, &&[Change])| {
             let change = changes.iter().find(|change| change.kind == Kind::Removed)?;
@@ -266,7 +266,7 @@ impl Judge<'_> {
         missing.map(|(kind, what)| Missing::of(name, kind, self.action(name, kind, now), what)).collect()
     }
 
-    /// What was done to a name of the latest report.
+    /// The action on a name of the latest report.
     fn action(&self, name: &str, kind: LogKind, now: &PastName) -> Action {
         let is_added = self.changes_of(name).iter().any(|change| change.kind == Kind::Added);
         match kind {
@@ -279,34 +279,36 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the list alone is wrong: no audit before found the name trusted, and nothing of it is its publisher's to mend.
+    /// Whether only the list is wrong: no earlier audit found the name trusted, and its publisher has nothing to fix.
     fn is_slip(&self, name: &str, now: &PastName) -> bool {
-        let was_trusted = self.before(name).is_some_and(|before| before.decided() == Some(Decided::Trusted));
+        let was_trusted = self.before(name).is_some_and(|before| before.decided() == Some(DecidedState::Trusted));
         !was_trusted && is_list_keepers(now)
     }
 
-    /// The changes that the log must tell of.
+    /// The changes that must be logged.
     fn logged(&self, name: &str) -> impl Iterator<Item = &Change> {
         self.changes_of(name).iter().filter(|change| change.kind.is_logged())
     }
 
-    /// Whether the audit before found it broken, or the log says so.
+    /// Whether the previous audit or the log says that the name was broken.
     fn was_broken(&self, name: &str) -> bool {
         self.before(name).is_some_and(is_broken)
             || self.last_event(name).is_some_and(|row| row.kind == LogKind::Incident)
     }
 
-    /// Whether a row of these days tells of a change. An incident or a correction may say what came with it.
+    /// Whether a row of these days mentions a change. The row of an incident or correction may also mention related
+    /// changes.
     fn has_row(&self, name: &str, change: &Change, is_broken: bool) -> bool {
         let kinds = [LogKind::Change, if is_broken { LogKind::Incident } else { LogKind::Correction }];
-        let mut rows = self.rows_about(name).iter().filter(|row| self.days.is_new(row) && kinds.contains(&row.kind));
+        let mut rows = self.rows_about(name).iter().filter(|row| self.span.is_new(row) && kinds.contains(&row.kind));
         let card = self.logged(name).find(|other| other.kind == Kind::Bytes && change.kind == Kind::Records);
-        // Another card has other records: who tells of the one has told of the other.
-        rows.any(|row| [Some(change), card].into_iter().flatten().any(|told| log_words::tells_of_change(row, told)))
+        // A new card implies new records, so a row about the card covers both.
+        rows.any(|row| [Some(change), card].into_iter().flatten().any(|change| log_words::tells_of_change(row, change)))
     }
 
-    /// Whether an incident since the last correction names a code: one of these days, where the audit before decided the
-    /// name and had not found it. One that could not decide the name has no codes, and shows of none that it is new.
+    /// Whether an incident since the last correction names a code. If the previous audit decided the name without
+    /// finding the code, only rows of these days count. An undecided name has no codes, which does not make a code
+    /// new.
     fn is_logged(&self, name: &str, code: Code) -> bool {
         let rows = self.rows_about(name);
         let corrected = rows.iter().rposition(|row| row.kind == LogKind::Correction);
@@ -314,34 +316,34 @@ impl Judge<'_> {
         let is_new = |before: &PastName| before.state != State::Indeterminate && !before.failures().contains(&code);
         let is_of_these_days = self.before(name).is_some_and(is_new);
         let incidents = since.iter().filter(|row| row.kind == LogKind::Incident);
-        let mut incidents = incidents.filter(|row| self.days.is_new(row) || !is_of_these_days);
+        let mut incidents = incidents.filter(|row| self.span.is_new(row) || !is_of_these_days);
         incidents.any(|row| log_words::names_code(row, code))
     }
 
-    /// Whether the last row that says whether the name is broken says that it is not.
+    /// Whether the last incident or correction of the name is a matching correction.
     fn is_corrected(&self, name: &str, now: &PastName) -> bool {
         let is_of_these_days = self.before(name).is_some_and(|before| before.decided() != now.decided());
         self.last_event(name).is_some_and(|row| {
             row.kind == LogKind::Correction
-                && (self.days.is_new(row) || !is_of_these_days)
+                && (self.span.is_new(row) || !is_of_these_days)
                 && self.tells_of_correction(row, name)
         })
     }
 
-    /// Whether a row says what was corrected: that the name is trusted, what was wrong with it, or what was set.
+    /// Whether a row states what was corrected: trust, a finding's code, or a changed value.
     fn tells_of_correction(&self, row: &LogRow, name: &str) -> bool {
         log_words::tells_of_trust(row)
             || Code::ALL.iter().any(|code| log_words::names_code(row, *code))
             || self.logged(name).any(|change| log_words::tells_of_change(row, change))
     }
 
-    /// The last row that says whether the name is broken.
+    /// The last incident or correction of the name.
     fn last_event(&self, name: &str) -> Option<&LogRow> {
         let rows = self.rows_about(name).iter().copied();
         rows.rev().find(|row| matches!(row.kind, LogKind::Incident | LogKind::Correction))
     }
 
-    /// Whether the reports show what a row records; `None` where they cannot.
+    /// Whether the reports show what a row records; `None` if they cannot.
     fn seen(&self, row: &LogRow, name: &str) -> Option<bool> {
         let tells_of_change = self.logged(name).any(|change| log_words::tells_of_change(row, change));
         let (Some(before), Some(now)) = (self.before(name), self.latest.names.get(name)) else {
@@ -364,19 +366,19 @@ impl Judge<'_> {
                 tells_of_change
             }
         };
-        // What happened and was undone between the two reports is seen by neither.
+        // A change that was undone between the reports appears in neither.
         let is_hidden = !is_broken(before) && !is_broken(now) && self.undone.contains(name);
-        // What an earlier audit found wrong is not known where this one's report only carries its state.
+        // The earlier report carries over the state of an older audit, but not its findings.
         let is_carried = row.kind == LogKind::Incident && before.state == State::Indeterminate && is_broken(before);
         (is_seen || !(is_hidden || is_carried)).then_some(is_seen)
     }
 }
 
 fn is_broken(name: &PastName) -> bool {
-    name.decided() == Some(Decided::Untrusted)
+    name.decided() == Some(DecidedState::Untrusted)
 }
 
-/// Whether nothing of a broken name is its publisher's to mend.
+/// Whether a broken name's publisher has nothing to fix.
 fn is_list_keepers(name: &PastName) -> bool {
     name.state == State::Untrusted && is_askers_slip(&name.failures())
 }

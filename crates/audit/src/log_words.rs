@@ -1,4 +1,5 @@
-//! What a row of a governance log must say to count as told: it names the code, what changed, or its value. Pure.
+//! The words that a row of a governance log must contain to cover a change: the code, the name of what changed, or its
+//! value. Pure.
 
 use super::difference::Change;
 use super::governance_log::{Action, LogRow};
@@ -6,22 +7,22 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::Code;
 use clresolve_core::text::Foreign;
 
-/// Longest value that a draft holds in full, in characters: a digest with its prefix fits.
+/// Maximum length of a value that a draft contains in full, in characters: a digest with its prefix fits.
 const MAX_VALUE_CHARACTERS: usize = 72;
 
-/// How much of a longer value a draft holds, in characters, before its digest.
+/// Length of a truncated value's start in a draft, in characters. Its digest follows.
 const KEPT_CHARACTERS: usize = 40;
 
-/// Digits of that digest: nobody finds another value with the same ones by accident.
+/// Number of digits of that digest: enough against accidental collisions.
 const DIGEST_DIGITS: usize = 12;
 
-/// Shortest value by which a row tells of a change, in characters: a shorter one may stand in any text.
+/// Minimum length of a value by which a row mentions a change, in characters: shorter ones occur in any text.
 const LEAST_CHARACTERS: usize = 8;
 
-/// Shortest start of a digest or an address that stands for it, with its prefix.
+/// Number of leading digits by which a row may refer to a digest or an address, after its prefix.
 const LEAST_DIGITS: usize = 8;
 
-/// A value as a draft holds it. Of a long one the digest makes up for what is left out, so that two of them differ.
+/// A value as a draft contains it. The digest of a long value keeps truncated values distinct.
 pub(super) fn shortened(value: &str) -> String {
     if value.chars().count() <= MAX_VALUE_CHARACTERS {
         return value.to_owned();
@@ -30,23 +31,22 @@ pub(super) fn shortened(value: &str) -> String {
     format!("{start}… (sha256:{})", &Digest::of(value.as_bytes()).hex()[..DIGEST_DIGITS])
 }
 
-/// Whether a row tells of a change: by a word for what changed, or by the value before or after it.
+/// Whether a row mentions a change: by a word for what changed, or by its old or new value.
 pub(super) fn tells_of_change(row: &LogRow, change: &Change) -> bool {
     let text = text_of(row);
     let values = [&change.before, &change.after].into_iter().flatten();
-    change.kind.about().log_words.iter().any(|word| has_word(&text, word))
-        || values.into_iter().any(|value| has_value(&text, value))
+    change.kind.about().log_words.iter().any(|word| mentions_word(&text, word))
+        || values.into_iter().any(|value| mentions_value(&text, value))
 }
 
-/// Whether a row names a code.
 pub(super) fn names_code(row: &LogRow, code: Code) -> bool {
-    has_word(&text_of(row), code.slug())
+    mentions_word(&text_of(row), code.slug())
 }
 
-/// Whether a row says that its name is trusted, or put right.
+/// Whether a row states that its name is trusted or fixed.
 pub(super) fn tells_of_trust(row: &LogRow) -> bool {
     let text = text_of(row);
-    ["trusted", "corrected", "restored"].iter().any(|word| has_word(&text, word))
+    ["trusted", "corrected", "restored"].iter().any(|word| mentions_word(&text, word))
 }
 
 fn text_of(row: &LogRow) -> String {
@@ -54,8 +54,8 @@ fn text_of(row: &LogRow) -> String {
     format!("{action} {} {}", row.decision, row.reason).to_lowercase()
 }
 
-/// Whether a word stands in a text by itself, and not in a longer one or in a code.
-fn has_word(text: &str, word: &str) -> bool {
+/// Whether a text contains a word that is not part of a longer word or a code.
+fn mentions_word(text: &str, word: &str) -> bool {
     let continues = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     text.match_indices(word).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + word.len()..]);
@@ -63,9 +63,9 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// Whether a value stands in a text: as it is, as a draft holds it, or, of a digest or an address, by its first digits.
-fn has_value(text: &str, value: &str) -> bool {
-    // An address stands behind its coin type, and an update that is missing before its message.
+/// Whether a text contains a value: in full, as in a draft, or by the first digits of a digest or an address.
+fn mentions_value(text: &str, value: &str) -> bool {
+    // Addresses follow their coin type, and missing updates precede their message.
     let parts = [value, value.split_once(": ").map_or(value, |(_, part)| part)];
     parts.into_iter().any(|part| {
         let forms =
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_tells_of_a_change_by_its_word_or_its_value_and_by_nothing_else() {
+    fn row_covers_a_change_only_by_its_word_or_value() {
         let address = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045";
         let payee = change(Kind::Payee, "60: 0x0000000000000000000000000000000000000001", &format!("60: {address}"));
         for text in [
@@ -133,7 +133,7 @@ mod tests {
         assert!(!names_code(&row("a", "not-checksum-mismatch"), Code::ChecksumMismatch));
     }
 
-    /// What a draft is made of.
+    /// The kinds of published data, which drafts are about.
     fn published() -> Vec<Kind> {
         Kind::ALL.into_iter().filter(|kind| kind.is_logged()).collect()
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever changes, its draft is read back as it was made, and tells of the change.
+        /// The draft of any change can be parsed, and covers the change.
         #[test]
         fn the_draft_of_any_change_is_read_back_and_tells_of_it(
             kind in proptest::sample::select(published()),

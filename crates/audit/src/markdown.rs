@@ -1,5 +1,5 @@
-//! The report in Markdown (GFM), short enough to paste into an issue: a summary, then the details folded. All foreign text
-//! stands in code spans.
+//! The report in Markdown (GFM), short enough for an issue: a summary, then folded details. All foreign text is in
+//! code spans.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -17,10 +17,11 @@ use super::{Draft, Drift, Group, Report, Row, Rows, opening, page};
 use clresolve_core::reason::{Effect, Fixer};
 use clresolve_core::text::Foreign;
 
-/// Most characters of an issue at GitHub. The report counts bytes, which are never fewer.
+/// Maximum length of a GitHub issue, in characters. The report counts bytes, which are at least as many.
 pub(super) const MAX_ISSUE_BYTES: usize = 65_536;
 
-/// The share of each section, which leaves [`MAX_ISSUE_BYTES`] a rest for headings and what was left out.
+/// Maximum length of each section, in bytes. The sum leaves room in [`MAX_ISSUE_BYTES`] for headings and notes on
+/// omissions.
 const SUMMARY: usize = 6_000;
 const CHANGES: usize = 7_000;
 const REGISTRY: usize = 4_000;
@@ -40,7 +41,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     let overview = Overview::of(report, rows)?;
     writeln!(out, "# Audit of {}", title(report))?;
     summary(report, &overview).write(out)?;
-    changes(report).map_or(Ok(()), |changes| changes.fold("Since the report before", out))?;
+    changes(report).map_or(Ok(()), |changes| changes.fold("Since the previous report", out))?;
     waivers(report).map_or(Ok(()), |waivers| waivers.fold("Waivers", out))?;
     completeness(report, rows)?.map_or(Ok(()), |found| found.fold("Registry", out))?;
     layers(report).map_or(Ok(()), |found| found.fold("Schema layers", out))?;
@@ -51,51 +52,52 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     drafts(report, rows)?.fold("Draft rows for RESOLUTION.md", out)
 }
 
-/// What was audited, by which rules, where and when.
+/// The subject, rules, place and time of the audit.
 fn title(report: &Report) -> String {
     let circumstances = circumstances(report);
     let parts = std::iter::once(subject(report)).chain(circumstances);
     parts.map(|part| line(&part)).collect::<Vec<_>>().join(", ")
 }
 
-/// Most of a section's share that the block of one name takes, so that no publisher leaves out the others.
+/// A block about one name takes at most this fraction of a section, so that no publisher crowds out the others.
 const PARTS: usize = 4;
 
-/// Room, in bytes, for naming what was left out of a section.
+/// Space reserved for the names of omitted blocks, in bytes.
 const NAMED: usize = 300;
 
-/// A section: blocks up to its share of bytes, and which are left out.
+/// A section: blocks up to a maximum length in bytes, and the omitted ones.
 struct Section {
     text: String,
     share: usize,
-    /// What is written before the first block.
+    /// Written before the first block.
     head: String,
-    left_out: u64,
-    /// The first of those that are left out.
+    omitted: u64,
+    /// The first omitted names.
     named: Vec<String>,
 }
 
 impl Section {
     const fn new(share: usize, head: String) -> Self {
-        Self { text: String::new(), share, head, left_out: 0, named: Vec::new() }
+        Self { text: String::new(), share, head, omitted: 0, named: Vec::new() }
     }
 
-    /// Adds a block of the report's own.
+    /// Adds a block without foreign text.
     fn push(&mut self, block: &str) {
         if self.room() < block.len() {
-            self.left_out += 1;
+            self.omitted += 1;
         } else {
             self.text.push_str(block);
         }
     }
 
-    /// Adds the block about `name`, which is Markdown. One that does not fit is named, and others are added after it.
+    /// Adds the block about `name` (Markdown). If it does not fit, only the name is recorded, and later blocks may
+    /// still fit.
     fn push_of(&mut self, name: &str, block: &str) {
         if block.len() <= self.room().min(self.share / PARTS) {
             self.text.push_str(block);
             return;
         }
-        self.left_out += 1;
+        self.omitted += 1;
         let named: usize = self.named.iter().map(|name| name.len() + 2).sum();
         if named + name.len() <= NAMED {
             self.named.push(name.to_owned());
@@ -107,16 +109,16 @@ impl Section {
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        match (self.text.is_empty(), self.left_out) {
+        match (self.text.is_empty(), self.omitted) {
             (true, 0) => writeln!(out, "\nNone.")?,
             (true, _) => {}
             (false, _) => write!(out, "{}{}", self.head, self.text)?,
         }
-        if self.left_out > 0 {
+        if self.omitted > 0 {
             let such =
                 if self.named.is_empty() { String::new() } else { format!(", such as {}", self.named.join(", ")) };
-            let left_out = self.left_out;
-            writeln!(out, "\n{left_out} more are left out here{such}. The forms `html`, `json` and `csv` have more.")?;
+            let omitted = self.omitted;
+            writeln!(out, "\n{omitted} more are omitted here{such}. The forms `html`, `json` and `csv` have more.")?;
         }
         Ok(())
     }
@@ -131,8 +133,8 @@ impl Section {
 fn summary(report: &Report, overview: &Overview) -> Section {
     let mut section = Section::new(SUMMARY, String::new());
     section.push(&format!("\n**{}.**\n\n", headline(report, overview)));
-    for told in opening::lines(report, overview) {
-        section.push(&format!("- **{}**{}\n", told.label, line(&told.pieces)));
+    for opening in opening::lines(report, overview) {
+        section.push(&format!("- **{}**{}\n", opening.label, line(&opening.pieces)));
     }
     if let Some(warning) = &report.warning {
         section.push(&format!("\n**Incomplete.** {}\n", Foreign::new(warning).markdown()));
@@ -140,8 +142,8 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     if let Some(counts) = report.completeness() {
         section.push(&format!("\n{counts}\n"));
     }
-    if let Some(said) = report.layers() {
-        section.push(&format!("\n{said}\n"));
+    if let Some(summary) = report.layers() {
+        section.push(&format!("\n{summary}\n"));
     }
     section.push(&counts(report));
     section.push(&actors(overview));
@@ -154,7 +156,7 @@ fn summary(report: &Report, overview: &Overview) -> Section {
     section
 }
 
-/// The states now, and in the report before.
+/// The states now and in the previous report.
 fn counts(report: &Report) -> String {
     let counts = &report.counts;
     let before = report.before.map(|before| before.states());
@@ -174,25 +176,25 @@ fn counts(report: &Report) -> String {
     text
 }
 
-/// Who has to act, on how much, and mostly why.
+/// Who must act, on how many names, and the main causes.
 fn actors(overview: &Overview) -> String {
-    let mut text = "\n| has to act | names | because of |\n|---|--:|---|\n".to_owned();
+    let mut text = "\n| must act | names | because of |\n|---|--:|---|\n".to_owned();
     for (actor, due) in AWAITED.into_iter().zip(overview.due) {
         let why = because_of(&overview.causes_of(actor));
         let who = match actor {
             Fixer::Nobody if due == 0 => continue,
-            Fixer::Nobody => "**nobody**: it passes with time".to_owned(),
+            Fixer::Nobody => "**nobody**: only time is needed".to_owned(),
             _ => format!("**{}**, who {}", role_in_words(actor), does(actor)),
         };
         let _ = writeln!(text, "| {who} | {due} | {why} |");
     }
     if overview.shared > 0 {
-        let _ = writeln!(text, "\nNames that need more than one of them are counted with each: {}.", overview.shared);
+        let _ = writeln!(text, "\nNames that need several of them are counted for each: {}.", overview.shared);
     }
     text
 }
 
-/// Whose names the publishers have to do something about.
+/// The owners of the names on which publishers must act.
 fn owners(overview: &Overview) -> String {
     const MOST: usize = 5;
     let most = overview.owners.most();
@@ -209,12 +211,12 @@ fn owners(overview: &Overview) -> String {
     }
     if overview.owners.carried > 0 {
         let names = page::names(overview.owners.carried);
-        let _ = writeln!(text, "\nOf {names} the owner stands here {AS_OF_BEFORE}: it could not be read now.");
+        let _ = writeln!(text, "\nThe owner of {names} is {AS_OF_BEFORE}: it could not be read now.");
     }
     text
 }
 
-/// What is wrong with names, and with how many; what is rare is counted together.
+/// Causes with their numbers of names. Rare ones are counted together.
 fn because_of(causes: &[(Cause, u64)]) -> String {
     const MOST: usize = 4;
     let mut why: Vec<_> =
@@ -268,7 +270,7 @@ fn waivers(report: &Report) -> Option<Section> {
     Some(section)
 }
 
-/// Where registry and chain do not agree.
+/// The names on which registry and chain disagree.
 fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>> {
     if report.scope.registry.is_none() {
         return Ok(None);
@@ -282,10 +284,10 @@ fn completeness(report: &Report, rows: &dyn Rows) -> io::Result<Option<Section>>
     Ok(Some(section))
 }
 
-/// What is wrong with the published schemas of the layers.
+/// The findings on the published schemas of the layers.
 fn layers(report: &Report) -> Option<Section> {
     report.schema_layers.as_ref()?;
-    let mut section = Section::new(LAYERS, table(&["schema", "stands", "because of"]));
+    let mut section = Section::new(LAYERS, table(&["schema", "state", "because of"]));
     for schema in report.schemas_with_findings() {
         let (key, codes) = (code(&schema.key()), slugs(&schema.codes(), ", "));
         section.push_of(&key, &format!("| {key} | {} | {codes} |\n", schema.standing()));
@@ -314,7 +316,7 @@ fn reason(group: &Group) -> String {
     )
 }
 
-/// The findings of each name; names whose findings are alike share them.
+/// The findings of each name. Names with the same findings share them.
 fn findings(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
     let mut section = Section::new(FINDINGS, String::new());
     rows.each(&mut |row| {
@@ -364,7 +366,7 @@ fn bullet(point: &Point<'_>) -> String {
 }
 
 fn names(rows: &dyn Rows) -> io::Result<Section> {
-    let legend = "\n✓ the two agree, ✗ they differ, – one of them was not asked or did not answer.\n";
+    let legend = "\n✓ the sources agree, ✗ they differ, – one of them was not requested or did not respond.\n";
     let marks = ":-:|".repeat(Drift::PAIRS.len());
     let head = format!("{legend}\n| name | state | {} | codes |\n|---|---|{marks}---|\n", Drift::PAIRS.join(" | "));
     let mut section = Section::new(NAMES, head);
@@ -379,7 +381,8 @@ fn names(rows: &dyn Rows) -> io::Result<Section> {
 }
 
 fn records(rows: &dyn Rows) -> io::Result<Section> {
-    let why = "\nThe card under the name's CID proves these values. Nothing that a host served is proposed.\n";
+    let why =
+        "\nThe card under the name's CID proves these values. Values that only a host served are never proposed.\n";
     let mut section = Section::new(RECORDS, why.to_owned() + &table(&["name", "record", "value"]));
     rows.each(&mut |row| {
         for record in &row.txt {
@@ -402,7 +405,6 @@ fn drafts(report: &Report, rows: &dyn Rows) -> io::Result<Section> {
     Ok(section)
 }
 
-/// The head of a table.
 fn table(heads: &[&str]) -> String {
     format!("\n| {} |\n{}|\n", heads.join(" | "), "|---".repeat(heads.len()))
 }
@@ -419,7 +421,7 @@ fn piece(piece: &Piece<'_>) -> String {
     }
 }
 
-/// Text of others as code.
+/// Foreign text as code.
 fn code(text: &str) -> String {
     Foreign::new(text).markdown().to_string()
 }

@@ -1,5 +1,5 @@
-//! What an audit keeps of a name's place on the chain, beside its verdict: who holds it, who answers for it, until when,
-//! and whom it pays.
+//! The facts about a name on the chain that an audit keeps besides its verdict: holder, resolver, expiry, and
+//! addresses for payments.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use clresolve_core::reason::Step;
 use clresolve_core::text::excerpt;
 use clresolve_verdict::verdict::Verdict;
 
-/// Most addresses, and most endpoints, that are kept: a name has one for each network of the configuration.
+/// Maximum number of addresses and of endpoints kept: a name has one for each configured network.
 const MAX_KEPT: usize = 32;
 
-/// A name on the chain, at the block of its row.
+/// A name's state on the chain, at the block of its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnChain {
-    /// Who holds the name.
+    /// The account that holds the name.
     pub holder: Option<String>,
-    /// Why holder and expiry are unknown although the chain was read: the name lives in ENSv2.
+    /// Why holder and expiry are unknown although the chain was read: the name has moved to ENSv2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
-    /// Which contract answered for its records.
+    /// The resolver contract.
     pub resolver: Option<String>,
     /// When it expires, RFC 3339.
     pub expiry: Option<String>,
-    /// What was read, and is not there: nobody holds the name, it never expires, or no resolver answers for it. Of holder and
-    /// expiry the other was not read where it has no value.
+    /// Facts that were read and do not exist: a holder, an expiry, or a resolver. If holder or expiry has no value and
+    /// is not listed, it was not read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Fact>,
-    /// Its addresses, by coin type.
+    /// Addresses by coin type.
     pub addresses: ReadRecords,
-    /// Where it is to be called, by the key of the record.
+    /// Endpoints by the key of the record.
     pub endpoints: ReadRecords,
 }
 
@@ -39,28 +39,28 @@ pub struct OnChain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fact {
-    /// Who holds it.
+    /// The holder.
     Holder,
-    /// When it expires.
+    /// The expiry.
     Expiry,
-    /// Every record: the chain proves that no resolver answers for the name.
+    /// All records: the chain proves that the name has no resolver.
     Records,
 }
 
-/// Records by their key. One that was read and is not set has no value; one that was not read, because nobody asked or
-/// the reading failed, has no key.
+/// Records by key. A record without a value was read and is not set. A missing key was not requested, or could not be
+/// read.
 pub(super) type ReadRecords = BTreeMap<String, Option<String>>;
 
 impl OnChain {
-    /// Of the records that a verdict rests on; none where they were not read.
+    /// The facts in a verdict's evidence; `None` if the records were not read.
     pub fn of(verdict: &Verdict) -> Option<Self> {
         let evidence = &verdict.steps.iter().find(|report| report.step == Step::Records)?.evidence;
         let answer = evidence.get("answer")?;
         let text = |member: &str| evidence[member].as_str().map(excerpt);
         let expiry = text("expiry").filter(|expiry| expiry.parse::<jiff::Timestamp>().is_ok());
         let unreadable = evidence["holder"]["unreadable"].as_str().map(excerpt);
-        // The registry has said who holds the name: without that nothing is read of it. A registrar knows the expiry of
-        // each second-level .eth name; others expire if they are wrapped, which was read too.
+        // `expiry` exists only if the registry's holder was read. Every second-level .eth name has an expiry at its
+        // registrar; other names expire only if they are wrapped, which was read too.
         let never_expires = unreadable.is_none() && evidence.get("expiry").is_some() && !is_second_level_eth(verdict);
         let facts = [
             (Fact::Holder, evidence.get("holder").is_some_and(Value::is_null)),
@@ -78,7 +78,7 @@ impl OnChain {
         })
     }
 
-    /// What was read of a fact: its value, or that it is absent.
+    /// The value of a fact, or that it does not exist; `None` if it was not read.
     pub(super) fn read(&self, fact: Fact) -> Option<Option<&str>> {
         let value = match fact {
             Fact::Holder => &self.holder,
@@ -88,7 +88,7 @@ impl OnChain {
         (value.is_some() || self.absent.contains(&fact)).then_some(value.as_deref())
     }
 
-    /// Takes over a fact that was not read; whether it was known.
+    /// Copies a fact that was not read. Returns whether the earlier report has it.
     fn take_fact(&mut self, fact: Fact, earlier: &Self) -> bool {
         let (None, Some(known)) = (self.read(fact), earlier.read(fact)) else { return false };
         let known = known.map(str::to_owned);
@@ -103,12 +103,12 @@ impl OnChain {
         true
     }
 
-    /// Whether the chain proves that the name has no record of any kind.
+    /// Whether the chain proves that the name has no records.
     pub(super) fn has_no_records(&self) -> bool {
         self.absent.contains(&Fact::Records)
     }
 
-    /// What was read of a record: its value, or that it is not set.
+    /// The value of a record, or that it is not set; `None` if it was not read.
     pub(super) fn record<'r>(&self, records: &'r ReadRecords, key: &str) -> Option<Option<&'r str>> {
         let absent = || self.has_no_records().then_some(None);
         records.get(key).map(Option::as_deref).or_else(absent)
@@ -129,13 +129,13 @@ impl OnChain {
     }
 }
 
-/// Whether the registrar of `.eth` has the name.
+/// Whether the name is registered at the `.eth` registrar.
 fn is_second_level_eth(verdict: &Verdict) -> bool {
     let label = verdict.name.normalized.as_deref().and_then(|name| name.strip_suffix(".eth"));
     label.is_some_and(|label| !label.contains('.'))
 }
 
-/// Takes over the records that were not read; whether there were any.
+/// Copies records that were not read. Returns whether there were any.
 fn complete(now: &mut ReadRecords, earlier: &ReadRecords) -> bool {
     let missing: Vec<_> = earlier.iter().filter(|(key, _)| !now.contains_key(*key)).collect();
     let room = MAX_KEPT.saturating_sub(now.len());
@@ -145,7 +145,7 @@ fn complete(now: &mut ReadRecords, earlier: &ReadRecords) -> bool {
     now.len() > before
 }
 
-/// The records of an object that were read. One that cannot be used stands as its JSON.
+/// The records that were read. An unusable one is kept as its JSON text.
 fn read(records: &Value) -> ReadRecords {
     let read = records.as_object().into_iter().flatten().filter(|(_, value)| value.get("error").is_none());
     let shown = |value: &Value| value.as_str().map_or_else(|| excerpt(&value.to_string()), excerpt);
@@ -153,7 +153,7 @@ fn read(records: &Value) -> ReadRecords {
     read.take(MAX_KEPT).map(|(key, record)| (key.clone(), value(record))).collect()
 }
 
-/// Takes over what is missing; whether something was.
+/// Copies a missing value. Returns whether there was one.
 pub(super) fn take<T: Clone>(now: &mut Option<T>, earlier: &Option<T>) -> bool {
     if now.is_some() {
         return false;

@@ -1,5 +1,5 @@
-//! The first lines of the report: whether its world is the real one, who must act and why, what changed, and which rules
-//! count beside those that accept more.
+//! The first lines of the report: the network, who must act and why, the changes, the trend, and the rules, including
+//! other rules that accept more.
 
 use super::cause::Cause;
 use super::difference::{Difference, Kind};
@@ -11,43 +11,41 @@ use super::waiver::WaiverStatus;
 use super::words::{chain_name, do_together, in_sentence, people};
 use clresolve_core::reason::{Code, Fixer};
 
-/// Most sets of rules that are named, those that would trust the most names. The reports for programs name all.
+/// Maximum number of other profiles listed: those that would trust the most names. The reports for programs list all.
 const MOST_RULES: usize = 3;
 
-/// Most findings that are named beside a set of rules, the most frequent.
+/// Maximum number of findings listed per profile: the most frequent.
 const MOST_CODES: usize = 2;
 
-/// Most reports whose trusted names are told, the latest. The chart below has all.
+/// Maximum number of reports in the trend: the latest. The chart below has all.
 const MOST_REPORTS: usize = 6;
 
-/// One line, and the words that it begins with.
 pub(super) struct OpeningLine<'a> {
-    /// The words that stand out.
     pub(super) label: &'static str,
-    /// The rest.
     pub(super) pieces: Vec<Piece<'a>>,
 }
 
-/// The lines, in their order. The world is the first: on a phone `html/page.css` leaves the first line below the headline
-/// and moves the others down.
+/// The lines, in order. The network is first: on a phone, `html/page.css` keeps the first line below the headline and
+/// moves the others down.
 pub(super) fn lines<'a>(report: &'a Report, overview: &'a Overview) -> Vec<OpeningLine<'a>> {
     let lines = [
-        Some(world(report)),
+        Some(network(report)),
         Some(who_must_act(report, overview)),
         holders(report),
         changed(report),
+        trend(report),
         Some(rules(report, overview)),
     ];
     lines.into_iter().flatten().chain(waivers(report)).collect()
 }
 
-/// Whether the world is the real one. A fork has the chain identifier of its original, so both must fit.
-fn world(report: &Report) -> OpeningLine<'_> {
+/// The network and the blocks. A fork has the chain identifier of its original, so mainnet requires the right name too.
+fn network(report: &Report) -> OpeningLine<'_> {
     let scope = &report.scope;
     let label = match (scope.world.as_str(), scope.chain.as_str()) {
-        ("mainnet", "eip155:1") => "The real world:",
-        ("sandbox", _) | (_, "eip155:31337" | "eip155:11155111") => "A test world, not the real one:",
-        _ => "Not Ethereum mainnet:",
+        ("mainnet", "eip155:1") => "Network:",
+        ("sandbox", _) | (_, "eip155:31337" | "eip155:11155111") => "Test network:",
+        _ => "Not mainnet:",
     };
     let mut pieces = vec![plain(" "), foreign(&scope.world), plain(", ")];
     match chain_name(&scope.chain) {
@@ -68,14 +66,14 @@ fn world(report: &Report) -> OpeningLine<'_> {
     OpeningLine { label, pieces }
 }
 
-/// Who must act on most names, the account that owns most of these, and the most frequent cause.
+/// The actor who must act on the most names, the account that owns most of them, and the most frequent cause.
 fn who_must_act<'a>(report: &Report, overview: &'a Overview) -> OpeningLine<'a> {
     let label = "Who must act:";
     let Some((actor, due)) = overview.most_due() else {
         let nobody = match (report.is_complete(), overview.waiting()) {
             (false, _) => " not known. Names of the list are missing.".to_owned(),
             (true, 0) => " nobody. Nothing is wrong.".to_owned(),
-            (true, waiting) => format!(" nobody. What {} lacks passes with time.", names(waiting)),
+            (true, waiting) => format!(" nobody. Waiting alone resolves the findings of {}.", names(waiting)),
         };
         return OpeningLine { label, pieces: vec![plain(nobody)] };
     };
@@ -97,7 +95,7 @@ fn most_frequent(cause: Cause, on: u64, due: u64) -> String {
     }
 }
 
-/// The account that owns most of the names, if one does.
+/// The account that owns the most of the names.
 fn main_owner(overview: &Overview, due: u64) -> Vec<Piece<'_>> {
     let most = overview.owners.most();
     let account = most.iter().find_map(|(owner, owned)| match owner {
@@ -114,41 +112,39 @@ fn main_owner(overview: &Overview, due: u64) -> Vec<Piece<'_>> {
     vec![plain(before), foreign(account), plain(after)]
 }
 
-/// For how many names the holder or the expiry is unknown.
+/// The number of names whose holder or expiry is unknown.
 fn holders(report: &Report) -> Option<OpeningLine<'_>> {
     let unreadable = report.counts.holder_unreadable;
-    let told = format!(
-        " for {}. In each case, the name or its owner's name lives in ENSv2 ({}).",
-        names(unreadable),
-        Code::HolderUnreadable.slug()
-    );
-    (unreadable > 0).then(|| OpeningLine { label: "Holder or expiry unknown:", pieces: vec![plain(told)] })
+    let (they, have) =
+        if unreadable == 1 { ("It, or its owner's name,", "has") } else { ("They, or their owners' names,", "have") };
+    let text = format!(" {}. {they} {have} moved to ENSv2 ({}).", names(unreadable), Code::HolderUnreadable.slug());
+    (unreadable > 0).then(|| OpeningLine { label: "Holder or expiry unknown:", pieces: vec![plain(text)] })
 }
 
-/// What changed since the previous report, and how many names were trusted over time.
 fn changed(report: &Report) -> Option<OpeningLine<'_>> {
-    let mut told = String::new();
-    if let Some(since) = &report.since {
-        let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
-        let earlier = report.before.and_then(|before| before.generated_at.or(before.checked));
-        let earlier = earlier.map_or_else(|| "the report before".to_owned(), |at| format!("{at:.0}"));
-        told = format!(
-            " since {earlier}, {} added, {} removed, {} newly broken, {} newly trusted, {} with another owner{}.",
-            count(Kind::Added),
-            count(Kind::Removed),
-            count(Kind::NewlyBroken),
-            count(Kind::NewlyTrusted),
-            count(Kind::Owner),
-            others(since)
-        );
-    }
+    let since = report.since.as_ref()?;
+    let count = |kind: Kind| since.changes.iter().filter(|change| change.kind == kind).count();
+    let earlier = report.before.and_then(|before| before.generated_at.or(before.checked));
+    let earlier = earlier.map_or_else(|| "the previous report".to_owned(), |at| format!("{at:.0}"));
+    let text = format!(
+        " since {earlier}, {} added, {} removed, {} newly broken, {} newly trusted, {} with another owner{}.",
+        count(Kind::Added),
+        count(Kind::Removed),
+        count(Kind::NewlyBroken),
+        count(Kind::NewlyTrusted),
+        count(Kind::Owner),
+        others(since)
+    );
+    Some(OpeningLine { label: "What changed:", pieces: vec![plain(text)] })
+}
+
+/// The number of trusted names in the latest reports, if there are at least three.
+fn trend(report: &Report) -> Option<OpeningLine<'_>> {
     let over_time = report.over_time();
-    if over_time.len() > 2 {
-        let latest = &over_time[over_time.len().saturating_sub(MOST_REPORTS)..];
-        let trusted: Vec<String> = latest.iter().map(|report| report.trusted.to_string()).collect();
-        told += &format!(" Trusted in the last {} reports: {}.", trusted.len(), trusted.join(", "));
-    }
-    (!told.is_empty()).then(|| OpeningLine { label: "What changed:", pieces: vec![plain(told)] })
+    let latest = &over_time[over_time.len().saturating_sub(MOST_REPORTS)..];
+    let trusted: Vec<String> = latest.iter().map(|report| report.trusted.to_string()).collect();
+    let text = format!(" trusted names in the last {} reports: {}.", trusted.len(), trusted.join(", "));
+    (over_time.len() > 2).then(|| OpeningLine { label: "Trend:", pieces: vec![plain(text)] })
 }
 
 /// The number of changes of all other kinds.
@@ -161,7 +157,7 @@ fn others(since: &Difference) -> String {
     }
 }
 
-/// How many findings are accepted, and how many waivers have no effect.
+/// The number of accepted findings, and of waivers without effect.
 fn waivers(report: &Report) -> Option<OpeningLine<'_>> {
     let waivers = report.waivers.all();
     if waivers.is_empty() {
@@ -171,11 +167,11 @@ fn waivers(report: &Report) -> Option<OpeningLine<'_>> {
     let mut accepted: Vec<&str> = having(WaiverStatus::Accepted).map(|applied| applied.waiver.name.as_str()).collect();
     accepted.dedup();
     let findings = having(WaiverStatus::Accepted).map(|applied| applied.findings);
-    let mut told = match findings.fold(0, u64::saturating_add) {
+    let mut text = match findings.fold(0, u64::saturating_add) {
         0 => " no finding is accepted".to_owned(),
-        1 => " 1 finding is accepted, and left out of the exit code".to_owned(),
+        1 => " 1 finding is accepted and does not affect the exit code".to_owned(),
         findings => format!(
-            " {findings} findings of {} are accepted, and left out of the exit code",
+            " {findings} findings of {} are accepted and do not affect the exit code",
             names(accepted.len() as u64)
         ),
     };
@@ -187,36 +183,36 @@ fn waivers(report: &Report) -> Option<OpeningLine<'_>> {
     ] {
         match having(status).count() {
             0 => {}
-            1 => told += &format!("; 1 waiver {what}"),
-            several => told += &format!("; {several} waivers {what}"),
+            1 => text += &format!("; 1 waiver {what}"),
+            several => text += &format!("; {several} waivers {what}"),
         }
     }
-    Some(OpeningLine { label: "Waivers:", pieces: vec![plain(told + ".")] })
+    Some(OpeningLine { label: "Waivers:", pieces: vec![plain(text + ".")] })
 }
 
-/// By which rules, by which others more names would be trusted, how many, and what these accept that fails here.
+/// The report's profile, other profiles that would trust more names, and the failures that these accept.
 fn rules<'a>(report: &'a Report, overview: &'a Overview) -> OpeningLine<'a> {
-    let label = "The rules that count:";
+    let label = "Rules:";
     let mut pieces = vec![plain(" "), foreign(&report.scope.profile.id), plain(".")];
     let mut near: Vec<_> = overview.near_misses.iter().collect();
     near.sort_by_key(|(_, misses)| std::cmp::Reverse(misses.names));
     if near.is_empty() && report.counts.trusted < report.counts.names {
-        pieces.push(plain(" By no others known here more names would be trusted."));
+        pieces.push(plain(" No other known profile would trust more names."));
     }
     for (profile, misses) in near.iter().take(MOST_RULES) {
         let more = if misses.names == 1 { "1 more name".to_owned() } else { format!("{} more names", misses.names) };
-        pieces.extend([plain(" By "), foreign(profile.as_str())]);
-        pieces.push(plain(format!(" {more} would be trusted{}.", accepted(misses))));
+        pieces.extend([plain(" "), foreign(profile.as_str())]);
+        pieces.push(plain(format!(" would trust {more}{}.", accepted(misses))));
     }
     match near.len().saturating_sub(MOST_RULES) {
         0 => {}
-        1 => pieces.push(plain(" 1 more set of rules would trust more.")),
-        more => pieces.push(plain(format!(" {more} more sets of rules would trust more."))),
+        1 => pieces.push(plain(" 1 further profile would trust more names.")),
+        more => pieces.push(plain(format!(" {more} further profiles would trust more names."))),
     }
     OpeningLine { label, pieces }
 }
 
-/// What fails here and is accepted there.
+/// The failures that the other profile accepts.
 fn accepted(misses: &NearMisses) -> String {
     let mut codes: Vec<_> = misses.codes.iter().collect();
     codes.sort_by_key(|(_, on)| std::cmp::Reverse(**on));
@@ -229,6 +225,6 @@ fn accepted(misses: &NearMisses) -> String {
     if titles.is_empty() {
         String::new()
     } else {
-        format!(", because these accept what fails here: {}", titles.join("; "))
+        format!(", because it accepts what fails here: {}", titles.join("; "))
     }
 }

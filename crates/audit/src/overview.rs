@@ -1,4 +1,4 @@
-//! What the report's pictures show, gathered in one pass over the rows. Its size does not grow with their number.
+//! The data of the report's charts, gathered in one pass over the rows. Its size does not grow with their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,22 +15,22 @@ use clresolve_core::reason::{Code, Effect, Fixer, Reason, Step};
 use clresolve_core::state::State;
 use clresolve_verdict::verdict::Status;
 
-/// Months that the timeline of expiries shows one by one: names are registered for a year at least.
+/// Number of months in the timeline of expiries: names are registered for at least a year.
 pub(super) const MONTHS: usize = 12;
 
-/// Days before its expiry from which a name is listed: the grace period of `.eth` after it is as long.
+/// Number of days before its expiry from which a name is listed, as long as the grace period of `.eth` after it.
 pub(super) const NOTICE_DAYS: i64 = 90;
 
-/// Most names that are listed by their expiry. The timeline counts all.
+/// Maximum number of names listed by expiry. The timeline counts all.
 const MAX_EXPIRIES_LISTED: usize = 20;
 
-/// Most names that the page's table has: a browser on a phone scrolls, filters and sorts them without delay.
+/// Maximum number of names in the page's table, which phones still scroll, filter and sort without delay.
 pub(super) const MAX_NAMES_SHOWN: usize = 2_000;
 
 /// The states, those that need attention first.
 pub(super) const ORDER: [State; 3] = [State::Untrusted, State::Indeterminate, State::Trusted];
 
-/// The checks that are counted: both depths, then the pairs of sources.
+/// The counted checks: both depths, then the pairs of sources.
 pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
     "identity checks",
     "schema checks",
@@ -42,56 +42,54 @@ pub(super) const CHECKS: [&str; 2 + Drift::PAIRS.len()] = [
     Drift::PAIRS[5],
 ];
 
-/// Counts over all rows.
 #[derive(Debug, Default)]
 pub(super) struct Overview {
-    /// Names that wait for each of [`AWAITED`].
+    /// Number of names that wait for each of [`AWAITED`].
     pub(super) due: [u64; AWAITED.len()],
-    /// Names that several of them have to do something about.
+    /// Number of names on which several of them must act.
     pub(super) shared: u64,
-    /// Why, with the number of names.
+    /// The causes, with their numbers of names.
     pub(super) causes: [BTreeMap<Cause, u64>; AWAITED.len()],
-    /// Whose names the publishers have to do something about.
+    /// The owners of the names on which publishers must act.
     pub(super) owners: Owners,
     /// The first lines of the list in each state of [`ORDER`].
     first_lines: [Vec<u64>; ORDER.len()],
-    /// The names that would be trusted by other rules, by profile.
+    /// Names that would be trusted under other profiles, by profile.
     pub(super) near_misses: BTreeMap<String, NearMisses>,
-    /// For each of [`CHECKS`] the names where it holds, where it does not, and where it is open.
+    /// For each of [`CHECKS`]: the numbers of names that pass, fail, and are undecided.
     pub(super) checks: [[u64; 3]; CHECKS.len()],
-    /// When names expire; absent where the report has no date.
+    /// When names expire; `None` if the report has no date.
     pub(super) expiries: Option<Expiries>,
 }
 
-/// Names that would be trusted by other rules.
+/// Names that would be trusted under another profile.
 #[derive(Debug, Default)]
 pub(super) struct NearMisses {
-    /// Their number.
+    /// The number of names.
     pub(super) names: u64,
-    /// What keeps them from it by the rules of the report, with the number of names.
+    /// The findings that prevent trust under the report's profile, with their numbers of names.
     pub(super) codes: BTreeMap<(Effect, Code), u64>,
 }
 
-/// When names expire, seen from the date of the report.
+/// Expiries relative to the date of the report.
 #[derive(Debug)]
 pub(super) struct Expiries {
     /// The date of the report.
     pub(super) from: Timestamp,
     /// Names that have expired.
     pub(super) expired: u64,
-    /// Names that expire in the month of the report and in those after it.
+    /// Names that expire in the report's month and in each month after it.
     pub(super) months: [u64; MONTHS],
     /// Names that expire later.
     pub(super) later: u64,
-    /// The soonest of those that have expired or soon will: expiry, line, name, and what stands beside an expiry that is of
-    /// the report before.
+    /// The soonest of the expired and soon expiring names: expiry, line, name, and a note if the expiry was copied
+    /// from the previous report.
     pub(super) soonest: BTreeSet<(Timestamp, u64, String, &'static str)>,
-    /// How many others have or soon will.
+    /// Number of such names beyond the limit.
     pub(super) over: u64,
 }
 
 impl Overview {
-    /// Gathers the counts of a report.
     pub(super) fn of(report: &Report, rows: &dyn Rows) -> io::Result<Self> {
         let mut overview =
             Self { expiries: report.counts.checked.map(|(from, _)| Expiries::from(from)), ..Self::default() };
@@ -102,12 +100,12 @@ impl Overview {
         Ok(overview)
     }
 
-    /// The lines of the list that the page's table has.
+    /// The lines of the list in the page's table.
     pub(super) fn lines_shown(&self) -> BTreeSet<u64> {
         self.first_lines.iter().flatten().copied().take(MAX_NAMES_SHOWN).collect()
     }
 
-    /// Why an actor has to act, the most frequent first.
+    /// The causes for an actor, the most frequent first.
     pub(super) fn causes_of(&self, actor: Fixer) -> Vec<(Cause, u64)> {
         let of_actor = AWAITED.iter().zip(&self.causes).filter(|(of, _)| **of == actor);
         let mut causes: Vec<_> =
@@ -116,13 +114,13 @@ impl Overview {
         causes
     }
 
-    /// Who has to act on the most names, and on how many; `None` where nobody has to.
+    /// The actor who must act on the most names, and their number; `None` if nobody must act.
     pub(super) fn most_due(&self) -> Option<(Fixer, u64)> {
         let most = ACTORS.into_iter().zip(self.due).rev().max_by_key(|(_, due)| *due);
         most.filter(|(_, due)| *due > 0)
     }
 
-    /// Names that need nothing but time, and others that need it too.
+    /// Number of names that need time, alone or among other things.
     pub(super) fn waiting(&self) -> u64 {
         AWAITED.into_iter().zip(self.due).filter(|(who, _)| *who == Fixer::Nobody).map(|(_, names)| names).sum()
     }
@@ -173,7 +171,6 @@ impl Expiries {
         Self { from, expired: 0, months: [0; MONTHS], later: 0, soonest: BTreeSet::new(), over: 0 }
     }
 
-    /// Names whose expiry is known.
     pub(super) fn known(&self) -> u64 {
         self.expired + self.later + self.months.iter().sum::<u64>()
     }
@@ -196,13 +193,13 @@ impl Expiries {
     }
 }
 
-/// Whole days from one time to another; negative where it is earlier.
+/// Whole days from one time to another; negative if the second is earlier.
 pub(super) fn days_between(from: Timestamp, to: Timestamp) -> i64 {
     const DAY: i64 = 24 * 60 * 60;
     to.as_second().saturating_sub(from.as_second()).div_euclid(DAY)
 }
 
-/// The number of months from the month of `from` to that of a later time.
+/// Number of months between the month of `from` and that of a later time.
 fn months_between(from: Timestamp, to: Timestamp) -> usize {
     let month = |at: Timestamp| {
         let date = at.to_zoned(TimeZone::UTC).date();
@@ -211,14 +208,14 @@ fn months_between(from: Timestamp, to: Timestamp) -> usize {
     usize::try_from(month(to) - month(from)).unwrap_or(0)
 }
 
-/// What the checks of depth `identity` say of a name.
+/// The result of the checks of depth `identity` for a name.
 pub(super) fn identity_checks(row: &Row) -> Status {
     let found = status(row, |reason| reason.step != Step::Schemas);
-    // What was cut off could be a check of this depth.
+    // An omitted reason could be from a check of this depth.
     if found == Status::Pass && row.more_reasons > 0 { Status::Unknown } else { found }
 }
 
-/// What the checks that depth `schemas` adds say of a name; skipped at depth `identity`, and where no card was found.
+/// The result of the checks that depth `schemas` adds; skipped at depth `identity`, and without a card.
 pub(super) fn schema_checks(row: &Row) -> Status {
     match (status(row, |reason| reason.step == Step::Schemas), row.drift.schemas_manifest) {
         (Status::Pass, Agreement::Open) => Status::Skip,

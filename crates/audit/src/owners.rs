@@ -1,4 +1,4 @@
-//! Whose names the publishers have to do something about. Its size does not grow with the number of names.
+//! The owners of the names on which publishers must act. Their size does not grow with the number of names.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,24 @@ use super::cause::Cause;
 use super::on_chain::Fact;
 use clresolve_core::reason::Fixer;
 
-/// Most owners that are told apart. A registry has a handful.
+/// Maximum number of owners counted separately. A registry has a handful.
 const MAX_OWNERS: usize = 256;
 
-/// Most names that are listed beside an owner. The table of names has all.
+/// Maximum number of names listed per owner. The table of names has all.
 pub(super) const NAMES_PER_OWNER: usize = 12;
 
-/// Who owns a name, by what the chain said.
+/// The owner of a name according to the chain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Owner {
     /// This account.
     Account(String),
     /// Nobody.
     Nobody,
-    /// The chain was not asked, or did not tell.
+    /// The owner was not requested, or could not be read.
     Unread,
 }
 
 impl Owner {
-    /// The owner of a row's name.
     pub(super) fn of(row: &Row) -> Self {
         match row.known.on_chain.as_ref().and_then(|chain| chain.read(Fact::Holder)) {
             Some(Some(account)) => Self::Account(account.to_owned()),
@@ -34,7 +33,7 @@ impl Owner {
         }
     }
 
-    /// What stands where there is no account.
+    /// The text in place of an account.
     pub(super) fn in_words(&self) -> &str {
         match self {
             Self::Account(account) => account,
@@ -44,19 +43,18 @@ impl Owner {
     }
 }
 
-/// The names of one owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owned {
-    /// Their number.
+    /// The number of names.
     pub(super) names: u64,
-    /// What is wrong with them, with the number of names. Each name has one cause, so that they add up.
+    /// The causes, with their numbers of names. Each name has one cause, so they add up.
     causes: BTreeMap<Cause, u64>,
-    /// The first of them, at most [`NAMES_PER_OWNER`].
+    /// The first names, at most [`NAMES_PER_OWNER`].
     pub(super) first: Vec<OwnedName>,
 }
 
 impl Owned {
-    /// What is wrong with the names, the most frequent first.
+    /// The causes, the most frequent first.
     pub(super) fn causes(&self) -> Vec<(Cause, u64)> {
         let mut causes: Vec<_> = self.causes.iter().map(|(cause, names)| (*cause, *names)).collect();
         causes.sort_by_key(|(_, names)| std::cmp::Reverse(*names));
@@ -64,7 +62,6 @@ impl Owned {
     }
 }
 
-/// A name of an owner.
 #[derive(Clone, Debug)]
 pub(super) struct OwnedName {
     /// Its line of the list.
@@ -73,17 +70,16 @@ pub(super) struct OwnedName {
     pub(super) name: String,
     /// Its anchor in the page.
     pub(super) anchor: String,
-    /// What stands beside it where the owner is of the report before.
+    /// A note if the owner was copied from the previous report.
     pub(super) as_of: &'static str,
 }
 
-/// The names by owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Owners {
     owned: BTreeMap<Owner, Owned>,
-    /// Names of further owners.
+    /// Number of names of further owners.
     pub(super) over: u64,
-    /// Names whose owner is of the report before.
+    /// Number of names whose owner was copied from the previous report.
     pub(super) carried: u64,
 }
 
@@ -116,7 +112,7 @@ impl Owners {
         (is_known && !self.owned.is_empty()).then_some(self.owned.len())
     }
 
-    /// The owners, that of the most names first.
+    /// The owners, ordered by their numbers of names, largest first.
     pub(super) fn most(&self) -> Vec<(&Owner, &Owned)> {
         let mut most: Vec<_> = self.owned.iter().collect();
         most.sort_by_key(|(_, owned)| std::cmp::Reverse(owned.names));

@@ -1,4 +1,4 @@
-//! What the report says to people, in pieces: Markdown and HTML each write them in their own way.
+//! The texts of the report for people, in pieces, which Markdown and HTML render in their own way.
 
 use std::borrow::Cow;
 use std::io;
@@ -13,12 +13,12 @@ use super::words::{effect, in_sentence, people, rules};
 use clresolve_core::reason::{Code, Effect, Fixer, Reason};
 use clresolve_core::text::capitalized;
 
-/// A run of text. Whoever writes it escapes [`Piece::Foreign`], which may be any text.
+/// A run of text. The renderer escapes [`Piece::Foreign`], which may be any text.
 #[derive(Clone, Debug)]
 pub(super) enum Piece<'a> {
     /// The report's own words.
     Plain(Cow<'a, str>),
-    /// Text that others chose.
+    /// Untrusted text.
     Foreign(Cow<'a, str>),
     /// A reason's code.
     Code(Code, Effect),
@@ -32,7 +32,7 @@ pub(super) struct Point<'a> {
     pub(super) lines: Vec<Vec<Piece<'a>>>,
 }
 
-/// Passes each row to `see` of which registry and chain do not say the same.
+/// Passes each row to `see` on which registry and chain disagree.
 pub(super) fn each_finding(rows: &dyn Rows, see: &mut dyn FnMut(Finding, &Row) -> io::Result<()>) -> io::Result<()> {
     rows.each(&mut |row| row.registry.and_then(Finding::of).map_or(Ok(()), |finding| see(finding, row)))
 }
@@ -45,18 +45,18 @@ pub(super) fn foreign<'a>(text: impl Into<Cow<'a, str>>) -> Piece<'a> {
     Piece::Foreign(text.into())
 }
 
-/// A count with the word for what is counted.
+/// A number of names, with the noun.
 pub(super) fn names(count: u64) -> String {
     if count == 1 { "1 name".to_owned() } else { format!("{count} names") }
 }
 
-/// How much is wrong, who must act on most of it, and the most frequent cause.
+/// How many names are not trusted, who must act on most of them, and the most frequent cause.
 pub(super) fn headline(report: &Report, overview: &Overview) -> String {
     let must_act = must_act(report, overview).map_or_else(String::new, |act| format!(". {act}"));
     states(report) + &must_act
 }
 
-/// How many names are not trusted, or were not when the audit ended too soon.
+/// The number of names that are not trusted, or were not when an incomplete audit ended.
 fn states(report: &Report) -> String {
     let counts = &report.counts;
     let (before, after) = if report.is_complete() { ("", "") } else { ("Incomplete: ", " so far") };
@@ -88,7 +88,7 @@ fn counted_owners(count: usize) -> String {
     if count == 1 { "1 owner".to_owned() } else { format!("{count} owners") }
 }
 
-/// What was audited: the list, the registry, or both.
+/// The subject of the audit: the list, the registry, or both.
 pub(super) fn subject(report: &Report) -> Vec<Piece<'_>> {
     let list = report.list.file.as_deref();
     let registry = report.scope.registry.as_ref().map(|registry| registry.manifest.as_str());
@@ -100,7 +100,7 @@ pub(super) fn subject(report: &Report) -> Vec<Piece<'_>> {
     }
 }
 
-/// By which rules, where and when it was audited.
+/// The rules, network and time of the audit.
 pub(super) fn circumstances(report: &Report) -> Vec<Vec<Piece<'_>>> {
     let scope = &report.scope;
     let mut facts = vec![vec![plain("by the rules "), foreign(&scope.profile.id)]];
@@ -114,7 +114,6 @@ pub(super) fn day(at: jiff::Timestamp) -> String {
     at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
-/// All of `items`.
 pub(super) fn listed(items: &[String]) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     for item in items {
@@ -136,7 +135,7 @@ pub(super) fn some_names(shown: &[String], all: u64) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The names whose findings are those of the article, after the first.
+/// The other names with the same findings as the article.
 pub(super) fn same_findings(shown: &[String], others: u64) -> Vec<Piece<'_>> {
     let mut pieces = vec![plain("Same findings: ")];
     pieces.extend(some_names(shown, others));
@@ -144,7 +143,7 @@ pub(super) fn same_findings(shown: &[String], others: u64) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// What is found at a name, as far as `picked`: a point for each code, failures first.
+/// The findings of a row selected by `picked`: a point for each code, failures first.
 pub(super) fn points<'a>(row: &'a Row, picked: &dyn Fn(&Reason) -> bool) -> Vec<Point<'a>> {
     let mut points = Vec::new();
     for effect in [Effect::Fail, Effect::Unknown, Effect::Warn] {
@@ -159,7 +158,7 @@ pub(super) fn points<'a>(row: &'a Row, picked: &dyn Fn(&Reason) -> bool) -> Vec<
     points
 }
 
-/// All `reasons` with one code: its meaning once, then the places.
+/// All `reasons` with one code: its meaning once, then the locations.
 fn point<'a>(code: Code, effect_: Effect, reasons: &[&'a Reason]) -> Point<'a> {
     let mut head = vec![Piece::Code(code, effect_), plain(format!(" ({}", effect(effect_)))];
     for rule in rules(reasons.iter().copied()) {
@@ -182,7 +181,7 @@ fn point<'a>(code: Code, effect_: Effect, reasons: &[&'a Reason]) -> Point<'a> {
     Point { head, lines }
 }
 
-/// The place and the values of a reason.
+/// The location and the values of a reason.
 fn detail(reason: &Reason) -> Vec<Piece<'_>> {
     let mut line = Vec::new();
     if let Some(place) = &reason.place {
@@ -202,7 +201,7 @@ fn values(reason: &Reason) -> Vec<(&'static str, &str)> {
     given.filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The digest of the card's bytes by source, where the sources differ.
+/// The digests of the card's bytes by source, if the sources differ.
 pub(super) fn digests(drift: &Drift) -> Option<Point<'static>> {
     if !drift.content_differs() {
         return None;

@@ -1,4 +1,4 @@
-//! A report that was written earlier, read again: whole and unchanged, or not at all.
+//! Reads a report of an earlier audit, which must be complete and unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::known::{Carried, Decided, Known};
-use super::layers::PublishedSchema;
+use super::known::{CarriedOver, DecidedState, NameSnapshot};
+use super::layers::SchemaRow;
 use super::list_digest;
 use super::row::{MAX_REASONS_PER_ROW, MEMBERS, Row, Rows, is_of_registry};
 use super::scope::{ListOfNames, SCHEMA, Scope};
@@ -22,36 +22,36 @@ use clresolve_verdict::check::edition;
 use clresolve_verdict::evidence::edition::Edition;
 use clresolve_verdict::verdict::Tool;
 
-/// Longest report that is read, in bytes: that of some hundred thousand names.
+/// Maximum length of a report, in bytes: some hundred thousand names.
 const MAX_REPORT_BYTES: u64 = 1 << 30;
 
-/// How the line with the digest of a report begins. No line of a row begins so.
+/// Prefix of the line with the report's digest. No row begins with it.
 pub(super) const DIGEST_LINE: &str = "\"digest\": ";
 
-/// What stands behind that line.
+/// The rest of the report after that line.
 pub(super) const END: &[u8] = b"}\n";
 
-/// A report, as far as a later one is compared with it.
+/// The parts of a report that a later one is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
     /// The question and the rules.
     pub scope: Scope,
-    /// Whether every name of the list has its row.
+    /// Whether the report contains every name of the list.
     pub complete: bool,
-    /// What is known of each name. Of a name that stands there twice the first row counts.
+    /// The names. If a name occurs twice, the first row counts.
     pub names: BTreeMap<String, PastName>,
-    /// When the report was written. `None` in reports of older versions, and in an audit that has no report yet.
+    /// When the report was written. `None` in reports of older versions, and for an audit without a report yet.
     pub generated_at: Option<Timestamp>,
-    /// The times of the first and the last block; of a report that was read.
+    /// The times of the first and the last block; only of a report that was read.
     pub checked: Option<(Timestamp, Timestamp)>,
-    /// The digest of its lines, by which it is known; of a report that was read.
+    /// The digest of its lines, which identifies it; only of a report that was read.
     pub digest: Option<Digest>,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u64,
-    /// How many of them are trusted, untrusted and indeterminate.
+    /// Number of trusted, untrusted and indeterminate rows.
     pub states: [u64; 3],
-    /// The published schemas of the rules' layers, where they were looked at.
-    pub schema_layers: Option<Vec<PublishedSchema>>,
+    /// The published schemas of the layers, if they were checked.
+    pub schema_layers: Option<Vec<SchemaRow>>,
 }
 
 /// A name in an earlier report.
@@ -63,10 +63,10 @@ pub struct PastName {
     /// The state.
     pub state: State,
     reasons: Vec<PastReason>,
-    /// What the report keeps of it beside the verdict.
+    /// The kept facts besides the verdict.
     #[serde(flatten)]
-    pub known: Known,
-    carried: Option<Carried>,
+    pub known: NameSnapshot,
+    carried: Option<CarriedOver>,
     checked_at: Option<String>,
     unchanged_since: Option<String>,
 }
@@ -77,31 +77,35 @@ struct PastReason {
     effect: Effect,
 }
 
-/// Why a report is not used.
+/// Why a report is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PastError {
-    /// It cannot be read.
+    /// An I/O error.
     #[error("cannot be read: {0}")]
     Unreadable(#[from] io::Error),
-    /// It ends before its digest does, or it was formatted anew.
-    #[error("was cut or formatted anew: it does not end with the line \"digest\". Take the file as audit wrote it")]
+    /// The report ends before its digest does, or was reformatted.
+    #[error(
+        "was cut or formatted anew: it does not end with the line \"digest\". Use the file as `clresolve audit` wrote it"
+    )]
     Cut,
-    /// Something stands behind its digest.
-    #[error("was changed: something stands behind its digest. Take the file as audit wrote it")]
+    /// Data follows after the digest.
+    #[error("was changed: data follows its digest. Use the file as `clresolve audit` wrote it")]
     Continued,
-    /// It is not what was written.
-    #[error("was changed: its digest is {written}, that of its lines {counted}. Take the file as audit wrote it")]
+    /// The content does not match the digest.
+    #[error(
+        "was changed: its digest is {written}, that of its lines {counted}. Use the file as `clresolve audit` wrote it"
+    )]
     Changed {
-        /// The digest that stands in it.
+        /// The digest in the report.
         written: String,
-        /// The digest of what is in it.
+        /// The digest of its content.
         counted: Digest,
     },
-    /// It is no report.
+    /// Not a report.
     #[error("is not the report of an audit in its JSON form: {0}")]
     Other(#[from] serde_json::Error),
-    /// It is of another schema.
+    /// A report with another schema.
     #[error("is of the schema {0:?}, not {SCHEMA}")]
     Schema(String),
 }
@@ -124,7 +128,7 @@ impl Past {
         Ok(past)
     }
 
-    /// A report that is being written.
+    /// The data of a report that is being written.
     ///
     /// # Errors
     /// If a row cannot be read.
@@ -154,7 +158,7 @@ impl Past {
     fn add(&mut self, name: PastName) {
         self.rows += 1;
         self.states[name.state as usize] += 1;
-        // The row of a registry that gave no names is that of nobody: it is neither added nor removed.
+        // The row of an unreadable registry is not about a name, so it is neither added nor removed.
         if !name.reasons.iter().any(|reason| is_of_registry(reason.code)) {
             self.names.entry(name.key()).or_insert(name);
         }
@@ -178,26 +182,27 @@ impl From<&Row> for PastName {
 }
 
 impl Row {
-    /// Holds the row against that of its name in the report of an earlier audit, where it names anybody.
+    /// Like [`Row::follow`], with the row of the same name in an earlier report, if there is one.
     pub fn follow_in(&mut self, earlier: &Past) {
         if let Some(before) = earlier.names.get(&self.key()).filter(|_| !self.is_unreadable()) {
             self.follow(before);
         }
     }
 
-    /// Holds the row against that of an earlier audit, and takes over from it what this one could not read or decide.
+    /// Compares the row with that of an earlier audit, and copies what this audit could not read or decide.
     pub fn follow(&mut self, earlier: &PastName) {
         if let Some(before) = &earlier.known.edition {
             self.hold_against(before);
         }
         let members = self.known.complete_from(&earlier.known);
         let state = if self.state == State::Indeterminate { earlier.decided() } else { None };
-        let is_same = self.known == earlier.known && state.or_else(|| Decided::of(self.state)) == earlier.decided();
-        self.carried = (state.is_some() || !members.is_empty()).then_some(Carried { state, members });
+        let is_same =
+            self.known == earlier.known && state.or_else(|| DecidedState::of(self.state)) == earlier.decided();
+        self.carried = (state.is_some() || !members.is_empty()).then_some(CarriedOver { state, members });
         self.unchanged_since = if is_same { earlier.known_since() } else { None };
     }
 
-    /// Adds what is wrong with the card as a successor of the one in an earlier audit (CL-69).
+    /// Adds findings on the card as the successor of the one in an earlier audit (CL-69).
     fn hold_against(&mut self, before: &Edition) {
         let Some(now) = &self.known.edition else { return };
         for reason in edition::since(before, now) {
@@ -215,28 +220,28 @@ impl Row {
 }
 
 impl PastName {
-    /// What it is known by: [`Row::key`].
+    /// The key in reports: [`Row::key`].
     fn key(&self) -> String {
         self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
     }
 
-    /// The time since which this was known of it.
+    /// Since when these facts are known.
     fn known_since(&self) -> Option<String> {
         self.unchanged_since.as_ref().or(self.checked_at.as_ref()).cloned()
     }
 
-    /// The state that was decided last: by this audit, or by the last one before it that could.
-    pub fn decided(&self) -> Option<Decided> {
-        Decided::of(self.state).or_else(|| self.carried.as_ref()?.state)
+    /// The last decided state: from this audit, or the most recent earlier one that decided the name.
+    pub fn decided(&self) -> Option<DecidedState> {
+        DecidedState::of(self.state).or_else(|| self.carried.as_ref()?.state)
     }
 
-    /// The codes of its findings, each once, by slug. What came of comparing with an earlier card is no state of the name:
-    /// it ends with the next comparison, although nothing changes.
+    /// The distinct codes of its findings, sorted by slug. Findings of a comparison with an earlier card are not
+    /// included: they disappear with the next comparison although nothing changes.
     pub fn codes(&self) -> Vec<Code> {
         self.codes_where(|reason| reason.code.entry().step != Step::Continuity)
     }
 
-    /// The codes that make it untrusted, each once, by slug.
+    /// The distinct codes that make it untrusted, sorted by slug.
     pub fn failures(&self) -> Vec<Code> {
         self.codes_where(|reason| reason.effect == Effect::Fail)
     }
@@ -272,7 +277,7 @@ pub(super) struct Document<R, D = IgnoredAny, C = IgnoredAny> {
     #[serde(default)]
     pub(super) waivers: Waivers,
     #[serde(default)]
-    pub(super) schema_layers: Option<Vec<PublishedSchema>>,
+    pub(super) schema_layers: Option<Vec<SchemaRow>>,
     #[serde(rename = "reasons")]
     _reasons: IgnoredAny,
     pub(super) rows: R,
@@ -304,13 +309,13 @@ where
     }
 }
 
-/// Checks the members of a report and of its rows, which are not kept.
+/// Checks the members of a report and of its rows, without keeping them.
 fn check_members(report: impl BufRead) -> Result<(), PastError> {
     let document: Document<Vec<RowMembers>> = serde_json::from_reader(report.take(MAX_REPORT_BYTES))?;
     if document.schema == SCHEMA { Ok(()) } else { Err(PastError::Schema(document.schema)) }
 }
 
-/// A row that has the members of one, each once at most. It takes no memory, and its values are not looked at.
+/// A row with known members and without duplicates. It takes no memory, and its values are ignored.
 struct RowMembers;
 
 impl<'de> Deserialize<'de> for RowMembers {
@@ -344,16 +349,17 @@ impl<'de> Visitor<'de> for RowMembers {
 #[derive(Deserialize)]
 pub(super) struct Counts {
     pub(super) listed_again: u64,
-    checked: Option<Checked>,
+    checked: Option<CheckedSpan>,
 }
 
+/// Time of the first and of the last check.
 #[derive(Deserialize)]
-struct Checked {
+struct CheckedSpan {
     first: Timestamp,
     last: Timestamp,
 }
 
-/// Compares the lines with the digest below them, and gives it. Behind the digest stands the end of the report alone.
+/// Checks and returns the digest of the lines. Only the end of the report may follow it.
 fn check_digest(report: &mut impl BufRead) -> Result<Digest, PastError> {
     let mut report = report.take(MAX_REPORT_BYTES);
     let (mut lines, mut line) = (Digester::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! Completeness: what a registry lists, held against what the chain says of its names and of others.
+//! Completeness: compares the names that a registry lists with those that are agents on the chain.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,11 +9,11 @@ use clresolve_verdict::verdict::Verdict;
 /// The registry whose names are audited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registry {
-    /// Where its manifest was read, without user info, query and fragment.
+    /// The manifest's location, without user info, query and fragment.
     pub manifest: String,
     /// The digest of the manifest.
     pub digest: String,
-    /// Whether a CID proves the manifest. Otherwise it is the word of a host or of a file.
+    /// Whether a CID proves the manifest. Otherwise a host or file vouches for it.
     pub proven: bool,
     /// The number of its entries.
     pub entries: u64,
@@ -27,14 +27,14 @@ impl Registry {
     }
 }
 
-/// What a registry and the chain say of one name.
+/// Registry and chain, for one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
-    /// The first entry of the manifest with the name, from 1; absent where none has it.
+    /// The first entry of the manifest with the name, from 1; `None` without one.
     pub entry: Option<u64>,
-    /// Whether the list of names has it. The row's `line` is that of the list then.
+    /// Whether the list contains the name. If so, the row's `line` refers to the list.
     pub in_list: bool,
-    /// What the chain says.
+    /// Whether the name is an agent on the chain.
     pub on_chain: Presence,
 }
 
@@ -42,17 +42,17 @@ pub struct Listing {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Presence {
-    /// It has records of an agent.
+    /// The name has records of an agent.
     Agent,
-    /// Nobody holds it, or it has none of these records.
+    /// The name has no holder, or none of these records.
     Absent,
-    /// The chain could not be asked.
+    /// The chain could not be read.
     #[default]
     Unknown,
 }
 
 impl Presence {
-    /// What the evidence of a verdict shows.
+    /// The presence according to a verdict's evidence.
     pub fn of(verdict: &Verdict) -> Self {
         if verdict.name.normalized.is_none() {
             return Self::Absent;
@@ -72,16 +72,16 @@ fn has_agent_records(records: &Value) -> bool {
     records.any(|(key, value)| key.starts_with("cl.") && !value.is_null())
 }
 
-/// Where registry and chain do not agree.
+/// A disagreement between registry and chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Finding {
-    /// The registry lists what is no agent on the chain.
+    /// The registry lists a name that is not an agent on the chain.
     #[serde(rename = "not-on-chain")]
     AbsentOnChain,
-    /// An agent on the chain has no entry in the registry.
+    /// An agent on the chain is not in the registry.
     #[serde(rename = "not-in-registry")]
     Unlisted,
-    /// Whether it is an agent could not be asked.
+    /// The chain could not be read.
     #[serde(rename = "not-known")]
     Unknown,
 }
@@ -90,7 +90,6 @@ impl Finding {
     /// Every finding, in the order of reports.
     pub(super) const ALL: [Self; 3] = [Self::AbsentOnChain, Self::Unlisted, Self::Unknown];
 
-    /// What is found of a name.
     pub(super) const fn of(listing: Listing) -> Option<Self> {
         match (listing.entry, listing.on_chain) {
             (Some(_), Presence::Absent) => Some(Self::AbsentOnChain),
@@ -100,7 +99,7 @@ impl Finding {
         }
     }
 
-    /// The member of the JSON form that counts it.
+    /// The member of the JSON form with the count.
     pub(super) const fn member(self) -> &'static str {
         match self {
             Self::AbsentOnChain => "not_on_chain",
@@ -109,17 +108,17 @@ impl Finding {
         }
     }
 
-    /// What it says, of one name or of many.
+    /// The finding in words, for one name or many.
     pub(super) const fn in_words(self) -> &'static str {
         match self {
-            Self::AbsentOnChain => "in the registry, and no agent on the chain",
-            Self::Unlisted => "an agent on the chain, and not in the registry",
-            Self::Unknown => "the chain could not be asked",
+            Self::AbsentOnChain => "in the registry but not on the chain as an agent",
+            Self::Unlisted => "on the chain as an agent but not in the registry",
+            Self::Unknown => "the chain could not be read",
         }
     }
 }
 
-/// How many names have each finding.
+/// The number of names with each finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegistryCounts {
     agreeing: u64,
@@ -127,7 +126,6 @@ pub struct RegistryCounts {
 }
 
 impl RegistryCounts {
-    /// Counts a name.
     pub(super) fn add(&mut self, listing: Listing) {
         match Finding::of(listing) {
             Some(finding) => self.findings[finding as usize] += 1,
@@ -135,17 +133,15 @@ impl RegistryCounts {
         }
     }
 
-    /// Names that are in the registry and agents on the chain.
+    /// Number of names that are in the registry and agents on the chain.
     pub(super) const fn agreeing(&self) -> u64 {
         self.agreeing
     }
 
-    /// Names with a finding.
     pub(super) const fn of(&self, finding: Finding) -> u64 {
         self.findings[finding as usize]
     }
 
-    /// The counts in one sentence.
     pub(super) fn sentence(&self, registry: &Registry) -> String {
         let entries =
             if registry.entries == 1 { "1 entry".to_owned() } else { format!("{} entries", registry.entries) };

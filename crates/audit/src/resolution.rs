@@ -12,16 +12,16 @@ use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 
-/// One row of the log, in either of its forms. A person decides; this is a draft.
+/// A draft of one row of the log, in either form. A person decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Draft {
-    /// The day of the block that was read.
+    /// The day of the block.
     pub date: String,
     /// The name.
     pub subject: String,
-    /// What it records; of a report always an incident.
+    /// The kind; for a report always an incident.
     pub kind: LogKind,
-    /// What was done; the plain form does not say it.
+    /// The action; the plain form omits it.
     pub action: Action,
     /// The proposed decision, in Markdown.
     pub decision: String,
@@ -30,8 +30,8 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The draft for an untrusted name; none for any other, for a line that names nobody, and where no block was read that
-    /// could date it.
+    /// The draft for an untrusted name; `None` for other states, for a line that is not a name, and without a block to
+    /// date it.
     pub fn of(report: &Report, row: &Row) -> Option<Self> {
         if row.state != State::Untrusted || row.is_unreadable() {
             return None;
@@ -46,7 +46,7 @@ impl Draft {
         })
     }
 
-    /// The row as a line of Markdown, without its end. Nobody has approved it.
+    /// The row as a line of Markdown without its line end, not yet approved.
     pub fn markdown(&self, form: Form) -> String {
         let subject = Foreign::new(&self.subject).at_most(2 * MAX_NAME_BYTES).markdown();
         let cell = |text: &str| text.replace('|', "\\|").replace(['\r', '\n'], " ");
@@ -62,7 +62,7 @@ impl Draft {
 }
 
 impl Action {
-    /// What was done to a name that is listed still, and has these codes.
+    /// The action on a listed name whose findings have these codes.
     pub(super) fn of(codes: impl IntoIterator<Item = Code>) -> Self {
         let ends = |code| matches!(code, Code::StatusDeprecated | Code::StatusWithdrawn | Code::StatusRevoked);
         if codes.into_iter().any(ends) { Self::Deprecated } else { Self::Updated }
@@ -123,7 +123,7 @@ fn reason(report: &Report, row: &Row) -> String {
     text
 }
 
-/// Whether a text needs no escaping in Markdown. A stored report may contain any text in the place of a rule or digest.
+/// Whether a text needs no escaping in Markdown. A stored report may contain any text as a rule or digest.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b':'))
 }

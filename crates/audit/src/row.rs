@@ -1,11 +1,9 @@
-//! The part of a verdict that the report keeps.
-
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
 use super::drift::{self, Drift, TxtLine};
-use super::known::{Carried, Known};
+use super::known::{CarriedOver, NameSnapshot};
 use super::list_digest;
 use super::on_chain::Fact;
 use super::registry::Listing;
@@ -17,14 +15,14 @@ use clresolve_verdict::card::Card;
 use clresolve_verdict::evidence::edition::Edition;
 use clresolve_verdict::verdict::Verdict;
 
-/// Most reasons of one verdict that the report keeps. An honest card has a handful of defects. A hostile one can have
-/// hundreds, and its verdict still holds all of them.
+/// Maximum number of reasons kept per verdict. Honest cards have a handful of defects; hostile ones can have hundreds,
+/// all of which remain in the verdict.
 pub(super) const MAX_REASONS_PER_ROW: usize = 64;
 
-/// Longest name of a row, in bytes: longer than any name that can be resolved, so that no valid name is cut.
+/// Maximum length of a name, in bytes. No resolvable name is longer, so no valid name is truncated.
 pub const MAX_NAME_BYTES: usize = 512;
 
-/// The members of a row in the JSON form, those of [`Known`] too.
+/// The members of a row in the JSON form, those of [`NameSnapshot`] too.
 pub(super) const MEMBERS: [&str; 22] = [
     "line",
     "input",
@@ -53,15 +51,15 @@ pub(super) const MEMBERS: [&str; 22] = [
 /// The part of a verdict that the report keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// The line of the list, from 1. Where only the registry has the name, the number of its entry after the lines of the
-    /// list.
+    /// The line of the list, from 1. For a name that only the registry has: the number of its entry after the list's
+    /// lines.
     pub line: u64,
-    /// The name as it is written there, or its start.
+    /// The name as written in the list, possibly truncated.
     pub input: String,
-    /// The digest of what is written there, where `input` is not all of it.
+    /// The digest of the untruncated text, if `input` is truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_digest: Option<Digest>,
-    /// Its normal form; absent if it has none.
+    /// The normal form, if there is one.
     pub normalized: Option<String>,
     /// The state.
     pub state: State,
@@ -69,9 +67,9 @@ pub struct Row {
     pub summary: String,
     /// The reasons of the verdict, at most `MAX_REASONS_PER_ROW`.
     pub reasons: Vec<Reason>,
-    /// How many more the verdict has.
+    /// The number of reasons beyond that.
     pub more_reasons: usize,
-    /// Which of record, host, IPFS and manifest agree.
+    /// The comparison of records, host, IPFS and manifest.
     pub drift: Drift,
     /// The text records to set, if the CID proves their values.
     pub txt: Vec<TxtLine>,
@@ -81,19 +79,19 @@ pub struct Row {
     pub block: Option<u64>,
     /// The time of that block, RFC 3339.
     pub checked_at: Option<String>,
-    /// `conclusion` of the verdict; absent if the line could not be read as a name.
+    /// `conclusion` of the verdict; `None` if the line is not a name.
     pub conclusion: Option<String>,
-    /// What a later audit is compared with.
+    /// The facts that a later audit compares.
     #[serde(flatten)]
-    pub known: Known,
-    /// What of it is of an earlier audit, because this one could not read or decide it.
+    pub known: NameSnapshot,
+    /// The parts copied from an earlier audit, because this one could not read or decide them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<Carried>,
-    /// Since when no audit saw a change: the time of the block of the first audit that knew what this one knows. Each audit
-    /// from there on was given the report of the one before (`--since`). RFC 3339.
+    pub carried: Option<CarriedOver>,
+    /// Since when no audit saw a change: the time of the block of the first audit with the same facts, if each later
+    /// audit was given the previous report (`--since`). RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unchanged_since: Option<String>,
-    /// What registry and chain say of it, where a registry is audited.
+    /// Comparison of registry and chain, if a registry is audited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Listing>,
 }
@@ -107,7 +105,7 @@ impl Row {
             line,
             input,
             input_digest,
-            known: Known::of(verdict, &drift),
+            known: NameSnapshot::of(verdict, &drift),
             carried: None,
             unchanged_since: None,
             registry: None,
@@ -125,7 +123,7 @@ impl Row {
         }
     }
 
-    /// The row with the proven card, where there is one.
+    /// Adds the edition of the proven card, if there is one.
     #[must_use]
     pub fn with_card(mut self, bytes: Option<&[u8]>) -> Self {
         let card = bytes.and_then(|bytes| Some((Card::parse(bytes).ok()?, Digest::of(bytes))));
@@ -133,8 +131,8 @@ impl Row {
         self
     }
 
-    /// The row of a line that cannot be read as a name: `start` is the part to show, `whole` the digest of all where that is
-    /// more, `why` the cause.
+    /// The row of a line that is not a name: `start` is the part to show, `whole` the digest of the text if it is
+    /// longer, `why` the cause.
     pub fn unreadable(line: u64, start: &str, whole: Option<Digest>, why: &str) -> Self {
         Self {
             line,
@@ -151,15 +149,15 @@ impl Row {
             block: None,
             checked_at: None,
             conclusion: None,
-            known: Known::default(),
+            known: NameSnapshot::default(),
             carried: None,
             unchanged_since: None,
             registry: None,
         }
     }
 
-    /// The row of a registry that gives no names, in the place of these: `start` is the part of its location to show, `whole`
-    /// the digest of all where that is more, `code` what is wrong with it and `why` the cause.
+    /// The row of an unreadable registry, which replaces those of its names: `start` is the part of its location to
+    /// show, `whole` the digest of the location if it is longer, `code` the finding and `why` the cause.
     pub fn of_registry(line: u64, start: &str, whole: Option<Digest>, code: Code, why: &str) -> Self {
         let reason = Reason::new(code).observed(why);
         let is_contradicted = reason.effect == Effect::Fail;
@@ -171,38 +169,38 @@ impl Row {
         }
     }
 
-    /// What is wrong with the registry whose row this is; none of the row of a name.
+    /// The finding on the registry, if this is its row.
     pub(super) fn registry_fault(&self) -> Option<Code> {
         self.reasons.iter().map(|reason| reason.code).find(|code| is_of_registry(*code))
     }
 
-    /// The name to show: its normal form, or what was typed.
+    /// The name to show: the normal form, or the typed text.
     pub fn name(&self) -> &str {
         self.normalized.as_deref().unwrap_or(&self.input)
     }
 
-    /// Whether the line could not be read as a name, or as what may be meant for one.
+    /// Whether the line is not a name and has no suggestion for one.
     pub const fn is_unreadable(&self) -> bool {
         self.conclusion.is_none()
     }
 
-    /// What the row is known by in other reports.
+    /// The row's key in other reports.
     pub fn key(&self) -> String {
         self.normalized.clone().unwrap_or_else(|| list_digest::key(&self.input, self.input_digest))
     }
 
-    /// What stands beside a fact on the chain that is of the report before; nothing beside one of this audit.
+    /// A note if a fact on the chain was copied from the previous report; otherwise empty.
     pub(super) fn as_of(&self, fact: Fact) -> &'static str {
         let is_carried = self.carried.as_ref().is_some_and(|carried| carried.has(fact));
         if is_carried { AS_OF_BEFORE } else { "" }
     }
 
-    /// The entry of the registry that alone has the name.
+    /// The entry of the registry, if only the registry has the name.
     pub(super) fn entry(&self) -> Option<u64> {
         self.registry.filter(|listing| !listing.in_list)?.entry
     }
 
-    /// Where the name stands, in words.
+    /// The name's location, in words.
     pub(super) fn place(&self) -> String {
         match (self.registry_fault(), self.entry()) {
             (Some(_), _) => "--registry".to_owned(),
@@ -211,8 +209,8 @@ impl Row {
         }
     }
 
-    /// Its anchor in the page: its name where that can be one, so that it is the same in every report; else its line, since
-    /// several lines that are no names may begin alike. There is nothing to escape in it.
+    /// The anchor in the page: the name if it can be one, so that it is the same in every report, otherwise the line,
+    /// because invalid lines may have the same start. It needs no escaping.
     pub(super) fn anchor(&self) -> String {
         let is_letter = |c: char| !c.is_ascii() && !c.is_whitespace() && !is_unsafe(c);
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || is_letter(c);
@@ -222,7 +220,7 @@ impl Row {
         }
     }
 
-    /// The codes of an effect, each once.
+    /// The distinct codes with an effect.
     pub fn codes(&self, effect: Effect) -> Vec<Code> {
         let mut codes = Vec::new();
         for reason in self.reasons.iter().filter(|reason| reason.effect == effect) {
@@ -233,12 +231,12 @@ impl Row {
         codes
     }
 
-    /// Whether the report has more to say about the name than the row of the table.
+    /// Whether the report contains more about the name than the table's row.
     pub(super) fn has_findings(&self) -> bool {
         self.state != State::Trusted || self.drift.differs()
     }
 
-    /// A digest that names share if their findings differ only in values. A line that is not a name has none.
+    /// Equal for names whose findings differ only in values. `None` for a line that is not a name.
     pub(super) fn kind_of_findings(&self) -> Option<Digest> {
         self.normalized.as_ref().filter(|_| self.has_findings())?;
         let findings: Vec<_> = self.reasons.iter().map(|reason| (reason.effect, reason.code, &reason.place)).collect();
@@ -247,22 +245,22 @@ impl Row {
     }
 }
 
-/// What stands beside what this audit could not read and took over.
-pub(super) const AS_OF_BEFORE: &str = "as of the report before";
+/// The note on a fact copied from the previous report.
+pub(super) const AS_OF_BEFORE: &str = "as of the previous report";
 
-/// Whether a code says that a registry gives no names.
+/// Whether a code concerns an unreadable registry.
 pub(super) const fn is_of_registry(code: Code) -> bool {
     matches!(code, Code::RegistryUnreachable | Code::RegistryMalformed)
 }
 
-/// The start of a text that a row keeps, and where that is not all, the digest of all.
+/// A text truncated for a row, and the digest of the whole text if it was longer.
 pub fn kept_input(text: &str) -> (String, Option<Digest>) {
     let start = clipped(text, MAX_NAME_BYTES);
     let whole = (start != text).then(|| Digest::of(text.as_bytes()));
     (start, whole)
 }
 
-/// The rows of a report, in the order of the list. They can be read several times.
+/// The rows of a report in the order of the list. They can be iterated several times.
 pub trait Rows {
     /// Passes each row to `see`.
     ///

@@ -1,4 +1,4 @@
-//! The report in SARIF 2.1.0 (OASIS), for code hosts: a result for each finding, at the name's line of the list.
+//! The report in SARIF 2.1.0 (OASIS), for code hosts: a result for each finding, at the name's line in the list.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::Foreign;
 
-/// Names a finding by name, code, place and its number among the same, so that a later audit's log has it again.
+/// Identifies a finding across audits by name, code, location and its index among equal ones.
 const FINGERPRINT: &str = "clresolve/finding/v1";
 
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
@@ -30,7 +30,7 @@ pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io
     list.end("\n}]\n}")
 }
 
-/// The codes that occur, each once.
+/// The distinct codes of the report.
 fn rules(report: &Report) -> Vec<Code> {
     let mut rules: Vec<Code> = report.counts.groups().into_iter().map(|group| group.code).collect();
     rules.sort_unstable_by_key(|code| code.slug());
@@ -85,7 +85,7 @@ fn suppression(waiver: &Waiver) -> Value {
     json!({"kind": "external", "status": "accepted", "justification": Foreign::new(&justification).to_string()})
 }
 
-/// The file that has the name. Of an entry of a registry the line is not known, and no file of ours has a registry.
+/// The location in the list's file. Entries of a registry have no line.
 fn physical(report: &Report, row: &Row) -> Option<Value> {
     if row.registry_fault().is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! What an audit was about, and how it ended.
+//! The scope of an audit, and its outcome.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use clresolve_verdict::verdict::{Depth, Pinned};
 /// The schema identifier of the report's JSON form.
 pub const SCHEMA: &str = "clresolve.audit/1";
 
-/// The question and the rules of an audit.
+/// The scope and rules of an audit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// `mainnet`, `sandbox`, or what the configuration names.
+    /// `mainnet`, `sandbox`, or the name from the configuration.
     pub world: String,
     /// CAIP-2 identifier of the chain.
     pub chain: String,
@@ -24,21 +24,21 @@ pub struct Scope {
     pub profile: Pinned,
     /// Its manifests.
     pub manifests: Vec<Pinned>,
-    /// How deep the walk went.
+    /// The depth of the audit.
     pub depth: Depth,
-    /// What else decides states; absent in a report of an older version.
+    /// Other settings that decide states; `None` in reports of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demands: Option<Demands>,
-    /// The registry whose names are audited, where there is one.
+    /// The audited registry, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<Registry>,
-    /// Whether the schema layers are looked at.
+    /// Whether the schema layers are checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schema_layers: bool,
 }
 
 impl Scope {
-    /// Which part of another scope differs from this one; the block does not count.
+    /// The first part that differs from another scope, ignoring the block.
     pub fn other_part(&self, scope: &Self) -> Option<&'static str> {
         let Self { world, chain, block: _, profile, manifests, depth, demands, registry, schema_layers } = self;
         let digest = |registry: &Option<Registry>| registry.as_ref().map(|registry| registry.digest.clone());
@@ -58,43 +58,51 @@ impl Scope {
     }
 }
 
-/// What decides states beside the profile and the depth.
+/// The settings besides profile and depth that decide states.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demands {
-    /// The proof that each answer of the chain must have.
+    /// The required proof of each chain response.
     pub proof: Grade,
-    /// How many endpoints of different operators must agree: on the answer, or on the header that it is proven against.
+    /// Number of endpoints of different operators that must agree on the response, or on the header against which it
+    /// is proven. 0 if the light client alone proves the header.
     pub agree: usize,
-    /// The digest of the other settings that decide states and findings.
+    /// The digest of the other settings that affect states and findings.
     pub settings: String,
 }
 
 impl Demands {
-    /// These settings, under the proof that the configuration demands.
+    /// The settings for the configured proof.
     pub fn of(proof: GradeDemand, settings: String) -> Self {
         let (proof, agree) = match proof {
             GradeDemand::SingleRpc => (Grade::SingleRpc, 1),
             GradeDemand::Quorum(agree) => (Grade::Quorum, agree),
             GradeDemand::StateProof(agree) => (Grade::StateProof, agree),
+            GradeDemand::ConsensusProof(agree) => (Grade::ConsensusProof, agree),
         };
         Self { proof, agree, settings }
     }
 
-    /// The proof, in words.
     pub(super) fn in_words(&self) -> String {
         let Self { proof, agree, .. } = self;
         match proof {
-            Grade::Quorum => format!("quorum: {agree} endpoints of different operators say the same"),
+            Grade::Quorum => format!("quorum: {agree} endpoints of different operators agree"),
             Grade::StateProof if *agree > 1 => {
                 format!("state-proof: computed from proven state, under a header that {agree} endpoints have")
             }
             Grade::StateProof => "state-proof: computed from proven state, under one endpoint's header".to_owned(),
+            Grade::ConsensusProof if *agree > 0 => format!(
+                "consensus-proof: computed from proven state, under a header that validators signed and {agree} \
+                 endpoints have"
+            ),
+            Grade::ConsensusProof => {
+                "consensus-proof: computed from proven state, under a header that validators signed".to_owned()
+            }
             _ => "single-rpc: one endpoint's word".to_owned(),
         }
     }
 }
 
-/// The list of an audit, as its report names it.
+/// The audited list, as named in the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListOfNames {
     /// The file with the names, as a URI reference. `None` if the names came from standard input.
@@ -107,20 +115,20 @@ pub struct ListOfNames {
 /// How an audit ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Every name has its row.
+    /// Every name has a row.
     Complete,
-    /// It was interrupted. Later names have no row, or the schema layers were not read to their end.
+    /// Interrupted: later names have no row, or the schema layers were not completely checked.
     Interrupted,
-    /// The list of names could not be read to the end.
+    /// The list of names could not be read completely.
     ListFailed(String),
-    /// The disk took no more rows. Later names have none.
+    /// The disk is full. Later names have no row.
     DiskFull(String),
-    /// The registry could not be read, which is a row. Whom it lists is not known.
+    /// The registry could not be read, which a row reports. Its names are unknown.
     RegistryUnread(String),
 }
 
 impl Ending {
-    /// Whether all that could be read has its row.
+    /// Whether every name that could be read has a row.
     pub const fn has_all_rows(&self) -> bool {
         matches!(self, Self::Complete | Self::RegistryUnread(_))
     }
@@ -129,7 +137,7 @@ impl Ending {
     pub fn warning(&self) -> Option<String> {
         match self {
             Self::Complete => None,
-            Self::Interrupted => Some("The audit was interrupted: what it had not judged yet is missing.".to_owned()),
+            Self::Interrupted => Some("The audit was interrupted: later names or schemas are missing.".to_owned()),
             Self::ListFailed(why) => Some(format!("Later names of the list are missing: {}.", excerpt(why))),
             Self::DiskFull(why) => {
                 Some(format!("No more rows could be kept, so later names of the list are missing: {}.", excerpt(why)))

@@ -24,14 +24,14 @@ use clresolve_verdict::verdict::{
     StepReport, Tool, Verdict,
 };
 
-/// Foreign text with something against every format.
+/// Foreign text with a special character for every format.
 const HOSTILE: &str = "=x|`a`\n# <script>alert(1)</script>\u{202e}\"'[l](http://e)\\,&";
 
 fn digest(content: &str) -> String {
     Digest::of(content.as_bytes()).to_string()
 }
 
-/// A trusted verdict, in which all sources hold `card`.
+/// A trusted verdict whose sources all contain `card`.
 fn trusted() -> Verdict {
     let step = |step: &Step| StepReport {
         step: *step,
@@ -90,7 +90,7 @@ fn trusted() -> Verdict {
     }
 }
 
-/// The same with `reasons`, of which one fails.
+/// Such a verdict with `reasons`, of which one is a failure.
 fn failing(reasons: impl IntoIterator<Item = Reason>) -> Verdict {
     let mut verdict = trusted();
     verdict.state = State::Untrusted;
@@ -107,14 +107,13 @@ fn see(verdict: &mut Verdict, step: Step, evidence: Value) {
     report.evidence = evidence;
 }
 
-/// The checksum record claims something else.
+/// The checksum record contains another digest.
 fn wrong_checksum() -> Verdict {
     let mut verdict = failing([Reason::new(Code::ChecksumMismatch).at("https, ipfs").observed(digest("card"))]);
     see(&mut verdict, Step::Records, json!({"records": {"cl.checksum.agentcard": digest("other")}}));
     verdict
 }
 
-/// The host serves something else.
 fn changed_host() -> Verdict {
     let mut verdict =
         failing([Reason::new(Code::ChecksumMismatch).at("https"), Reason::new(Code::CidMismatch).at("https")]);
@@ -164,7 +163,6 @@ fn report_under(profile: &str, rows: &[Row], ending: Ending) -> Report {
     }
 }
 
-/// Rows in memory.
 struct Listed<'a>(&'a [Row]);
 
 impl Rows for Listed<'_> {
@@ -192,7 +190,7 @@ fn draft(verdict: &Verdict) -> Draft {
     Draft::of(&report(std::slice::from_ref(&row), Ending::Complete), &row).expect("the name is untrusted")
 }
 
-/// The row at `line` of a name whose card binds another route than it may.
+/// The row at `line` of a name whose card has an entry with a forbidden route.
 fn misrouted(line: u64) -> Row {
     let name = format!("n{line}.eth");
     let mut verdict = failing([Reason::new(Code::EntryVersionNoncompliant).at("/entry").observed(&name)]);
@@ -200,7 +198,7 @@ fn misrouted(line: u64) -> Row {
     Row::of(line, &verdict)
 }
 
-/// A row of a.eth: in this state, with this card, held by this account and paid there.
+/// The row of a.eth in this state, with this card, held by this account and paid at it.
 fn row_of(state: State, card: &str, account: &str) -> Row {
     let mut verdict = if state == State::Untrusted { failing([Reason::new(Code::VerbUnknown)]) } else { trusted() };
     verdict.state = state;
@@ -220,7 +218,7 @@ fn fits_schema(report: &Value) -> bool {
     jsonschema::validator_for(&schema).expect("a schema").is_valid(report)
 }
 
-/// A name whose records were read, with this in its evidence.
+/// A name whose records were read, with this evidence.
 fn read_as(evidence: &Value) -> Row {
     let mut verdict = trusted();
     let mut all = json!({"answer": "records", "resolver": "0x01", "expiry": "2030-01-01T00:00:00Z"});

@@ -1,14 +1,13 @@
-//! The words for what reasons say.
+//! Words for codes, effects, actors and chains.
 
 use clresolve_core::reason::{Code, Effect, Fixer, Reason};
 use clresolve_verdict::verdict::Depth;
 
-/// The slugs of codes.
 pub(super) fn slugs(codes: &[Code], separator: &str) -> String {
     codes.iter().map(|code| code.slug()).collect::<Vec<_>>().join(separator)
 }
 
-/// The rules behind reasons, without duplicates.
+/// The distinct requirements of reasons.
 pub(super) fn rules<'a>(reasons: impl IntoIterator<Item = &'a Reason>) -> Vec<&'a str> {
     let mut rules: Vec<&str> = reasons.into_iter().filter_map(|reason| reason.requirement.as_deref()).collect();
     rules.sort_unstable();
@@ -16,7 +15,6 @@ pub(super) fn rules<'a>(reasons: impl IntoIterator<Item = &'a Reason>) -> Vec<&'
     rules
 }
 
-/// The word for an effect.
 pub(super) const fn effect(effect: Effect) -> &'static str {
     match effect {
         Effect::Fail => "fail",
@@ -25,20 +23,20 @@ pub(super) const fn effect(effect: Effect) -> &'static str {
     }
 }
 
-/// Who can fix a reason.
+/// The role that can fix a code.
 pub(super) const fn fixer(code: Code) -> &'static str {
     role(code.entry().fixer)
 }
 
-/// The word for who can fix reasons, as people read it: in an audit, the one who asks keeps the list.
+/// The word for who can fix reasons, for people. In an audit, the asker maintains the list.
 pub(super) const fn role_in_words(fixer: Fixer) -> &'static str {
     match fixer {
-        Fixer::Asker => "list keeper",
+        Fixer::Asker => "registry maintainer",
         Fixer::Publisher | Fixer::Operator | Fixer::Nobody => role(fixer),
     }
 }
 
-/// The word for who can fix reasons, as programs read it.
+/// The word for who can fix reasons, for programs.
 pub(super) const fn role(fixer: Fixer) -> &'static str {
     match fixer {
         Fixer::Asker => "asker",
@@ -48,17 +46,17 @@ pub(super) const fn role(fixer: Fixer) -> &'static str {
     }
 }
 
-/// Those who have to act, as a sentence names them.
+/// The actor or actors in a sentence.
 pub(super) const fn people(fixer: Fixer) -> &'static str {
     match fixer {
-        Fixer::Asker => "the list keeper",
+        Fixer::Asker => "the registry maintainer",
         Fixer::Publisher => "publishers",
         Fixer::Operator => "the operator",
         Fixer::Nobody => "nobody",
     }
 }
 
-/// What they do in an audit, after "who".
+/// The role in an audit, after "who"; plural for publishers.
 pub(super) const fn do_together(fixer: Fixer) -> &'static str {
     match fixer {
         Fixer::Publisher => "own the names, set their records and host the cards",
@@ -66,7 +64,7 @@ pub(super) const fn do_together(fixer: Fixer) -> &'static str {
     }
 }
 
-/// What one of them does.
+/// The role in an audit, in the singular.
 pub(super) const fn does(fixer: Fixer) -> &'static str {
     match fixer {
         Fixer::Asker => "puts names on the list",
@@ -76,7 +74,7 @@ pub(super) const fn does(fixer: Fixer) -> &'static str {
     }
 }
 
-/// How deep an audit looked.
+/// The depth of an audit in words.
 pub(super) const fn depth(depth: Depth) -> &'static str {
     match depth {
         Depth::Identity => "cards checked, schemas not fetched",
@@ -84,7 +82,7 @@ pub(super) const fn depth(depth: Depth) -> &'static str {
     }
 }
 
-/// The name of a chain by its CAIP-2 identifier, where it is a known one.
+/// The name of a well-known chain, by its CAIP-2 identifier.
 pub(super) fn chain_name(id: &str) -> Option<&'static str> {
     match id {
         "eip155:1" => Some("Ethereum"),
@@ -94,12 +92,13 @@ pub(super) fn chain_name(id: &str) -> Option<&'static str> {
     }
 }
 
-/// A chain by its CAIP-2 identifier.
+/// A chain's name and CAIP-2 identifier.
 pub(super) fn chain(id: &str) -> String {
     chain_name(id).map_or_else(|| format!("chain {id}"), |name| format!("{name} ({id})"))
 }
 
-/// A sentence as a part of another one: without its full stop, and in lower case unless it begins with an abbreviation.
+/// A sentence for use inside another one: without its full stop, and starting in lower case unless with an
+/// abbreviation.
 pub(super) fn in_sentence(sentence: &str) -> String {
     let text = sentence.strip_suffix('.').unwrap_or(sentence);
     let mut letters = text.chars();

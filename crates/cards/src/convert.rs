@@ -120,18 +120,18 @@ struct Outline {
 
 impl Outline {
     fn read(card: &Card, mapping: &Mapping) -> Self {
-        let said = |(field, at, form): &(Field, &str, Form)| Some((*field, read(card.at(at)?, at, *form)?));
+        let read_field = |(field, at, form): &(Field, &str, Form)| Some((*field, read(card.at(at)?, at, *form)?));
         let listed = card.at(mapping.skills).and_then(Value::as_array);
         let skills = listed.map_or(&[][..], Vec::as_slice);
         let skill = |(number, skill): (usize, &Value)| {
-            let said = |(field, below, form): &(SkillField, &str, Form)| {
+            let read_field = |(field, below, form): &(SkillField, &str, Form)| {
                 let at = format!("{}/{number}{below}", mapping.skills);
                 Some((*field, read(pointer::find(skill, below)?, &at, *form)?))
             };
-            mapping.skill.iter().filter_map(said).collect()
+            mapping.skill.iter().filter_map(read_field).collect()
         };
         let mut outline = Self {
-            fields: mapping.fields.iter().filter_map(said).collect(),
+            fields: mapping.fields.iter().filter_map(read_field).collect(),
             skills: skills.iter().enumerate().map(skill).collect(),
             no_skills: listed.filter(|list| list.is_empty()).map(|_| mapping.skills),
         };
@@ -157,7 +157,7 @@ impl Outline {
         }
     }
 
-    /// Drops the security requirements. They refer to schemes by name and are meaningless without the schemes.
+    /// Drops the security requirements, which refer to schemes by name and are meaningless without them.
     fn forget_requirements(&mut self) {
         self.fields.remove(&Field::Requirements);
         for skill in &mut self.skills {
@@ -190,11 +190,11 @@ struct Sheet {
 
 impl Sheet {
     /// Writes the values into an empty document.
-    fn of<F: Ord>(empty: Value, said: &BTreeMap<F, CommonValue>, places: &[(F, &'static str, Form)]) -> Self {
+    fn of<F: Ord>(empty: Value, values: &BTreeMap<F, CommonValue>, places: &[(F, &'static str, Form)]) -> Self {
         let mut written: Vec<(&str, Written)> = Vec::new();
         let mut following = Vec::new();
         for (field, at, form) in places {
-            let Some(new) = said.get(field).and_then(|said| write(said, *form)) else { continue };
+            let Some(new) = values.get(field).and_then(|value| write(value, *form)) else { continue };
             if matches!(form, Form::Following) {
                 following.push((at, new));
                 continue;
@@ -234,7 +234,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
         // A word that corresponds to several common ones is ambiguous.
         fitting.next().filter(|_| fitting.next().is_none())
     };
-    let many = |said: Vec<(String, String)>| (!said.is_empty()).then_some(CommonValue::Many(said));
+    let many = |texts: Vec<(String, String)>| (!texts.is_empty()).then_some(CommonValue::Many(texts));
     match form {
         Form::Text | Form::Fitting(_) | Form::Rewritten(_) => value.as_str().map(|text| one(text.into())),
         Form::Flag => value.as_bool().map(|flag| one(flag.into())),
@@ -243,7 +243,7 @@ fn read(value: &Value, at: &str, form: Form) -> Option<CommonValue> {
             true => one(value.clone()),
             false => CommonValue::Holder,
         }),
-        // An empty list differs from a missing one.
+        // An empty list is not the same as a missing one.
         Form::Texts if value.as_array().is_some_and(Vec::is_empty) => Some(one(value.clone())),
         Form::List | Form::Requirements => value.as_array().map(|_| one(value.clone())),
         Form::Older(current) => current(value).map(one),
@@ -277,11 +277,11 @@ fn strings<'v>(list: &'v Value, at: &str) -> impl Iterator<Item = (&'v str, Stri
 }
 
 /// Writes a common value in the target's form.
-fn write(said: &CommonValue, form: Form) -> Option<Written> {
+fn write(value: &CommonValue, form: Form) -> Option<Written> {
     let own = |common: &str, words: mapping::Words| {
         words.iter().find(|(_, word)| *word == common).map(|(own, _)| Value::from(*own))
     };
-    match (said, form) {
+    match (value, form) {
         (CommonValue::One { value, .. }, Form::Fitting(fits)) if !value.as_str().is_some_and(fits) => None,
         (CommonValue::One { value, at }, Form::Rewritten(own)) => {
             Some(Written { value: own(value.as_str()?).into(), carries: vec![at.clone()] })
@@ -299,37 +299,38 @@ fn write(said: &CommonValue, form: Form) -> Option<Written> {
             | Form::Requirements
             | Form::Following,
         ) => Some(Written { value: value.clone(), carries: vec![at.clone()] }),
-        (CommonValue::Many(said), Form::Word(words)) => {
-            let (value, at) = said.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
+        (CommonValue::Many(texts), Form::Word(words)) => {
+            let (value, at) = texts.iter().find_map(|(common, at)| Some((own(common, words)?, at)))?;
             // A word that corresponds to several common ones is ambiguous.
             let is_exact = words.iter().filter(|(own, _)| value == *own).count() == 1;
             Some(Written { value, carries: Vec::from_iter(is_exact.then(|| at.clone())) })
         }
-        (CommonValue::Many(said), Form::Texts) => listed(said, |text| Some(Value::from(text))),
-        (CommonValue::Many(said), Form::WordList(words)) => listed_once(said, |common| own(common, words)),
+        (CommonValue::Many(texts), Form::Texts) => listed(texts, |text| Some(Value::from(text))),
+        (CommonValue::Many(texts), Form::WordList(words)) => listed_once(texts, |common| own(common, words)),
         // One scheme is sufficient, since requirements are alternatives.
-        (CommonValue::Many(said), Form::Requirements) => listed_once(said, |word| {
+        (CommonValue::Many(texts), Form::Requirements) => listed_once(texts, |word| {
             mapping::scheme_of(word, SchemeForm::OneOf)?;
             Some(json!({"schemes": {word: {"list": []}}}))
         }),
-        (CommonValue::Many(said), Form::Schemes(form)) => {
+        (CommonValue::Many(texts), Form::Schemes(form)) => {
             let scheme =
                 |(word, at): &(String, String)| Some(((word.clone(), mapping::scheme_of(word, form)?), at.clone()));
-            let (schemes, carries): (Map<_, _>, Vec<_>) = said.iter().filter_map(scheme).unzip();
+            let (schemes, carries): (Map<_, _>, Vec<_>) = texts.iter().filter_map(scheme).unzip();
             (!schemes.is_empty()).then_some(Written { value: schemes.into(), carries })
         }
         _ => None,
     }
 }
 
-fn listed(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
-    let (list, carries): (Vec<_>, Vec<_>) = said.iter().filter_map(|(text, at)| Some((own(text)?, at.clone()))).unzip();
+fn listed(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
+    let (list, carries): (Vec<_>, Vec<_>) =
+        texts.iter().filter_map(|(text, at)| Some((own(text)?, at.clone()))).unzip();
     (!list.is_empty()).then_some(Written { value: list.into(), carries })
 }
 
 /// Like [`listed`], but without duplicates.
-fn listed_once(said: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
-    let mut written = listed(said, own)?;
+fn listed_once(texts: &[(String, String)], own: impl Fn(&str) -> Option<Value>) -> Option<Written> {
+    let mut written = listed(texts, own)?;
     if let Value::Array(list) = &mut written.value {
         let mut seen = Vec::new();
         list.retain(|value| {
@@ -520,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn the_security_of_an_older_card_is_carried_to_the_current_shape() {
+    fn security_of_an_older_card_is_converted_to_the_current_shape() {
         let older = json!({
             "name": "A", "url": "https://a.example", "protocolVersion": "0.3.0",
             "securitySchemes": {"main": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
@@ -575,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn additional_interfaces_survive_and_signatures_are_said_to_be_lost() {
+    fn additional_interfaces_survive_and_signatures_are_lost() {
         let card = json!({
             "name": "A", "url": "https://a.example", "protocolVersion": "0.3.0", "preferredTransport": "JSONRPC",
             "additionalInterfaces": [

@@ -158,7 +158,6 @@ impl Cards {
     }
 }
 
-/// The generator of one card.
 struct Maker<'h> {
     held: &'h Held,
     key: &'h Key,
@@ -331,19 +330,19 @@ impl<'h> Maker<'h> {
     /// key, the flows of OAuth 2). If no scheme can be written, the members are omitted, since they would otherwise
     /// declare the endpoint open.
     fn a2a_1<'u>(&mut self, url: &'u str, protocol_version: &'u str, schemes: &[String]) -> Option<A2a1<'u>> {
-        let (mut written, mut left_out): (BTreeMap<String, Value>, Vec<String>) = Default::default();
+        let (mut written, mut omitted): (BTreeMap<String, Value>, Vec<String>) = Default::default();
         for scheme in schemes {
             match security_scheme(scheme) {
                 Some((name, value)) => drop(written.insert(name, value)),
-                None => left_out.push(shown(scheme)),
+                None => omitted.push(shown(scheme)),
             }
         }
-        let names = left_out.join(", ");
-        if written.is_empty() && !left_out.is_empty() {
-            self.note(format!("the members of A2A 1.0 are left out, since {names} cannot be written by name alone"));
+        let names = omitted.join(", ");
+        if written.is_empty() && !omitted.is_empty() {
+            self.note(format!("the members of A2A 1.0 are omitted, since {names} cannot be written by name alone"));
             return None;
         }
-        if !left_out.is_empty() {
+        if !omitted.is_empty() {
             self.note(format!("its members of A2A 1.0 leave out {names}, which cannot be written by name alone"));
         }
         Some(A2a1::new(url, protocol_version, written))
@@ -447,7 +446,6 @@ fn beginning(prompt: &str) -> String {
     clipped(&words.join(" "), PROMPT_BYTES)
 }
 
-/// Whether the server uses version 1 of A2A.
 fn is_version_1(version: &str) -> bool {
     version.split('.').next() == Some("1")
 }

@@ -101,7 +101,7 @@ pub enum LedgerError {
         detail: String,
     },
     /// Two records have the same identity.
-    #[error("line {line}: duplicate of the record in line {first}; a ledger holds each record once")]
+    #[error("line {line}: duplicate of the record in line {first}; a ledger contains each record once")]
     Duplicate {
         /// The line number, starting at 1.
         line: usize,

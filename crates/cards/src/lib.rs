@@ -2,8 +2,8 @@
 //! card signatures. No I/O: the program sends requests and reads files.
 //!
 //! [`system`] contains the rules of each system. [`lint`] judges one card. [`new_card`], [`convert`], [`generate`] and
-//! [`project`] make cards. [`discovery`] judges what a host serves. [`signature`] signs and verifies A2A cards. [`ledger`] computes
-//! the `pacr:` members of Aevum cards.
+//! [`project`] make cards. [`discovery`] judges what a host serves. [`signature`] signs and verifies A2A cards.
+//! [`ledger`] computes the `pacr:` members of Aevum cards.
 
 pub mod convert;
 pub mod discovery;

@@ -216,7 +216,7 @@ impl Budget {
     }
 }
 
-/// The payloads that signatures may cover, in base64url.
+/// The payloads that a signature may cover, in base64url.
 struct Payloads {
     specification: String,
     /// `None` if it is the same.
@@ -238,7 +238,6 @@ impl Payloads {
     }
 }
 
-/// The signing input. `payload` is in base64url.
 fn signing_input(protected: &str, payload: &str) -> Vec<u8> {
     [protected, payload].join(".").into_bytes()
 }

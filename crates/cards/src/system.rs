@@ -50,7 +50,6 @@ impl<'r> Rules<'r> {
     }
 }
 
-/// The definition of a card system.
 struct Definition {
     /// Its display name.
     title: &'static str,

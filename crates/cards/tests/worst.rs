@@ -74,7 +74,7 @@ fn more_defects_than_are_looked_at_make_a_card_too_complex() {
 }
 
 #[test]
-fn a_number_that_cannot_be_signed_is_found_without_a_path_for_each_value() {
+fn unsignable_number_is_found_without_a_path_per_value() {
     let mut value = json!(vec![0; 100]);
     for _ in 0..12 {
         value = json!({"n".repeat(1000): value});

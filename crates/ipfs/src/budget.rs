@@ -7,26 +7,26 @@ use super::id::MAX_DIGEST_BYTES;
 /// The cost limits of a walk. A walk that exceeds one fails; it never returns a shortened result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Most distinct blocks.
+    /// Maximum number of distinct blocks.
     pub blocks: usize,
-    /// Most bytes of one block. The specifications ask publishers to stay within 2 MiB.
+    /// Maximum length of a block, in bytes. The specifications ask publishers to stay within 2 MiB.
     pub block_size: usize,
-    /// Most bytes of all blocks together, and of the part of a CAR that has to be read for them.
+    /// Maximum total length of all blocks, and of the part of a CAR that has to be read for them, in bytes.
     pub dag_bytes: usize,
-    /// Most bytes of the file.
+    /// Maximum length of the file, in bytes.
     pub total_bytes: usize,
-    /// Most levels of nodes below the root of the file.
+    /// Maximum depth of nodes below the root of the file.
     pub depth: usize,
-    /// Most visits to nodes, and most sections read from a CAR. No other bound stops a small graph that repeats its
-    /// nodes and contains no bytes.
+    /// Maximum number of visits to nodes, and of sections read from a CAR. No other bound stops a small graph that
+    /// repeats its nodes and contains no bytes.
     pub visits: usize,
 }
 
 impl Budget {
     /// Largest block that a client must expect under the trustless gateway specification.
     pub const MAX_BLOCK_BYTES: usize = 2 << 20;
-    /// Most levels of a file. A balanced tree with 174 links per node contains 2^60 bytes in 6 levels; narrow trees of
-    /// small chunks need a few more.
+    /// Maximum depth of a file. A balanced tree with 174 links per node contains 2^60 bytes in 6 levels; narrow trees
+    /// of small chunks need a few more.
     pub const MAX_DEPTH: usize = 32;
 
     /// The budget for an Agent-Card: 256 KiB, a file of a few kilobytes in any layout, in a few directories of any

@@ -14,7 +14,7 @@ use super::{ContentId, varint};
 /// Blocks by their CID.
 pub type Blocks = BTreeMap<ContentId, Bytes>;
 
-/// Most links of a file node. Importers have used this number since 2014.
+/// Maximum number of links of a file node. Importers have used this number since 2014.
 const FILE_WIDTH: usize = 174;
 
 /// The layout of files and directories that [`tree`] builds.

@@ -59,7 +59,7 @@ impl CarFeed {
     /// Reads the next bytes of the CAR, and supplies the walk with every block in them that it wants.
     ///
     /// # Errors
-    /// As [`CarFeed::step`].
+    /// See [`CarFeed::step`].
     pub fn push(&mut self, walk: &mut Walk, chunk: Bytes) -> Result<Progress, WalkError> {
         self.read(chunk);
         loop {
@@ -120,20 +120,20 @@ impl CarFeed {
     }
 }
 
-/// Longest header in bytes, for about 800 roots. Gateways send one root, in 59 bytes.
+/// Maximum length of a header in bytes, for about 800 roots. Gateways send one root, in 59 bytes.
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// Longest accepted binary CID: four numbers of at most 9 bytes, and the digest.
+/// Maximum length of a binary CID: four numbers of at most 9 bytes, and the digest.
 const MAX_CID_BYTES: usize = 4 * 9 + MAX_DIGEST_BYTES;
 
 /// Limits for reading a CAR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CarLimits {
-    /// Most bytes of one block.
+    /// Maximum length of a block, in bytes.
     pub block_size: usize,
-    /// Most bytes in all: frames, padding and blocks.
+    /// Maximum total length in bytes: frames, padding and blocks.
     pub bytes: usize,
-    /// Most sections, including skipped ones.
+    /// Maximum number of sections, including skipped ones.
     pub sections: usize,
 }
 

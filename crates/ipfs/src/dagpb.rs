@@ -7,7 +7,6 @@
 use super::id::Parts;
 use super::protobuf::{Fields, Value, set_once};
 
-/// A decoded block.
 pub(super) struct Node<'a> {
     pub(super) data: Option<&'a [u8]>,
     pub(super) links: Vec<Link<'a>>,

@@ -12,7 +12,7 @@ use super::unixfs::UnixFs;
 /// Multihash code of the only supported hash: the first 64 bits of MurmurHash3 x64 128.
 pub(crate) const HASH_MURMUR3_X64_64: u64 = 0x22;
 
-/// Most buckets of a shard. The UnixFS specification and boxo introduced this bound after CVE-2023-23625.
+/// Maximum number of buckets of a shard. The UnixFS specification and boxo introduced this bound after CVE-2023-23625.
 const MAX_FANOUT: u64 = 1024;
 
 /// Why a shard cannot be followed.
@@ -23,7 +23,6 @@ pub(super) enum ShardError {
     UnknownHash(u64),
 }
 
-/// The content of a bucket.
 pub(super) enum Bucket<'n, 'a> {
     Empty,
     Entry(&'n Link<'a>),

@@ -17,16 +17,15 @@ pub(crate) const CODEC_RAW: u64 = 0x55;
 /// Codec of a block with links and data, such as UnixFS files and directories.
 pub(crate) const CODEC_DAG_PB: u64 = 0x70;
 
-/// Most bytes of a digest: the longest identity digest that boxo, helia and IPIP-512 accept.
+/// Maximum length of a digest, in bytes: the longest identity digest that boxo, helia and IPIP-512 accept.
 ///
 /// An identity digest is the content itself, so without a bound a CID could have any size.
 pub const MAX_DIGEST_BYTES: usize = 128;
 
-/// Longest text that is decoded from a base with quadratic cost (base58, base36), in bytes.
+/// Maximum length of a text that is decoded from a base with quadratic cost (base58, base36), in bytes.
 ///
-/// The longest allowed CID has 265 characters in base16. A longer text in such a base is either not a CID or a CID with
-/// an oversized digest, so only its characters are checked. Decoding the other bases costs no more than reading the
-/// text.
+/// The longest allowed CID has 265 characters in base16. A longer text in such a base is either not a CID or a CID
+/// with an oversized digest, so only its characters are checked. The other bases are decoded in linear time.
 pub const MAX_TEXT_BYTES: usize = 2048;
 
 /// The supported multibase encodings. Base2, base8, base10, emoji and the like are not supported: CIDs are not
@@ -73,7 +72,7 @@ impl ContentId {
     /// Parses the binary form. `bytes` must be exactly one CID.
     ///
     /// # Errors
-    /// As [`ContentId::parse`].
+    /// See [`ContentId::parse`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CidError> {
         Ok(Parts::whole(bytes).map_err(malformed)?.admit()?)
     }
@@ -230,7 +229,7 @@ fn decode_text(text: &str) -> Result<(Vec<u8>, Version), CidError> {
 /// Bases whose digits do not represent a whole number of bits. Decoding them has quadratic cost.
 const QUADRATIC: [Base; 4] = [Base::Base36Lower, Base::Base36Upper, Base::Base58Btc, Base::Base58Flickr];
 
-/// Digits that are decoded at a time when only their alphabet is checked.
+/// Number of digits decoded at a time if only their alphabet is checked.
 const DIGITS_AT_ONCE: usize = 64;
 
 /// The error for a text of more than [`MAX_TEXT_BYTES`] in one of the [`QUADRATIC`] bases.

@@ -24,7 +24,7 @@
 //!
 //! Blocks may arrive one by one or in a CAR ([`CarFeed`]). A walk may continue with another source at any time.
 //!
-//! # What the bounds are for
+//! # Purpose of the bounds
 //!
 //! A block with the right hash may still be hostile, because the publisher made it. Each of these attacks has worked on
 //! other software:

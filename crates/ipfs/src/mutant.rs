@@ -1,4 +1,4 @@
-//! `mutant!`: as in `clresolve-core`, on which this crate does not depend.
+//! `mutant!`, like that of `clresolve-core`, on which this crate does not depend.
 
 /// Whether the defence with this name is disabled.
 #[cfg(clresolve_mutants)]

@@ -4,10 +4,10 @@ use std::fmt;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Most names in a path. Each costs a round trip. The paths of published cards are far shorter.
+/// Maximum number of names in a path. Each costs a round trip. The paths of published cards are far shorter.
 pub const MAX_SEGMENTS: usize = 128;
 
-/// Longest path in bytes before decoding, equal to Linux's `PATH_MAX`.
+/// Maximum length of a path in bytes before decoding, equal to Linux's `PATH_MAX`.
 pub const MAX_PATH_BYTES: usize = 4096;
 
 /// Characters that are not escaped in a URL path (RFC 3986, unreserved).

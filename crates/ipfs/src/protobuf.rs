@@ -7,7 +7,6 @@ pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// A field number and its value.
 pub(super) type Field<'a> = (u64, Value<'a>);
 
 /// A value of one of the two supported wire types.

@@ -9,7 +9,6 @@ use super::dagpb::{Link, Node};
 use super::path::check_name;
 use super::protobuf::{Fields, Value, set_once};
 
-/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Directory,

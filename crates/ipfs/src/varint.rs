@@ -1,6 +1,6 @@
 //! Unsigned LEB128 numbers (varints), as in protobuf, CIDs and CAR sections.
 
-/// Most bytes of a 64-bit number.
+/// Maximum length of a 64-bit number, in bytes.
 const MAX_BYTES: usize = 10;
 
 /// Why bytes do not start with a number.

@@ -41,7 +41,6 @@ enum Phase {
     Over(Result<Proven, WalkError>),
 }
 
-/// A node to visit.
 #[derive(Clone, Debug)]
 struct Task {
     cid: ContentId,
@@ -728,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_end_where_their_hash_ends_and_at_a_hash_that_is_not_theirs() {
+    fn shards_end_with_the_hash_and_at_a_foreign_hash() {
         const MURMUR3: u8 = 0x22;
         let mut blocks = Blocks::new();
         let unknown = add(&mut blocks, &[], &shard(&[], 0x12, 8));

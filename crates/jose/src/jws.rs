@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::BASE64URL;
 use crate::key::{ALGORITHM, TrustedKeys};
 
-/// Longest protected header, in decoded bytes. Headers made here have about a hundred.
+/// Maximum length of a protected header, in decoded bytes. Headers made here have about a hundred.
 const MAX_HEADER_BYTES: usize = 1024;
 
 /// The purpose of a JWS.
@@ -18,7 +18,7 @@ const MAX_HEADER_BYTES: usize = 1024;
 pub struct Kind {
     /// The value of `typ` in the protected header.
     pub typ: &'static str,
-    /// Longest JWS of this kind, in bytes.
+    /// Maximum length of a JWS of this kind, in bytes.
     pub max_bytes: usize,
 }
 

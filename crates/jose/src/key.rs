@@ -21,16 +21,14 @@ pub const ALGORITHM: &str = "EdDSA";
 /// The registered names of EdDSA with Ed25519: the name of RFC 8037, and its replacement (RFC 9864, section 2.2).
 pub const ED25519_ALGORITHMS: [&str; 2] = [ALGORITHM, "Ed25519"];
 
-/// Most keys in a set: the current signing key, the next one, and previous ones.
+/// Maximum number of keys in a set: the current signing key, the next one, and previous ones.
 pub const MAX_KEYS: usize = 64;
 
 /// Prefixes of a record with a public key: the documented one, and the one that CommandLayer's SDKs also accept.
 const RECORD_PREFIXES: [&str; 2] = ["ed25519:", "ed25519="];
 
-/// Length of a public key in bytes.
 const KEY_BYTES: usize = 32;
 
-/// Length of a signature in bytes.
 const SIGNATURE_BYTES: usize = 64;
 
 /// A private key. Its bytes are zeroed on drop, and it is never printed.
@@ -317,7 +315,7 @@ pub enum KeyError {
     #[error("the `kid` of a key is not its RFC 7638 thumbprint")]
     OtherId,
     /// A private key where public keys are expected.
-    #[error("the set holds a private key (`d`); publish public keys only, and treat that key as compromised")]
+    #[error("the set contains a private key (`d`); publish public keys only, and treat that key as compromised")]
     Private,
     /// The key has small order, or is not the canonical encoding of a point.
     #[error("a key is weak: it is not a point of the curve, has small order, or is not in canonical form")]

@@ -1,5 +1,5 @@
-//! A daemon in its process, for the programs that put it under load: the one that `CLRESOLVE_BIN` names, else the
-//! `clresolve` beside the program that starts it.
+//! Starts a daemon process for the load programs: the program in `CLRESOLVE_BIN`, or else the `clresolve` next to the
+//! current program.
 
 pub mod worst;
 
@@ -16,43 +16,43 @@ use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-/// How long the daemon may take to end.
+/// Time limit for the daemon to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The pause between two looks at a daemon that is to end.
+/// The pause between two checks of a stopping daemon.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the unit and the image set for the daemon. By itself the C library keeps ever larger blocks in its heaps once one
-/// was given back, and a flood of large documents leaves holes there that nothing else fills. And it has more heaps than
-/// processors, each with holes of its own.
+/// The allocator settings of the shipped unit and image. By default, glibc raises its mmap threshold once a large block
+/// is freed, so floods of large documents leave holes in its heaps that nothing else fills. It also creates more heaps
+/// than there are processors, each with its own holes.
 const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "2")];
 
-/// The address of a client, of the range for benchmarks (RFC 2544): a daemon counts all of loopback as one client.
+/// The address of a client, in the benchmark range (RFC 2544). The daemon counts all loopback addresses as one client.
 #[must_use]
 pub const fn client(group: u8, number: u8) -> Ipv4Addr {
     Ipv4Addr::new(198, 18, group, number)
 }
 
 /// # Errors
-/// If the addresses of [`client`] are not this machine's.
+/// If the addresses of [`client`] do not belong to this machine.
 pub fn ensure_clients() -> anyhow::Result<()> {
     TcpListener::bind((client(0, 1), 0))
         .context("198.18.0.0/15 is not local: start with crates/traffic/own-network")?;
     Ok(())
 }
 
-/// A daemon, running. It is killed when this is dropped.
+/// A running daemon. Dropping this kills it.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
-    /// Where it listens.
+    /// The address it listens on.
     pub address: SocketAddr,
-    /// Its log, which nobody reads on.
+    /// Its log. It is not read any further.
     _log: BufReader<ChildStderr>,
 }
 
 impl Daemon {
-    /// Starts it, and waits until it says where it listens.
+    /// Starts it, and waits until it reports its address.
     ///
     /// # Errors
     /// If the program is missing, or ends before it listens.
@@ -67,7 +67,7 @@ impl Daemon {
     fn listening(mut child: Child) -> anyhow::Result<Self> {
         let mut log = BufReader::new(child.stderr.take().context("a pipe")?);
         let mut said = String::new();
-        // Warnings may come first, and nothing comes after the end of the process.
+        // Warnings may precede the address. End of file means that the process has ended.
         while log.read_line(&mut said)? > 0 {
             if let Some((_, address)) = said.trim().rsplit_once("listening on http://") {
                 return Ok(Self { address: address.parse()?, child, _log: log });
@@ -76,10 +76,10 @@ impl Daemon {
         bail!("the daemon does not listen: {said}")
     }
 
-    /// That its process goes on.
+    /// Checks that the process is running.
     ///
     /// # Errors
-    /// If it ended.
+    /// If it has ended.
     pub fn is_alive(&mut self) -> anyhow::Result<()> {
         match self.child.try_wait()? {
             Some(status) => bail!("the daemon ended: {status}"),
@@ -92,7 +92,7 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Memory in KiB, by a row of the process's status.
+    /// Memory in KiB, from this row of the process's status.
     ///
     /// # Errors
     /// If the daemon ended or there is no such row.
@@ -100,7 +100,7 @@ impl Daemon {
         memory(self.child.id(), row)
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     ///
     /// # Errors
     /// If it has ended.
@@ -111,10 +111,10 @@ impl Daemon {
         Ok(())
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM, and waits until it has ended.
     ///
     /// # Errors
-    /// If it takes longer than thirty seconds, or says that it failed.
+    /// If it takes longer than thirty seconds, or reports a failure.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.signal("-TERM")?;
         let status = timeout(PATIENCE, self.ended()).await.context("the daemon does not end")??;
@@ -139,7 +139,7 @@ impl Drop for Daemon {
     }
 }
 
-/// Tells a Prometheus that watches the run where a daemon is, as a file in the folder that `TARGETS` names, if any.
+/// Announces the daemon's address to Prometheus, as a file in the folder named by `TARGETS`, if that is set.
 ///
 /// # Errors
 /// If the file cannot be written.
@@ -150,7 +150,7 @@ pub fn announce(instance: &str, address: SocketAddr) -> anyhow::Result<()> {
     std::fs::write(&file, targets.to_string()).with_context(|| file.display().to_string())
 }
 
-/// Memory of a process in KiB, by a row of its status.
+/// Memory of a process in KiB, from this row of its status.
 ///
 /// # Errors
 /// If it ended or there is no such row.
@@ -160,7 +160,7 @@ pub fn memory(process: u32, row: &str) -> anyhow::Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// The answer to one request for `path`, on a connection of its own.
+/// The response to one request for `path`, on its own connection.
 ///
 /// # Errors
 /// If the connection fails.
@@ -172,10 +172,10 @@ pub async fn exchange(address: SocketAddr, path: &str) -> std::io::Result<String
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// The program: the one that `CLRESOLVE_BIN` names, else that beside the one that asks.
+/// The program: the one in `CLRESOLVE_BIN`, or else the `clresolve` next to the current program.
 ///
 /// # Errors
-/// If it is not known which program runs.
+/// If the path of the current program is unknown.
 pub fn program() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os("CLRESOLVE_BIN") {
         return Ok(named.into());
@@ -187,7 +187,7 @@ pub fn program() -> anyhow::Result<PathBuf> {
 /// A free address of this machine.
 ///
 /// # Errors
-/// Where the system has none.
+/// If the system has none.
 pub fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

@@ -1,24 +1,24 @@
-//! Judges the worst known documents of a crate: `.ci/worst` counts the instructions, a person takes the time.
+//! Judges the worst known documents of a crate. `.ci/worst` counts the instructions, and `time` measures durations.
 //!
-//! `count` prints how many are known. `judge NUMBER` judges one of them, once unmeasured and once in `judge_measured`.
-//! `time` prints how long each of them takes.
+//! `count` prints the number of known documents. `judge NUMBER` judges one of them, first unmeasured and then in
+//! `judge_measured`. `time` prints how long each takes.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A document that costs much.
+/// A document that is expensive to judge.
 pub trait Worst: Copy + std::fmt::Debug + 'static {
-    /// All that are known.
+    /// All known ones.
     const KNOWN: &'static [Self];
 
-    /// Judges it, once unmeasured and once in `judge_measured`; its length in bytes.
+    /// Judges it, first unmeasured and then in `judge_measured`. Returns its length in bytes.
     fn judge(self) -> usize;
 
-    /// What judges it, as often as it is called.
+    /// Returns a function that judges it each time it is called.
     fn prepared(self) -> impl Fn();
 }
 
-/// Does what the arguments of the program say.
+/// Runs the command in the program's arguments.
 pub fn main<W: Worst>(program: &str) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -35,7 +35,7 @@ pub fn main<W: Worst>(program: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The shortest of some runs.
+/// Prints the shortest of several runs.
 fn time<W: Worst>(worst: W) {
     let judge = worst.prepared();
     let once = || {

@@ -81,7 +81,6 @@ pub fn replay(reporter: &Reporter<'_>, run: &Run) -> Replay {
     Replay::new(verdict, card, run.evidence.reading.as_ref().ok().and_then(Published::of))
 }
 
-/// The verdict, and the card if it was proven.
 fn verdict(reporter: &Reporter<'_>, run: &Run, failures: u32) -> (Verdict, Option<Bytes>) {
     let evidence = &run.evidence;
     let all = reporter.profiles.iter().map(Arc::as_ref);
@@ -231,7 +230,6 @@ pub fn records_digest(records: &RecordSet) -> String {
     canonical_digest(&record_values(records, usize::MAX))
 }
 
-/// The records as JSON.
 fn record_values(records: &RecordSet, longest: usize) -> Value {
     let values = records.iter().map(|(key, record)| (key.as_str().to_owned(), record_value(record, longest)));
     values.collect::<serde_json::Map<_, _>>().into()
@@ -333,7 +331,7 @@ fn in_parallel(run: &Run, policy: &Policy) -> Vec<Step> {
     if steps.len() > 1 { steps } else { Vec::new() }
 }
 
-/// Adds the parallel steps to the evidence of `step`.
+/// Adds the steps that ran in parallel to the evidence of `step`.
 fn beside(mut evidence: Value, step: Step, parallel: &[Step]) -> Value {
     if parallel.contains(&step) {
         evidence[IN_PARALLEL_WITH] = parallel.iter().filter(|other| **other != step).map(|step| step.slug()).collect();
@@ -400,7 +398,7 @@ fn card_origin(evidence: &Evidence) -> &'static str {
     }
 }
 
-/// Who holds a name, as the evidence has it.
+/// The holder of a name as JSON.
 fn holder_value(holder: Holder) -> Value {
     match holder {
         Holder::Nobody => Value::Null,
@@ -409,12 +407,11 @@ fn holder_value(holder: Holder) -> Value {
     }
 }
 
-/// When a name expires, as the evidence has it.
 fn expiry_value(expiry: Option<Timestamp>) -> Value {
     json!(expiry.map_or_else(|| "not readable".to_owned(), |expiry| expiry.to_string()))
 }
 
-/// The kind of an answer, as the evidence has it.
+/// The variant of an answer as JSON.
 fn answer_value(answer: &Answer) -> Value {
     json!(match answer {
         Answer::Unregistered => "not registered",
@@ -426,7 +423,7 @@ fn answer_value(answer: &Answer) -> Value {
 fn records_evidence(evidence: &Evidence) -> Value {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
-        Err(ChainError::Disagree(said)) => return json!({"said": by_endpoint(said, "said")}),
+        Err(ChainError::Disagree(answers)) => return json!({"said": by_endpoint(answers, "said")}),
         Err(ChainError::Unproven(causes)) => return json!({"unproven": by_endpoint(causes, "cause")}),
         Err(error) => return json!({"error": error.to_string()}),
     };
@@ -469,14 +466,13 @@ fn records_evidence(evidence: &Evidence) -> Value {
     value
 }
 
-/// Adds the members of `more` to `value`.
 fn extend(value: &mut Value, more: Value) {
     if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
         value.extend(more);
     }
 }
 
-/// Messages per endpoint label, under `member`.
+/// Messages grouped by endpoint label, under `member`.
 fn by_endpoint(words: &[(String, String)], member: &str) -> Value {
     words.iter().map(|(label, word)| json!({"endpoint": label, member: word})).collect()
 }
@@ -553,7 +549,7 @@ fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
 
 fn continuity_evidence(evidence: &Evidence) -> Value {
     let Some(history) = evidence.continuity.history() else {
-        return evidence.continuity.trouble().map_or_else(|| json!({}), |cause| json!({"unavailable": cause}));
+        return evidence.continuity.store_failure().map_or_else(|| json!({}), |cause| json!({"unavailable": cause}));
     };
     if history.is_empty() {
         return json!({"remembered": false});

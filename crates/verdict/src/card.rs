@@ -38,7 +38,7 @@ impl Card {
         Ok(Self { document, texts: OnceLock::new() })
     }
 
-    /// A card that was parsed before and has since lost some members.
+    /// A previously parsed card of which some members were removed.
     pub fn reduced(document: Value) -> Self {
         Self { document, texts: OnceLock::new() }
     }
@@ -48,7 +48,7 @@ impl Card {
         &self.document
     }
 
-    /// The result of `search` over the document, which runs only once.
+    /// The result of `search` over the document; it runs only once.
     pub(crate) fn found_in_texts(&self, search: impl FnOnce(&Value) -> Vec<Reason>) -> &[Reason] {
         self.texts.get_or_init(|| search(&self.document))
     }
@@ -58,17 +58,17 @@ impl Card {
         self.document.as_object().into_iter().flat_map(Map::iter)
     }
 
-    /// The top-level member of this name, of whatever type.
+    /// The top-level member with this name, of any type.
     pub fn get(&self, member: &str) -> Option<&Value> {
         self.document.get(member)
     }
 
-    /// The value at a JSON Pointer, of whatever type.
+    /// The value at a JSON Pointer, of any type.
     pub fn at(&self, pointer: &str) -> Option<&Value> {
         pointer::find(&self.document, pointer)
     }
 
-    /// The text at a JSON Pointer, if it is a string that is not only white space.
+    /// The string at a JSON Pointer, unless it is blank.
     pub fn text(&self, pointer: &str) -> Option<&str> {
         self.at(pointer).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn accessors_give_nothing_for_what_is_missing_blank_or_of_another_type() {
+    fn accessors_return_none_for_missing_blank_or_mistyped_members() {
         let card = Card::parse(br#"{"id":"a","ens":" ","owner":5,"implements":["x",1,"y"],"schemas":{"request":"u"}}"#)
             .expect("strict JSON");
         assert_eq!((card.id(), card.ens(), card.owner(), card.class()), (Some("a"), None, None, None));

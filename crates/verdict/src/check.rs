@@ -29,18 +29,19 @@ use clresolve_core::reason;
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::state::State;
 
-/// What the operator asks of a judgement beyond the profile.
+/// What the operator requires of a judgement beyond the profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// How deep the walk goes.
+    /// The depth of the resolution.
     pub depth: Depth,
     /// Whether both sources of the card must answer.
     pub require_all_sources: bool,
     /// Owners whose commons cards are accepted (CL-58); empty accepts all.
     pub allowed_publishers: Vec<String>,
-    /// For how many blocks a record must not have changed, or `record-recent` is reported; 0 reports none.
+    /// Number of blocks for which a record must be unchanged, or else `record-recent` is reported; 0 disables the
+    /// check.
     pub record_rest: u64,
-    /// Codes whose findings are dropped: for tests that show that each code matters.
+    /// Codes whose findings are dropped. Tests use this to show that each code matters.
     #[cfg(feature = "unstable")]
     pub without: Vec<Code>,
 }
@@ -52,23 +53,23 @@ impl Policy {
         self.without.contains(&code)
     }
 
-    /// Whether findings of this code are dropped: never.
+    /// No findings are dropped outside of tests.
     #[cfg(not(feature = "unstable"))]
     pub(crate) const fn drops(&self, _: Code) -> bool {
         false
     }
 }
 
-/// What the checks found.
+/// The result of the checks.
 #[derive(Clone, Debug)]
 pub struct Judgement {
     /// The state.
     pub state: State,
     /// Every reason, sorted.
     pub reasons: Vec<Reason>,
-    /// How each step ended.
+    /// The status of each step.
     pub steps: BTreeMap<Step, Status>,
-    /// The card, when the judged bytes are one.
+    /// The card, if the judged bytes are one.
     pub card: Option<Card>,
     /// Whether the judged bytes match both the CID and the checksum.
     pub content_is_proven: bool,
@@ -76,7 +77,7 @@ pub struct Judgement {
     pub(crate) digests: Digests,
 }
 
-/// The credentials in a card of any system: where each stands, and of which kind it is, never its text.
+/// The credentials in a card of any system: each reason gives the location and the kind, never the credential.
 pub fn secrets(card: &Card) -> Vec<Reason> {
     let mut found = Findings::default();
     content::scan(card, &mut found);
@@ -89,14 +90,14 @@ pub fn judge(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgeme
     judge_with(evidence, evidence.schemas.as_ref().map(KnownBytes::Fetched), profile, policy)
 }
 
-/// Judges what a publisher plans. Where the policy asks for the schemas, their locations are taken to serve the bytes that
-/// the manifests pin, since nothing is fetched.
+/// Judges evidence that a publisher plans. Nothing is fetched: at depth `schemas`, each schema location counts as
+/// serving the bytes that the manifests pin.
 pub fn foresee(evidence: &Evidence, profile: &Profile, policy: &Policy) -> Judgement {
     let schemas = (policy.depth == Depth::Schemas).then_some(KnownBytes::AsPinned);
     judge_with(evidence, schemas, profile, policy)
 }
 
-/// As [`judge`]; also gives those of `others` under which the same evidence is trusted, where it is not under `profile`.
+/// Like [`judge`]. If the evidence is not trusted under `profile`, also returns those of `others` under which it is.
 pub(crate) fn judge_beside<'p>(
     evidence: &Evidence,
     profile: &Profile,
@@ -117,7 +118,7 @@ fn judge_with(evidence: &Evidence, bound: Option<KnownBytes<'_>>, profile: &Prof
     prepared.concluded(found)
 }
 
-/// Evidence, with what is the same under every profile: its bytes are hashed and read once.
+/// Evidence with the results that are the same under every profile, so that its bytes are hashed and parsed once.
 struct Prepared<'e> {
     evidence: &'e Evidence,
     digests: Digests,
@@ -125,7 +126,6 @@ struct Prepared<'e> {
     card: Option<Result<Card, JsonError>>,
 }
 
-/// What the rules of one profile find.
 struct ProfileFindings {
     state: State,
     reasons: Vec<Reason>,
@@ -182,7 +182,7 @@ impl<'e> Prepared<'e> {
     }
 }
 
-/// CL-74 and CL-82, which speak of what is not fetched: at depth `schemas` a mirror is asked.
+/// CL-74 and CL-82 concern mirrors that are not fetched. Depth `schemas` fetches them.
 fn mirrors(card: &Card, profile: &Profile, depth: Depth, reasons: &mut Vec<Reason>) {
     match depth {
         Depth::Identity => reasons.extend(verbs::unproven_mirrors(card, profile)),
@@ -197,7 +197,7 @@ fn schema_reasons(bound: Option<KnownBytes<'_>>, evidence: &Evidence, card: &Car
     }
 }
 
-/// The reason with the effect that the profile and the policy in force give it.
+/// Assigns the reason's effect according to the profile and the operator's policy.
 fn weigh(mut reason: Reason, profile: &Profile, policy: &Policy) -> Reason {
     if reason.code == Code::SourceUnavailable && policy.require_all_sources {
         reason.effect = Effect::Unknown;
@@ -219,7 +219,7 @@ fn required(policy: &Policy) -> Vec<Step> {
     steps
 }
 
-/// Fail over unknown over pass; a required step that did not pass is never trusted.
+/// Precedence: fail, unknown, pass. A required step that did not pass rules out `trusted`.
 fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) -> State {
     let has = |effect| reasons.iter().any(|reason| reason.effect == effect);
     if has(Effect::Fail) {
@@ -231,17 +231,17 @@ fn state(reasons: &[Reason], steps: &BTreeMap<Step, Status>, policy: &Policy) ->
     }
 }
 
-/// What there was to check.
+/// Which inputs were available to the checks.
 struct Reached {
-    /// Bytes that the records prove.
+    /// The records prove the content's bytes.
     proven_content: bool,
-    /// A card that can be read.
+    /// The card was parsed.
     card: bool,
-    /// Schemas, where they are asked for.
+    /// The schemas were requested and are available.
     schemas: bool,
 }
 
-/// How each step ended: what its evidence says, made worse by its reasons, never better.
+/// The status of each step: taken from the evidence, and possibly lowered by the step's reasons.
 fn statuses(evidence: &Evidence, reached: &Reached, reasons: &[Reason], policy: &Policy) -> BTreeMap<Step, Status> {
     let base = |step| match step {
         Step::Name => Status::Pass,
@@ -283,7 +283,7 @@ fn https_status(source: &Source) -> Status {
 
 fn ipfs_status(walked: &Walked, policy: &Policy) -> Status {
     match walked {
-        // An identity CID holds its own bytes: where both sources must answer, it has.
+        // An identity CID contains the content itself, so IPFS counts as a source that answered.
         Walked::Proven { by: ProvenBy::BytesInHand, .. } if policy.require_all_sources => Status::Pass,
         Walked::NotAsked | Walked::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
         Walked::Proven { .. } => Status::Pass,

@@ -290,7 +290,7 @@ impl fmt::Display for Walked {
             Self::Proven { bytes, .. } => write!(f, "{} bytes proven", bytes.len()),
             Self::Refuted(refuted) => refuted.fmt(f),
             Self::Unproven(causes) => {
-                f.write_str("no gateway gave the blocks")?;
+                f.write_str("no gateway returned the blocks")?;
                 causes.iter().try_for_each(|(gateway, cause)| write!(f, "; {gateway}: {cause}"))
             }
         }
@@ -312,7 +312,7 @@ impl Evidence {
         let records = record_digests(&self.found()?.records);
         let bytes = self.card_bytes()?;
         let card = Card::parse(bytes).ok()?;
-        let edition = Edition::of(&card, Digest::of(bytes)).as_of(block.timestamp);
+        let edition = Edition::of(&card, Digest::of(bytes)).without_future_date(block.timestamp);
         let card = edition.version.clone().map(|version| (version, edition.card.clone()));
         Some(Sighting { block: block.number, card, records, edition: Some(edition) })
     }
@@ -420,7 +420,7 @@ impl Mirror {
 #[non_exhaustive]
 pub enum MirrorError {
     /// None of the supported forms.
-    #[error("neither ipfs://CID/path nor a gateway URL holding /ipfs/CID/path")]
+    #[error("neither ipfs://CID/path nor a gateway URL with /ipfs/CID/path")]
     Form,
     /// The CID is invalid.
     #[error(transparent)]

@@ -200,16 +200,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_verb_of_the_entry_passes_unless_the_operator_says_otherwise() {
+    fn only_the_entrys_verb_passes_by_default() {
         let (strict, loose) =
             (GatePolicy::default(), GatePolicy { verbs: GateVerbs::Implemented, ..GatePolicy::default() });
-        let said = |policy: &GatePolicy, verb| policy.objection(&agent(&[]), verb, None);
-        assert_eq!(said(&strict, None), None);
-        assert_eq!(said(&strict, Some("summarize")), None);
-        assert_eq!(said(&strict, Some("classify")), Some("verb-without-entry"));
-        assert_eq!(said(&strict, Some("clean")), Some("verb-not-implemented"));
-        assert_eq!(said(&loose, Some("classify")), None);
-        assert_eq!(said(&loose, Some("clean")), Some("verb-not-implemented"));
+        let denial = |policy: &GatePolicy, verb| policy.objection(&agent(&[]), verb, None);
+        assert_eq!(denial(&strict, None), None);
+        assert_eq!(denial(&strict, Some("summarize")), None);
+        assert_eq!(denial(&strict, Some("classify")), Some("verb-without-entry"));
+        assert_eq!(denial(&strict, Some("clean")), Some("verb-not-implemented"));
+        assert_eq!(denial(&loose, Some("classify")), None);
+        assert_eq!(denial(&loose, Some("clean")), Some("verb-not-implemented"));
     }
 
     #[test]
@@ -225,17 +225,17 @@ mod tests {
 
     #[test]
     fn a_network_that_is_asked_for_must_be_listed() {
-        let said = |verb, network| GatePolicy::default().objection(&agent(&[]), verb, Some(network));
-        assert_eq!(said(None, "eip155:1"), None);
-        assert_eq!(said(Some("summarize"), "eip155:1"), None);
+        let denial = |verb, network| GatePolicy::default().objection(&agent(&[]), verb, Some(network));
+        assert_eq!(denial(None, "eip155:1"), None);
+        assert_eq!(denial(Some("summarize"), "eip155:1"), None);
         for network in ["eip155:8453", "EIP155:1", "eip155:1 ", ""] {
-            assert_eq!(said(Some("summarize"), network), Some("network-not-listed"), "{network:?}");
+            assert_eq!(denial(Some("summarize"), network), Some("network-not-listed"), "{network:?}");
         }
-        assert_eq!(said(Some("clean"), "eip155:8453"), Some("verb-not-implemented"));
+        assert_eq!(denial(Some("clean"), "eip155:8453"), Some("verb-not-implemented"));
     }
 
     #[test]
-    fn a_withdrawn_agent_is_denied_unless_the_operator_says_otherwise() {
+    fn withdrawn_agent_is_denied_by_default() {
         let withdrawn = agent(&[Code::StatusWithdrawn]);
         assert_eq!(GatePolicy::default().objection(&withdrawn, None, None), Some("status-withdrawn"));
         let other = GatePolicy { deny: vec![Code::StatusDeprecated], ..GatePolicy::default() };
@@ -265,8 +265,8 @@ mod tests {
     #[test]
     fn nothing_but_a_trusted_verdict_passes() {
         for state in [State::Untrusted, State::Indeterminate] {
-            let said = GatePolicy::default().objection(&sample::empty(state, Timestamp::UNIX_EPOCH, 0), None, None);
-            assert_eq!(said, Some("name-invalid"), "{state}");
+            let denial = GatePolicy::default().objection(&sample::empty(state, Timestamp::UNIX_EPOCH, 0), None, None);
+            assert_eq!(denial, Some("name-invalid"), "{state}");
         }
         let without_anchor = sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);
         assert_eq!(GatePolicy::default().objection(&without_anchor, None, None), Some("internal-error"));
@@ -274,16 +274,19 @@ mod tests {
 
     #[test]
     fn a_strangers_word_and_too_weak_a_proof_are_denied() {
-        let said = |grade, own, min_proof| {
+        let denial = |grade, own, min_proof| {
             let agent = proven_by(Proof { grade, asked: 2, agreed: 2, own }, &[]);
             GatePolicy { min_proof, ..GatePolicy::default() }.objection(&agent, None, None)
         };
-        assert_eq!(said(Grade::SingleRpc, false, None), Some("single-rpc"));
-        assert_eq!(said(Grade::SingleRpc, true, None), None);
-        assert_eq!(said(Grade::SingleRpc, true, Some(Grade::Quorum)), Some("proof-too-weak"));
-        assert_eq!(said(Grade::Quorum, false, Some(Grade::Quorum)), None);
-        assert_eq!(said(Grade::StateProof, false, Some(Grade::Quorum)), None);
-        assert_eq!(said(Grade::Quorum, false, Some(Grade::StateProof)), Some("proof-too-weak"));
+        assert_eq!(denial(Grade::SingleRpc, false, None), Some("single-rpc"));
+        assert_eq!(denial(Grade::SingleRpc, true, None), None);
+        assert_eq!(denial(Grade::SingleRpc, true, Some(Grade::Quorum)), Some("proof-too-weak"));
+        assert_eq!(denial(Grade::Quorum, false, Some(Grade::Quorum)), None);
+        assert_eq!(denial(Grade::StateProof, false, Some(Grade::Quorum)), None);
+        assert_eq!(denial(Grade::Quorum, false, Some(Grade::StateProof)), Some("proof-too-weak"));
+        assert_eq!(denial(Grade::ConsensusProof, false, Some(Grade::StateProof)), None);
+        assert_eq!(denial(Grade::ConsensusProof, false, Some(Grade::ConsensusProof)), None);
+        assert_eq!(denial(Grade::StateProof, true, Some(Grade::ConsensusProof)), Some("proof-too-weak"));
     }
 
     #[test]

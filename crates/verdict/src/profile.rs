@@ -369,7 +369,7 @@ pub enum ProfileError {
         value: String,
     },
     /// No manifest or schema with this id and digest was added.
-    #[error("{id} with the digest {digest} is not at hand")]
+    #[error("{id} with the digest {digest} is not available")]
     Missing {
         /// The missing id.
         id: String,

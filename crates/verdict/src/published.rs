@@ -1,6 +1,6 @@
 //! The payment records that a live resolution read, and whether each value is the same at the newest block. Pure.
 //!
-//! [`Published`] is made from the evidence and tells for each record whether a decision may use it. A value that is
+//! [`Published`] is built from the evidence and states for each record whether a decision may use it. A value that is
 //! about to change, an unreadable value, an unset value and a value that was not requested are distinct results.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,6 @@ pub struct Published {
     newest: Newest,
 }
 
-/// The records at the newest block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Newest {
     /// Not compared: the block was chosen by number, or is itself the newest.
@@ -146,7 +145,6 @@ const fn is_pending<T, R>(standing: &PublishedRecord<T, R>) -> bool {
     matches!(standing, PublishedRecord::Pending { .. })
 }
 
-/// The value of a record.
 enum Value<'r, T> {
     Set(T),
     Absent,
@@ -168,7 +166,6 @@ impl<T> Value<'_, T> {
 /// A record with a typed value.
 trait Readable: Clone + PartialEq {
     type Value;
-    /// The unset record.
     const ABSENT: Self;
 
     fn value(&self) -> Value<'_, Self::Value>;
@@ -262,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_settled_where_the_newest_block_says_the_same_or_is_not_compared() {
+    fn value_is_settled_if_the_newest_block_agrees_or_is_ignored() {
         let same = records(address(1), text("https://a.example"));
         for latest in [None, Some(Ok(answer(same.clone())))] {
             let published = published(same.clone(), latest);

@@ -14,7 +14,7 @@ use clresolve_core::json::pointer;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::text::excerpt;
 
-use self::strict::Strictness;
+use self::strict::StrictModeFaults;
 
 /// Maximum size of one compiled pattern, in bytes. Patterns run in linear time, so this bounds memory.
 const MAX_PATTERN_BYTES: usize = 1024 * 1024;
@@ -42,7 +42,7 @@ impl Schema {
     pub fn load(bytes: &[u8], bundle: &[Value]) -> Result<Self, SchemaError> {
         let document = json::parse(bytes, Limits::DOCUMENT)?;
         let at_hand = |uri: &str| bundle.iter().any(|schema| strict::id(schema) == Some(uri));
-        let faults: Vec<_> = Strictness::of(&document).faults(at_hand).cloned().collect();
+        let faults: Vec<_> = StrictModeFaults::of(&document).faults(at_hand).cloned().collect();
         if !faults.is_empty() {
             return Err(SchemaError::NotStrict(faults));
         }
@@ -118,7 +118,7 @@ impl Violation {
             Kind::AdditionalProperties { unexpected } => unexpected
                 .iter()
                 .take(MAX_VIOLATIONS)
-                .map(|name| member(name, "the schema knows no such member"))
+                .map(|name| member(name, "the schema does not define this member"))
                 .collect(),
             _ => vec![at(place.to_owned(), excerpt(&error.masked().to_string()))],
         }

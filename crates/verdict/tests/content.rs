@@ -1,8 +1,9 @@
-//! How well the search for what must not be in a card works (CL-31, CL-32, CL-34): recall over a list of what must be
-//! found, precision over honest texts and over every published card. `tests/content/figures.txt` holds the figures.
+//! Recall and precision of the search for forbidden content in a card (CL-31, CL-32, CL-34): recall over lists of
+//! texts that must be found, precision over honest texts and every published card. `tests/content/figures.txt` records
+//! the figures.
 //!
-//! The lists are in `tests/content/`. A broken bar in a text is a seam: it is taken out before the text is judged, so
-//! that no scanner of a code host takes the lists for leaked credentials.
+//! The lists are in `tests/content/`. A broken bar is removed before a text is judged; it keeps secret scanners of
+//! code hosts from reporting the lists as leaked credentials.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +16,14 @@ use clresolve_verdict::profile::{DEFAULT, Profiles};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Where the texts of the lists are cut.
+/// Removed from the texts of the lists.
 const SEAM: char = '¦';
 
-/// The least share of a class that must be found, in percent.
+/// Minimum share of a class that must be found, in percent.
 const LEAST_RECALL: usize = 98;
 
-/// Its author knew the requirements, and neither the rules nor the other lists. No rule was changed for it. After a change
-/// that was made with it at hand it is no longer unseen, and `figures.txt` must say so.
+/// A held-out list: its author did not know the rules or the other lists, and no rule was changed for it. Once a
+/// change is made with knowledge of this list, `figures.txt` must no longer call it unseen.
 const UNSEEN: &str = "held-out-3.json";
 
 /// The classes, with their codes and requirements.
@@ -49,7 +50,7 @@ fn cases(list: &str) -> Vec<Case> {
     serde_json::from_str(&text.replace(SEAM, "")).expect("a list of cases")
 }
 
-/// What the content rules find in a card's `meta` with this member.
+/// The findings of the content rules in a card whose `meta` has this member.
 fn found(member: &str, value: &Value) -> Vec<Reason> {
     let document = json!({"meta": {member: value}}).to_string();
     of_content(&Card::parse(document.as_bytes()).expect("strict JSON"))
@@ -66,7 +67,7 @@ fn fails(reasons: &[Reason]) -> Vec<Code> {
     reasons.iter().filter(|reason| reason.effect == Effect::Fail).map(|reason| reason.code).collect()
 }
 
-/// How many texts of each class a list has, and how many of them are found. What is not is printed.
+/// Number of texts of each class in a list, and how many of them are found. Misses are printed.
 fn recall(list: &str) -> BTreeMap<String, (usize, usize)> {
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for case in cases(list).into_iter().filter(|case| !case.class.is_empty()) {
@@ -108,7 +109,7 @@ fn nearly_all_that_must_be_found_is_found() {
     }
 }
 
-/// What was missed at first is found since, so this list is held out no longer.
+/// The rules were changed for the first misses, so this list is no longer held out.
 #[test]
 fn recall_on_the_held_out_list_is_as_recorded() {
     let counts = recall("held-out.json");
@@ -141,7 +142,7 @@ fn no_honest_text_fails() {
     }
 }
 
-/// The lists are of use only as long as they are long, and no case stands in them twice.
+/// Long lists without duplicates keep the figures meaningful.
 #[test]
 fn the_lists_are_long_and_without_repetition() {
     let cases = ["positives.json", "negatives.json", "held-out.json", "held-out-2.json", UNSEEN].map(cases).concat();
@@ -163,8 +164,8 @@ fn json_files(folder: &Path, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every JSON object of the corpus whose system publishes cards, by the three rules alone. Samples of other systems name
-/// hosts of their own machine and of `.test`, which are not public.
+/// Judges every JSON object of the corpus whose system publishes cards by these three rules alone. Samples of other
+/// systems name local hosts and hosts in `.test`, which are not public.
 #[test]
 fn no_published_card_fails() {
     let Some(corpus) = std::env::var_os("CLRESOLVE_CORPUS").map(PathBuf::from) else {

@@ -1,8 +1,9 @@
-//! Commands that ask about names, hosts and content.
+//! Arguments of the commands about names, hosts and content.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Subcommand};
 use clresolve_audit::difference::Kind;
@@ -217,7 +218,7 @@ pub(in crate::cli) struct EarlierReportsArgs {
 }
 
 impl EarlierReportsArgs {
-    /// The files, and the option that names each.
+    /// The files, each with its option.
     pub(in crate::cli) fn files(&self) -> impl Iterator<Item = (&str, Option<&Path>)> {
         let history = self.history.iter().map(|report| ("--history", Some(&**report)));
         history.chain([("--since", self.since.as_deref())])
@@ -271,7 +272,7 @@ pub(in crate::cli) struct AuditSchemasArgs {
     pub(in crate::cli) world: WorldArgs,
 }
 
-/// Reads the blocks of [`AuditListArgs`].
+/// Parses the blocks of [`AuditListArgs`].
 fn parse_blocks(text: &str) -> Result<WantedNames, String> {
     let expected = || "expected FROM..TO, such as 23000000..23010000, or FROM..".to_owned();
     let (first, last) = text.split_once("..").ok_or_else(expected)?;
@@ -283,12 +284,12 @@ fn parse_blocks(text: &str) -> Result<WantedNames, String> {
     }
 }
 
-/// Reads the name of [`AuditListArgs`].
+/// Parses the name of [`AuditListArgs`].
 fn parse_below(text: &str) -> Result<WantedNames, String> {
     EnsName::parse(text).map(WantedNames::Below).map_err(|error| error.to_string())
 }
 
-/// Reads the word for a change.
+/// Parses a kind of change.
 fn change() -> impl TypedValueParser<Value = Kind> {
     let words = PossibleValuesParser::new(Kind::ALL.map(Kind::as_str));
     words.try_map(|word| Kind::ALL.into_iter().find(|kind| kind.as_str() == word).ok_or("no change has this word"))
@@ -449,19 +450,19 @@ pub(in crate::cli) enum MemoryCommand {
     Forget(ForgetArgs),
 }
 
-/// What the memory has an entry of.
+/// The subject of a memory entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Subject {
     Name(String),
     Origin(WebOrigin),
 }
 
-/// Reads an argument that is an origin if it has a scheme, otherwise an ENS name.
+/// Parses an origin if the argument has a scheme, or else an ENS name.
 fn parse_subject(given: &str) -> Result<Subject, String> {
     if given.contains("://") { parse_origin(given).map(Subject::Origin) } else { parse_name(given).map(Subject::Name) }
 }
 
-/// Reads an argument that is an origin, or a URL at one.
+/// Parses an origin, or a URL at one.
 fn parse_origin(given: &str) -> Result<WebOrigin, String> {
     let expected = "expected an origin such as https://api.example; http is for this machine alone";
     WebOrigin::of(given).ok_or_else(|| expected.to_owned())
@@ -539,7 +540,8 @@ pub(in crate::cli) enum BundleCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 written, 1 invalid name or nothing to replay, 2 usage.
+Exit codes: 0 written, 1 invalid name or nothing to replay, 2 usage, 3 the
+block's header cannot be proven now (consensus-proof).
 
 Examples:
   clresolve bundle export summarizeagent.eth --out summarize.bundle.json
@@ -559,12 +561,15 @@ pub(in crate::cli) struct ExportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The replay proves the header's hash, the card under its CID, the checksum, and
-that the verdict follows; with state-proof also the records. It lists what only
-the exporter vouches for. With --jwks the verdict must be signed, about --name
-and the configured profile, depth and chain, proven as --proof demands, and
-unexpired unless --max-age permits more. A bundle about a numbered block needs
---block. A purchase (receipt verify --bundle) is checked with its receipt and
-payment; nobody signs purchases, so --jwks rejects them.
+that the verdict follows; with state-proof or consensus-proof also the records.
+A bundle with consensus-proof proves the block too, to a reader who names the
+checkpoint that it starts from and trusts it (--checkpoint); with none or
+another one, nothing is decided. It lists what only the exporter vouches for.
+With --jwks the verdict must be signed, about --name and the configured
+profile, depth and chain, proven as --proof demands, and unexpired unless
+--max-age permits more. A bundle about a numbered block needs --block. A
+purchase (receipt verify --bundle) is checked with its receipt and payment;
+nobody signs purchases, so --jwks rejects them.
 Exit codes: 0 trusted, 1 untrusted or rejected, 2 usage, 3 indeterminate, 4 an
 --expect-* is unmet. A rejection is `class: message`.
 
@@ -591,6 +596,9 @@ pub(in crate::cli) struct ReplayArgs {
     /// Accept a bundle about this numbered block
     #[arg(long, value_name = "TAG")]
     pub(in crate::cli) block: Option<BlockSelector>,
+    /// The beacon block root that you trust [default: beacon.checkpoint]
+    #[arg(long, value_name = "ROOT")]
+    pub(in crate::cli) checkpoint: Option<B256>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]
@@ -599,7 +607,7 @@ pub(in crate::cli) struct ReplayArgs {
     pub(in crate::cli) about: AboutArgs,
 }
 
-/// An age, which unlike a time limit may be of years.
+/// Parses an age, which unlike a timeout may be years.
 fn parse_age(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "expected a duration such as 10m or 30d".to_owned())
 }

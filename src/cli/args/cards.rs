@@ -1,4 +1,4 @@
-//! Commands about cards: before they are published, from one system to another, and how they are made.
+//! Arguments of the commands that create, convert, check and publish cards.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,8 @@ pub(in crate::cli) enum CardsCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The card is valid. Edit at least display_name, description, networks and license
-before you publish it. It binds the released schemas, or those of --sandbox.
+before you publish it. It binds the released schemas, or those of --sandbox. A
+file that exists is never replaced.
 Exit codes: 0 written, 2 usage.
 
 Examples:
@@ -201,7 +202,7 @@ pub(in crate::cli) struct PlanArgs {
     pub(in crate::cli) offline: OfflineArgs,
 }
 
-/// Reads the name of an import profile.
+/// Parses the name of an import profile.
 fn import_profile() -> impl TypedValueParser<Value = ImportProfile> {
     let words = PossibleValuesParser::new(ImportProfile::ALL.map(ImportProfile::as_str));
     let named = |word: String| ImportProfile::ALL.into_iter().find(|profile| profile.as_str() == word);
@@ -311,7 +312,7 @@ pub(in crate::cli) struct WeightArgs {
     pub(in crate::cli) at: Option<Timestamp>,
 }
 
-/// The card systems by their stable names.
+/// Parses the stable name of a card system.
 pub(super) fn card_system() -> impl TypedValueParser<Value = CardSystem> {
     let slugs = PossibleValuesParser::new(CardSystem::ALL.iter().map(|system| system.slug()));
     slugs.try_map(|slug| slug.to_ascii_lowercase().parse::<CardSystem>())

@@ -1,4 +1,4 @@
-//! `ctl`: the operator of a running daemon.
+//! Arguments of `ctl`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::output::OutputArgs;
 use crate::cli::hint::parse_name;
 
-/// Where the shipped unit's folder is.
+/// The socket of the shipped unit.
 const SOCKET: &str = "/run/clresolve/admin.sock";
 
 #[derive(Debug, Args)]
@@ -81,7 +81,7 @@ pub(in crate::cli) enum StateArg {
 }
 
 impl StateArg {
-    /// The word for it in JSON.
+    /// The serialized form.
     pub(in crate::cli) const fn word(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",

@@ -1,4 +1,4 @@
-//! The command for agents.
+//! Arguments of `mcp`.
 
 use clap::Args;
 

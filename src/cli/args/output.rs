@@ -1,4 +1,4 @@
-//! Where results go, and in which form.
+//! Arguments for the destination and format of results.
 
 use std::path::PathBuf;
 
@@ -18,21 +18,20 @@ pub(in crate::cli) struct OutputArgs<F: Form = Format> {
 }
 
 impl<F: Form> OutputArgs<F> {
-    /// The form that was asked for.
     pub(in crate::cli) fn form(&self) -> F {
         if self.json { F::JSON } else { self.form.unwrap_or_default() }
     }
 }
 
-/// Names the default. A `default_value_t` of a generic type would be that of the first type for all of them.
+/// Adds the default to the help. A `default_value_t` of a generic type would be that of the first type for all of them.
 fn help_on_forms<F: Form>() -> String {
     let default = F::default().to_possible_value().expect("no form is hidden");
     format!("Form of the results [default: {}]", default.get_name())
 }
 
-/// The forms that a command can write.
+/// The formats that a command can write.
 pub(in crate::cli) trait Form: ValueEnum + Copy + Default + Send + Sync + 'static {
-    /// What `--json` stands for.
+    /// The format that `--json` selects.
     const JSON: Self;
 }
 

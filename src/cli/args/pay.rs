@@ -1,4 +1,4 @@
-//! Commands about payments: where an agent is called, what a seller demands, and whether that may be paid.
+//! Arguments of the commands about payments.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Commands about the program itself: the daemon, the sandbox, names without a network, configuration, help.
+//! Arguments of the commands about the program itself: daemon, sandbox, names, configuration, help.
 
 use std::path::PathBuf;
 

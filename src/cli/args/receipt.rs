@@ -1,4 +1,4 @@
-//! Commands about what agents answer.
+//! Arguments of `receipt`.
 
 use std::path::PathBuf;
 
@@ -126,7 +126,7 @@ pub(in crate::cli) struct ReceiptCheckArgs {
     /// Required chain, such as eip155:1 (mainnet)
     #[arg(long, value_name = "eip155:N", value_parser = parse_chain)]
     pub(in crate::cli) chain: Option<u64>,
-    /// Weakest accepted proof: single-rpc, quorum or state-proof
+    /// Weakest accepted proof: single-rpc, quorum, state-proof or consensus-proof
     #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Required issuer [default: any holder of the keys]

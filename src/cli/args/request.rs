@@ -1,4 +1,4 @@
-//! Commands about what agents are sent.
+//! Arguments of `request`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Commands that sign, and that check signatures.
+//! Arguments of the commands that sign, or check signatures.
 
 use std::path::PathBuf;
 
@@ -188,22 +188,22 @@ pub(in crate::cli) struct SignArgs {
     pub(in crate::cli) sign_issuer: Option<String>,
 }
 
-/// Longest name of a key, in bytes: twice a long URL's worth would not name a key better.
+/// Maximum length of a key id, in bytes.
 const MAX_KID_BYTES: usize = 255;
 
-/// What a signature may call its key.
+/// Parses a key id.
 fn parse_kid(text: &str) -> Result<String, String> {
     let good = (1..=MAX_KID_BYTES).contains(&text.len()) && !text.chars().any(text::is_unsafe);
     good.then(|| text.to_owned()).ok_or_else(|| format!("expected at most {MAX_KID_BYTES} plain characters"))
 }
 
-/// Where a key set is published.
+/// Parses the URL of a key set.
 fn parse_jku(text: &str) -> Result<String, String> {
     let good = url::Url::parse(text).is_ok_and(|url| url.scheme() == "https");
     good.then(|| text.to_owned()).ok_or_else(|| "expected an https URL".to_owned())
 }
 
-/// A chain in CAIP-2 form.
+/// Parses a chain in CAIP-2 form.
 pub(super) fn parse_chain(text: &str) -> Result<u64, String> {
     let id = text.strip_prefix("eip155:").and_then(|id| id.parse().ok());
     id.ok_or_else(|| "expected a chain such as eip155:1".to_owned())

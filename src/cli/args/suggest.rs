@@ -1,4 +1,4 @@
-//! Values that completions offer and that the parser does not insist on: a configuration may add more.
+//! Values that shell completion offers, but that the parser does not require, since a configuration may add more.
 
 use std::ffi::OsStr;
 
@@ -7,7 +7,9 @@ use clresolve_core::reason::{Code, Refusal};
 use clresolve_resolver::config::{ProofDemand, parse_profile};
 use clresolve_verdict::profile::Profiles;
 
-/// A profile: those that are built in are offered.
+use crate::cli::explain::guard;
+
+/// A profile. Completion offers the built-in ones.
 pub(super) fn profile() -> impl TypedValueParser<Value = String> {
     Suggesting { parse: parse_profile, known: profiles }
 }
@@ -27,15 +29,17 @@ fn profiles() -> Vec<String> {
 }
 
 fn grades() -> Vec<String> {
-    [ProofDemand::SingleRpc, ProofDemand::Quorum, ProofDemand::StateProof].iter().map(ToString::to_string).collect()
+    let grades = [ProofDemand::SingleRpc, ProofDemand::Quorum, ProofDemand::StateProof, ProofDemand::ConsensusProof];
+    grades.iter().map(ToString::to_string).collect()
 }
 
 fn codes() -> Vec<String> {
     let refusals = Refusal::ALL.iter().map(|refusal| refusal.slug());
-    Code::ALL.iter().map(|code| code.slug()).chain(refusals).map(str::to_owned).collect()
+    let others = refusals.chain(guard::CODES.iter().map(|code| code.code));
+    Code::ALL.iter().map(|code| code.slug()).chain(others).map(str::to_owned).collect()
 }
 
-/// A value that `parse` reads, with those that are `known`.
+/// A value that `parse` accepts. Completion offers `known`.
 #[derive(Clone, Copy)]
 struct Suggesting<T> {
     parse: fn(&str) -> Result<T, String>,

@@ -1,4 +1,4 @@
-//! Which world is asked, and by which rules.
+//! Arguments that select the network and the rules.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use clresolve_resolver::config::{
 
 use super::suggest;
 
-/// The heading over the options of a world, by which `help` tells them apart.
+/// The heading of the network options. `help` recognizes them by it.
 pub(super) const HEADING: &str = "World";
 
 /// Which world is asked, and by which rules.
@@ -27,7 +27,7 @@ pub(in crate::cli) struct WorldArgs {
     /// RPC endpoint; repeatable, in order of preference
     #[arg(long, value_name = "URL")]
     pub(in crate::cli) rpc: Vec<Endpoint>,
-    /// Required proof of records: single-rpc, quorum or state-proof
+    /// Required proof of records: single-rpc, quorum, state-proof or consensus-proof
     #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Number of operators that must agree; 2 if several are configured
@@ -68,8 +68,8 @@ pub(in crate::cli) struct WorldArgs {
 }
 
 impl WorldArgs {
-    /// The flags that lead another command to the same world, each word by itself. URLs are left out, since they may hold
-    /// keys.
+    /// The flags that select the same network in another command, one word each. URLs are omitted, since they may
+    /// contain keys.
     pub(in crate::cli) fn flags(&self) -> Vec<String> {
         let mut flags: Vec<String> = Vec::new();
         flags.extend(self.sandbox.then(|| "--sandbox".to_owned()));
@@ -124,7 +124,7 @@ impl From<&OfflineArgs> for WorldArgs {
 pub(in crate::cli) struct AboutArgs {
     #[command(flatten)]
     pub(in crate::cli) rules: RulesArgs,
-    /// Weakest accepted proof: single-rpc, quorum or state-proof
+    /// Weakest accepted proof: single-rpc, quorum, state-proof or consensus-proof
     #[arg(long, value_name = "GRADE", value_parser = suggest::proof(), hide_possible_values = true)]
     pub(in crate::cli) proof: Option<ProofDemand>,
     /// Chain id; 1 is Ethereum mainnet

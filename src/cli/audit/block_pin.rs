@@ -1,5 +1,6 @@
-//! One block for all names of an audit. A journal has it in a file beside it, for the run that goes on. Nodes drop the state
-//! of old blocks; then the audit goes on at another one, which the file names too.
+//! Pins one block for all names of an audit. With a journal, the pin is stored in a file next to it, for the run that
+//! continues the audit. If nodes have pruned the block's state, the audit continues at a newer block, which is added to
+//! the file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,24 +24,25 @@ use crate::cli::new_file;
 use crate::cli::notice;
 use crate::cli::output::{self, Unwritable};
 
-/// The form of the file.
 const SCHEMA: &str = "clresolve.pin/1";
 
-/// Most blocks of a pin: nodes keep the state of 128 blocks or more, so the last block of a pin is hours after the first.
+/// Maximum number of blocks of a pin. Nodes keep the state of 128 blocks or more, so the last block is hours newer than
+/// the first.
 const MOST_BLOCKS: usize = 64;
 
-/// Most times that a block is asked for while servers ask for pauses, and a name in a row while no other is served.
+/// Maximum number of attempts to read a block, and of consecutive ones for a name, while servers request pauses and no
+/// other name is served.
 pub(super) const MOST_TRIES: usize = 4;
 
-/// Longest file that is read, in bytes: [`MOST_BLOCKS`] take half of it.
+/// Maximum size of the file that is read, in bytes. [`MOST_BLOCKS`] take half of it.
 const MAX_BYTES: u64 = 16 * 1024;
 
-/// The name that is read to learn of a block: every chain with ENS has it.
+/// The name that is read to find a block. Every chain with ENS has it.
 const ANY_NAME: &str = "eth";
 
-/// A pin, and what reads its block.
+/// A pin, and the resolver that reads its block.
 pub(in crate::cli) struct BlockPin {
-    /// The file, where the audit has a journal.
+    /// The file, if the audit has a journal.
     path: Option<PathBuf>,
     /// Reads the finalized block.
     unpinned: Resolver,
@@ -52,7 +54,7 @@ struct PinState {
     resolver: Resolver,
 }
 
-/// A pinned block, and what reads it.
+/// A pinned block, and the resolver that reads it.
 #[derive(Clone)]
 pub(super) struct Pinned {
     number: u64,
@@ -65,7 +67,7 @@ struct PinFile {
     schema: String,
     world: String,
     chain: u64,
-    /// The first one, then each that took the place of the one before it.
+    /// The first block, followed by its replacements.
     blocks: Vec<Pinnable>,
 }
 
@@ -78,9 +80,9 @@ struct Pinnable {
 }
 
 impl BlockPin {
-    /// The pin of an audit that was given no block: that in the file of an earlier run, else the finalized block, which is
-    /// written there. `None` where blocks of another kind are read. `None`, too, where which one is final cannot be told, which
-    /// is said: each name is read at the finalized block of its own time then.
+    /// The pin of an audit without a configured block: the one in the file of an earlier run, or else the finalized
+    /// block, which is then written to the file. `None` if another kind of block is configured. Also `None`, with a
+    /// notice, if the finalized block is unknown: each name is then read at the block that is finalized at that time.
     pub(super) async fn of(
         file: Option<&Path>,
         resolver: &Resolver,
@@ -126,7 +128,7 @@ impl BlockPin {
         Ok(pin)
     }
 
-    /// Refuses a pin whose block the endpoints do not know. Where they say nothing, the names' own rows will tell.
+    /// Rejects a pin whose block is not in the chain. If no endpoint answers, the rows will report that.
     async fn check_hash(&self) -> anyhow::Result<()> {
         let state = self.state.lock().await;
         let pinned = state.file.last();
@@ -138,19 +140,18 @@ impl BlockPin {
         }
     }
 
-    /// The block that is read now.
     pub(super) async fn now(&self) -> Pinned {
         self.state.lock().await.pinned()
     }
 
-    /// Its blocks, as a report names them.
+    /// All blocks of the pin, as listed in a report.
     pub(in crate::cli) async fn blocks(&self) -> String {
         let numbers =
             self.state.lock().await.file.blocks.iter().map(|block| block.number.to_string()).collect::<Vec<_>>();
         numbers.join(", ")
     }
 
-    /// What took the place of a block whose state is gone; `None` where nothing can.
+    /// The replacement of a block whose state was pruned. `None` if there is none.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -161,12 +162,14 @@ impl BlockPin {
         }
         let Some(file) = self.next(&state.file).await? else { return Ok(None) };
         let (gone, next) = (gone.number, file.last().number);
-        notice::note(format_args!("clresolve: the state of block {gone} is gone; the audit goes on at block {next}"));
+        notice::note(format_args!(
+            "clresolve: the endpoints no longer have the state of block {gone}; the audit continues at block {next}"
+        ));
         *state = PinState { resolver: file.resolver(&self.unpinned), file };
         Ok(Some(state.pinned()))
     }
 
-    /// The pin with the finalized block after its last one, written to the file.
+    /// Extends the pin by the current finalized block, and writes the file.
     async fn next(&self, file: &PinFile) -> anyhow::Result<Option<PinFile>> {
         let Ok(block) = read_final(&self.unpinned, file.chain).await else { return Ok(None) };
         if block.number <= file.last().number || file.blocks.len() >= MOST_BLOCKS {
@@ -180,7 +183,7 @@ impl BlockPin {
         Ok(Some(next))
     }
 
-    /// The verdict on a name at the pinned block, or at the one that takes its place.
+    /// The verdict on a name at the pinned block, or at its replacement.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -203,7 +206,7 @@ fn lacks_block(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code == Code::BlockUnavailable)
 }
 
-/// The finalized block, where it is one of now.
+/// The finalized block, unless it is too old.
 async fn read_final(resolver: &Resolver, chain_id: u64) -> anyhow::Result<Block> {
     let block = read_settled(resolver).await.context("the finalized block is not known")?;
     match behind(&block, BlockSelector::Finalized, chain_id, resolver.now()) {
@@ -212,7 +215,7 @@ async fn read_final(resolver: &Resolver, chain_id: u64) -> anyhow::Result<Block>
     }
 }
 
-/// The block that a resolver reads, after the pauses that servers ask for.
+/// The block that a resolver reads. Retries after the pauses that servers request.
 async fn read_settled(resolver: &Resolver) -> Result<Block, ChainError> {
     let mut tries = 1;
     loop {
@@ -238,22 +241,22 @@ impl PinState {
 }
 
 impl PinFile {
-    /// The pin in the file; `None` where there is no file.
+    /// Reads the pin in the file. `None` if the file does not exist.
     fn read(path: &Path) -> anyhow::Result<Option<Self>> {
         let text = match std::fs::File::open(path) {
             Ok(file) => io::read_to_string(io::Read::take(file, MAX_BYTES))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let file: Self = serde_json::from_str(&text).map_err(|error| anyhow!("is no pin: {error}"))?;
+        let file: Self = serde_json::from_str(&text).map_err(|error| anyhow!("is not a pin file: {error}"))?;
         let is_ascending = file.blocks.is_sorted_by(|before, after| before.number < after.number);
         if file.schema != SCHEMA || file.blocks.is_empty() || !is_ascending {
-            bail!("is no pin of the form {SCHEMA}");
+            bail!("is not a pin file in the format {SCHEMA}");
         }
         Ok(Some(file))
     }
 
-    /// A pin of the finalized block.
+    /// A new pin of the finalized block.
     async fn begin(resolver: &Resolver, chain: &ChainConfig) -> anyhow::Result<Self> {
         let block = read_final(resolver, chain.id).await?;
         Ok(Self {
@@ -264,13 +267,12 @@ impl PinFile {
         })
     }
 
-    /// Writes it to its file.
     fn write(&self, path: &Path) -> anyhow::Result<()> {
         let written = new_file::replace(path, self.text()?.as_bytes());
         written.map_err(|error| Unwritable::new(path.display().to_string(), error).into())
     }
 
-    /// Refuses a pin of another world.
+    /// Rejects a pin of another network.
     fn check(&self, chain: &ChainConfig) -> anyhow::Result<()> {
         if (&self.world, self.chain) != (&chain.world, chain.id) {
             let own = Foreign::new(&self.world);

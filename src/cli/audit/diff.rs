@@ -1,4 +1,4 @@
-//! `audit diff`: what changed from one report to a later one.
+//! `audit diff`: the changes between two reports.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::cli::args::AuditDiffArgs;
 use crate::cli::exit::Exit;
 use crate::cli::output::{Output, Results};
 
-/// What stands where there is nothing.
+/// The placeholder for an absent value.
 const NOTHING: &str = "nothing";
 
 pub(super) fn run(args: &AuditDiffArgs) -> anyhow::Result<Exit> {
@@ -34,7 +34,7 @@ impl From<Comparison> for Exit {
     }
 }
 
-/// The changes, name by name.
+/// The changes for people, name by name.
 fn people(difference: &Difference) -> String {
     let mut text = String::new();
     for warning in difference.warnings() {

@@ -1,7 +1,7 @@
-//! Earlier reports: one to compare with, and the counts of all for the picture of states over time.
+//! Earlier reports: one to compare with, and the counts of all for the chart of states over time.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -11,20 +11,21 @@ use crate::cli::args::EarlierReportsArgs;
 use crate::cli::input::shown;
 use clresolve_audit::difference::{Kind, check_worlds};
 use clresolve_audit::history::MAX_EARLIER_REPORTS;
-use clresolve_audit::{Difference, Ending, Past, PastCounts, PublishedSchema, Scope};
+use clresolve_audit::{Difference, Ending, Past, PastCounts, SchemaRow, Scope};
 
-/// What earlier audits found.
+/// Maximum size of a report that is read from a pipe, in bytes. A longer report is not valid.
+const MAX_PIPED_BYTES: u64 = 1 << 30;
+
 pub(super) struct History {
-    /// The report of `--since`.
     pub(super) last: Option<Past>,
-    /// Scope and counts of all.
+    /// Scope and counts of each report.
     counted: Vec<(Scope, PastCounts)>,
-    /// The kinds of changes since the last report that are a failure; all where none is named.
+    /// The kinds of changes since the last report that count as failures. Empty means all.
     pub(super) fail_on: Vec<Kind>,
 }
 
 impl History {
-    /// Reads the report of `--since` and those of `--history`. Of these only one at a time is in memory.
+    /// Reads the report of `--since` and those of `--history`. Of the latter, only one at a time is in memory.
     pub(super) fn read(args: &EarlierReportsArgs) -> anyhow::Result<Self> {
         let EarlierReportsArgs { since, history, fail_on, .. } = args;
         ensure!(
@@ -43,18 +44,18 @@ impl History {
         Ok(Self { last, counted, fail_on: fail_on.clone() })
     }
 
-    /// Whether an audit of this scope can be compared with them.
+    /// Checks that an audit of this scope is comparable with the earlier ones.
     pub(super) fn check_worlds(&self, scope: &Scope) -> anyhow::Result<()> {
         self.counted.iter().try_for_each(|(earlier, _)| check_worlds(earlier, scope).context("--since, --history"))
     }
 
-    /// What changed since the report of `--since`, where there is one.
+    /// The changes since the report of `--since`, if there is one.
     pub(super) fn changes(
         &self,
         scope: &Scope,
         ending: &Ending,
         rows: &Spool,
-        schema_layers: Option<&[PublishedSchema]>,
+        schema_layers: Option<&[SchemaRow]>,
     ) -> anyhow::Result<Option<Difference>> {
         let Some(earlier) = &self.last else { return Ok(None) };
         let mut now = Past::of(scope, *ending == Ending::Complete, rows).context("cannot read the scratch file")?;
@@ -62,20 +63,30 @@ impl History {
         Difference::between(earlier, &now).context("--since").map(Some)
     }
 
-    /// The counts of the report before: that of `--since`, else the latest.
+    /// The counts of the previous report: that of `--since`, or else the latest.
     pub(super) fn before(&self) -> Option<PastCounts> {
         let latest = || self.counted.last().map(|(_, counts)| *counts);
         self.last.as_ref().map(PastCounts::of).or_else(latest)
     }
 
-    /// The counts, the oldest first.
+    /// The counts, oldest first.
     pub(super) fn counts(&self) -> Vec<PastCounts> {
         self.counted.iter().map(|(_, counts)| *counts).collect()
     }
 }
 
-/// Reads a report.
 pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
-    let opened = File::open(file).with_context(|| shown(file))?;
+    let opened = File::open(file).and_then(seekable).with_context(|| shown(file))?;
     Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown(file)))
+}
+
+/// The file, or a temporary copy of what is no regular file, such as a pipe: a report is read twice.
+fn seekable(opened: File) -> io::Result<File> {
+    if opened.metadata()?.is_file() {
+        return Ok(opened);
+    }
+    let mut copy = tempfile::tempfile()?;
+    io::copy(&mut opened.take(MAX_PIPED_BYTES), &mut copy)?;
+    copy.rewind()?;
+    Ok(copy)
 }

@@ -1,4 +1,4 @@
-//! Names, judged in groups that are read together; the rows follow their sources.
+//! Judges names in groups whose records are read together. A row is complete once the name's sources are read.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,31 +24,30 @@ use crate::cli::progress::Progress;
 /// How the names of a list are judged.
 pub(in crate::cli) struct ListAudit<'a> {
     pub(in crate::cli) resolver: &'a Resolver,
-    /// The block that is read in the place of the resolver's own.
+    /// The block to read instead of the resolver's own.
     pub(in crate::cli) pin: Option<&'a BlockPin>,
-    /// The report against which each row is held.
+    /// The report with which each row is compared.
     pub(in crate::cli) earlier: Option<&'a Past>,
     pub(in crate::cli) pace: Pace,
 }
 
-/// How names begin: in groups that are read together.
+/// How many names are judged concurrently, and in which groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Pace {
     group: u32,
-    /// Most names that have begun.
     most: u32,
 }
 
-/// Most names of a group: as many as one call to the chain takes.
+/// Maximum size of a group: as many names as one call to the chain can read.
 const MOST_TOGETHER: u32 = 20;
 
-/// Names that have begun for each that asks hosts and gateways: with the default of eight, the next group is read while
-/// the sources of the last one are asked.
+/// Names in progress per name that reads hosts and gateways. With the default of eight, the next group is read while
+/// the sources of the previous one are fetched.
 const BEGUN_PER_TURN: u32 = 5;
 
 impl Pace {
-    /// That of a list under `config`, of which `at_once` names ask hosts and gateways at the same time. Where state is
-    /// proven, each name is read for itself.
+    /// The pace for `config`, where `at_once` names read hosts and gateways concurrently. With state proofs, each name
+    /// is read separately.
     pub(in crate::cli) fn of(config: &Config, at_once: u8) -> Self {
         let at_once = u32::from(at_once);
         match config.chain.demand() {
@@ -56,16 +55,18 @@ impl Pace {
                 let most = at_once * BEGUN_PER_TURN;
                 Self { group: (most / 2).clamp(1, MOST_TOGETHER), most }
             }
-            Ok(GradeDemand::StateProof(_)) | Err(_) => Self { group: 1, most: at_once },
+            Ok(GradeDemand::StateProof(_) | GradeDemand::ConsensusProof(_)) | Err(_) => {
+                Self { group: 1, most: at_once }
+            }
         }
     }
 
-    /// Places for all names that have begun.
+    /// One permit per name in progress.
     fn places(self) -> Semaphore {
         Semaphore::new(self.most as usize)
     }
 
-    /// Waits until there are places for a whole group, so that its names are read together and not as places become free.
+    /// Waits for the permits of a whole group, so that its names are read together and not as permits become free.
     async fn admit(self, index: usize, places: &Semaphore) {
         if index.is_multiple_of(self.group as usize)
             && let Ok(group) = places.acquire_many(self.group).await
@@ -76,11 +77,11 @@ impl Pace {
 }
 
 impl ListAudit<'_> {
-    /// Judges what `writer` does not hold yet, until the list or `interrupt` ends; the digest of the list, where that
-    /// could be read to its end.
+    /// Judges all names that are not in `writer` yet, until the list ends or `interrupt` completes. Also returns the
+    /// digest of the list, if it is known.
     ///
     /// # Errors
-    /// If a row cannot be kept.
+    /// If a row cannot be written.
     pub(in crate::cli) async fn run(
         &self,
         sources: Sources,
@@ -97,7 +98,7 @@ impl ListAudit<'_> {
                 listed.add(line.number(), &line.key());
                 distinct.is_first(line) && line.number() > last
             }
-            // A list that cannot be read on is everybody's matter.
+            // An error of the list itself ends the audit.
             Err(_) => true,
         };
         let (pace, places, served) = (self.pace, &self.pace.places(), &AtomicUsize::new(0));
@@ -138,8 +139,8 @@ impl ListAudit<'_> {
         Ok((ending, digest))
     }
 
-    /// The verdict on a name. Where a server asks for a pause, which may be longer than the name's time, the name is judged
-    /// again after it. `served` counts the names of the list that were served after such a wait.
+    /// The verdict on a name. If a server requested a pause, which may be longer than the name's time limit, the name
+    /// is judged again after the pause. `served` counts the names that were served after such a wait.
     async fn resolved(&self, name: &str, served: &AtomicUsize) -> anyhow::Result<Resolution> {
         let mut patience = Patience::new(served.load(Ordering::Relaxed));
         loop {
@@ -158,8 +159,8 @@ impl ListAudit<'_> {
         }
     }
 
-    /// How long to wait for a server that rested during a run of this length and may have the answer that is lacking. It
-    /// may be back already.
+    /// How long to wait for a server that paused during a resolution of this length and may have the missing answer.
+    /// The pause may already be over.
     fn rest(&self, resolution: &Resolution, run: Duration) -> Option<Duration> {
         if !lacks_an_answer(resolution) {
             return None;
@@ -174,7 +175,7 @@ impl ListAudit<'_> {
         }
     }
 
-    /// The row of a line.
+    /// Judges a line and returns its row.
     async fn judged(&self, asked: Result<SourceLine, NamesError>, served: &AtomicUsize) -> anyhow::Result<Row> {
         let SourceLine { line, listed } = asked?;
         let row = match line {
@@ -197,17 +198,18 @@ impl ListAudit<'_> {
     }
 }
 
-/// Most times that a name is judged, whatever is served meanwhile: more than names have begun by default, so that each of
-/// the others may be served before it. A gateway may rest for five minutes each time, which makes five hours.
+/// Maximum number of attempts for a name: more than the default number of names in progress, so that each of the others
+/// may be served first. A gateway may pause for five minutes each time, which makes five hours.
 const MOST_TRIES_IN_ALL: usize = 64;
 
-/// How long a name waits for servers that ask for pauses: for [`MOST_TRIES`] of its tries in a row in which no other
-/// name was served that had waited as well, and for [`MOST_TRIES_IN_ALL`]. A server that bears few requests rests for
-/// the sake of others, so a rest alone says nothing against it. A name that never waited may have needed another server.
+/// Decides how long a name waits for servers that request pauses: for [`MOST_TRIES`] consecutive attempts during which
+/// no other waiting name was served, and at most [`MOST_TRIES_IN_ALL`]. A server with a low rate limit pauses because
+/// of other names, so a pause alone does not mean that it fails. Names that never waited do not count, because they may
+/// have used another server.
 struct Patience {
     tries: usize,
     in_vain: usize,
-    /// How many names had been served by the end of the last try.
+    /// Number of names served by the end of the last attempt.
     served: usize,
 }
 
@@ -220,7 +222,7 @@ impl Patience {
         self.tries > 0
     }
 
-    /// Whether the name is judged again after a try. `served` names had been served by the end of it.
+    /// Whether to judge the name again. `served` is the number of names served so far.
     const fn lasts(&mut self, served: usize) -> bool {
         self.tries += 1;
         self.in_vain = if served > self.served { 0 } else { self.in_vain + 1 };
@@ -229,18 +231,19 @@ impl Patience {
     }
 }
 
-/// Whether something could not be asked that another time may answer.
+/// Whether an unanswered request may succeed later.
 fn lacks_an_answer(resolution: &Resolution) -> bool {
     resolution.verdict().reasons.iter().any(|reason| reason.code.entry().retryable)
 }
 
-/// Whether it is undecided for want of what gateways have: with another source of it, nobody waits for them.
+/// Whether it is undecided because gateways lack content. If another source has the content, there is nothing to wait
+/// for.
 fn lacks_content(resolution: &Resolution) -> bool {
     undecided(resolution)
         .any(|step| matches!(step, Step::FetchHttps | Step::FetchIpfs | Step::Integrity | Step::Schemas))
 }
 
-/// The steps that are undecided for want of an answer that another time may give.
+/// The steps that are undecided because of a request that may succeed later.
 fn undecided(resolution: &Resolution) -> impl Iterator<Item = Step> {
     let reasons = resolution.verdict().reasons.iter().filter(|reason| reason.effect == Effect::Unknown);
     reasons.map(|reason| reason.code.entry()).filter(|entry| entry.retryable).map(|entry| entry.step)

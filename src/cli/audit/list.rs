@@ -1,4 +1,4 @@
-//! `audit list`: the names that a chain tells of, as a list that audits read.
+//! `audit list`: finds names in the chain's logs and writes them as a list for audits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
     spelt.extend(names);
     drop(progress);
     if unanswered > 0 {
-        anstream::eprintln!("clresolve: no endpoint said in time how {unanswered} of the names are spelt");
+        anstream::eprintln!("clresolve: no endpoint returned the spelling of {unanswered} names in time");
         is_whole = false;
     }
     let mut results = Results::list(output, args.output.form());
@@ -56,7 +56,7 @@ async fn list(args: AuditListArgs) -> anyhow::Result<Exit> {
     Ok(if is_whole { Exit::Trusted } else { Exit::Indeterminate })
 }
 
-/// Says who has told what, and whether that is all.
+/// Reports which endpoints have sent their logs, and returns whether all are complete.
 fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
     let wanted = match wanted {
         WantedNames::Changed { .. } => "--changed".to_owned(),
@@ -75,10 +75,10 @@ fn tell(wanted: &WantedNames, found: &FoundNames) -> bool {
     found.failed.is_empty()
 }
 
-/// Most lines of a list without a name that are told one by one.
+/// Maximum number of invalid lines that are reported individually.
 const MOST_TOLD: u64 = 10;
 
-/// The names of the list that have one of these nodes, which are taken out. What is no name has no node, and is told.
+/// Removes the nodes of the listed names from `nodes`, and returns their names. Reports invalid lines.
 fn known_names(nodes: &mut BTreeSet<B256>, list: Option<names::Reader>) -> anyhow::Result<BTreeMap<B256, EnsName>> {
     let (mut known, mut nameless) = (BTreeMap::new(), 0_u64);
     for line in list.into_iter().flatten() {
@@ -99,12 +99,12 @@ fn known_names(nodes: &mut BTreeSet<B256>, list: Option<names::Reader>) -> anyho
         }
     }
     if nameless > MOST_TOLD {
-        notice::note(format_args!("clresolve: --known: {} more lines are no names", nameless - MOST_TOLD));
+        notice::note(format_args!("clresolve: --known: {} more invalid lines", nameless - MOST_TOLD));
     }
     Ok(known)
 }
 
-/// The name of a line, or the reason why it has no name.
+/// The name in a line, or why there is none.
 fn name_of(line: Line) -> Result<EnsName, String> {
     match line {
         Line::Name { name, .. } => EnsName::parse(&name).map_err(|error| error.to_string()),
@@ -112,18 +112,17 @@ fn name_of(line: Line) -> Result<EnsName, String> {
     }
 }
 
-/// A line of the list.
 #[derive(Debug, PartialEq, Serialize)]
 struct Listed {
-    /// The name, where somebody has spelt it.
+    /// The name, if it is known.
     name: Option<String>,
     /// Its node (EIP-137).
     node: B256,
-    /// The last block with a log about it.
+    /// The last block with a log about the name.
     block: u64,
 }
 
-/// By name, and after them the nodes that nobody has spelt.
+/// Sorts by name. Nodes without a known name come last.
 fn listed(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<Listed> {
     let listed = |(node, block): (&B256, &u64)| Listed {
         name: spelt.get(node).map(|name| name.as_str().to_owned()),
@@ -135,8 +134,8 @@ fn listed(nodes: &BTreeMap<B256, u64>, spelt: &BTreeMap<B256, EnsName>) -> Vec<L
     listed
 }
 
-/// A name stands there whole and as it is, so that an audit reads it again: a normal form (ENSIP-15) holds no control
-/// character and none that turns text around, but the joiners of emoji, which are part of it.
+/// Names are written unescaped, so that an audit can read them again. A normal form (ENSIP-15) contains no control or
+/// bidirectional characters, except for the joiners of emoji, which are part of the name.
 fn line(listed: &Listed, format: Format) -> String {
     let Listed { name, node, block } = listed;
     match (name, format) {
@@ -167,14 +166,14 @@ mod tests {
         }
     }
 
-    /// Why a name may stand in a list, and on a terminal, as it is.
+    /// The reason why names may be written to a list or a terminal unescaped.
     #[test]
     fn no_normal_form_holds_what_acts_on_a_terminal() {
         let is_held = |c: char| {
             let texts = [format!("a{c}b.eth"), format!("{c}.eth"), format!("א{c}ב.eth")];
             texts.iter().filter_map(|text| EnsName::parse(text).ok()).any(|name| name.as_str().contains(c))
         };
-        // Controls, marks that turn text around or show nothing, and line ends.
+        // Controls, bidirectional and invisible characters, and line ends.
         let acts = |c: char| {
             c.is_control()
                 || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')

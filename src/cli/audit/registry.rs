@@ -1,4 +1,4 @@
-//! The registry whose names are audited: its manifest, read from a file, a host or IPFS.
+//! The registry whose names are audited. Its manifest is read from a file, a host or IPFS.
 
 mod manifest;
 
@@ -21,22 +21,21 @@ use crate::cli::args::AuditArgs;
 use crate::cli::input::{self, STDIN};
 use crate::cli::names::{Distinct, Line};
 
-/// A registry that is audited.
 pub(super) struct Registry {
-    /// What the report says of it; nothing where it could not be read.
+    /// Its description in the report. `None` if it could not be read.
     pub(super) about: Option<clresolve_audit::Registry>,
-    /// Its entries as lines of a list. One that could not be read is such a line itself.
+    /// Its entries as lines of a list. An unreadable registry is a single line.
     entries: Vec<Line>,
     /// The first entry of each name.
     numbers: HashMap<Digest, u64>,
 }
 
 impl Registry {
-    /// Reads the registry that is audited, if one is. One that cannot be read, or is of another form, is a line, with line
-    /// and column of what is wrong.
+    /// Reads the registry, if one is audited. One that cannot be read or parsed becomes a line that contains the
+    /// position of the error.
     ///
     /// # Errors
-    /// If its file cannot be opened, or is the list.
+    /// If its file cannot be opened, or is also the list.
     pub(super) async fn of(args: &AuditArgs, resolver: &Resolver) -> anyhow::Result<Option<Self>> {
         let Some(typed) = &args.registry else { return Ok(None) };
         if typed == STDIN && args.names.as_deref() == Some(Path::new(STDIN)) {
@@ -91,7 +90,7 @@ impl Registry {
         Self { about: None, entries: vec![line], numbers: HashMap::new() }
     }
 
-    /// Why it could not be read, where it could not.
+    /// Why it could not be read, if so.
     pub(super) fn unread(&self) -> Option<String> {
         match (&self.about, self.entries.first()) {
             (None, Some(Line::Unreadable { why, .. })) => Some(format!("the registry cannot be read: {why}")),
@@ -99,23 +98,22 @@ impl Registry {
         }
     }
 
-    /// The entries, by their numbers from 1.
+    /// The entries. Their numbers start at 1.
     pub(super) fn entries(&self) -> &[Line] {
         &self.entries
     }
 
-    /// How many different names it has, those that cannot be read included.
+    /// Number of distinct names, including unreadable ones.
     pub(super) fn names(&self) -> u64 {
         let mut distinct = Distinct::default();
         self.entries.iter().filter(|entry| distinct.is_first(entry)).count() as u64
     }
 
-    /// The first entry of a name, in whatever spelling.
+    /// The first entry of a name, in any spelling.
     pub(super) fn entry_of(&self, name: &str) -> Option<u64> {
         self.numbers.get(&identity(name)).copied()
     }
 
-    /// A registry of names, for tests.
     #[cfg(test)]
     pub(super) fn of_names(names: &[&str]) -> Self {
         let entry = |(line, name): (u64, &&str)| Line::Name { line, name: (*name).to_owned() };
@@ -123,34 +121,32 @@ impl Registry {
     }
 }
 
-/// Whether a local file cannot be opened or read. The user then named a wrong file.
+/// Whether a local file cannot be opened or read, so that the user passed a wrong file.
 fn is_of_a_file(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.is::<std::io::Error>())
 }
 
-/// Nobody gave the document, so that nothing is known of the registry.
+/// No source served the document, so nothing is known about the registry.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unanswered(String);
 
-/// Where a document of a registry is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Location {
-    /// A file of whoever asks.
     File(String),
-    /// A URL, which goes through the door for foreign URLs.
+    /// A URL, fetched like any untrusted URL.
     Web(String),
-    /// Content of IPFS, proven by its CID.
+    /// IPFS content, verified by its CID.
     Ipfs(String),
 }
 
 impl Location {
-    /// What was typed: all that is no URL is a file.
+    /// Parses an argument: anything that is not a URL is a file.
     fn typed(text: &str) -> Self {
         if text.contains("://") { Self::named(text.to_owned()) } else { Self::File(text.to_owned()) }
     }
 
-    /// What a descriptor names, which is never a file of ours: all that is not in IPFS is a URL, good or bad.
+    /// Parses a location in a descriptor, which is never a local file: anything outside IPFS is a URL, valid or not.
     fn named(text: String) -> Self {
         if uri::strip_scheme(&text, "ipfs").is_some() {
             Self::Ipfs(text)
@@ -177,7 +173,7 @@ impl Location {
         }
     }
 
-    /// The location without what may be a secret.
+    /// The location without possible secrets.
     fn shown(&self) -> String {
         let text = match self {
             Self::File(path) => return excerpt(&crate::cli::uri::reference(path)),

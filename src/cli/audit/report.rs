@@ -1,13 +1,11 @@
-//! Reports that are written, and what they are worth.
+//! Writes reports, and determines the exit status.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
 use clresolve_audit::waiver::WaiverStatus;
-use clresolve_audit::{
-    AuditCounts, Ending, Format, ListOfNames, PublishedSchema, Report, Rows, Scope, Waiver, Waivers,
-};
+use clresolve_audit::{AuditCounts, Ending, Format, ListOfNames, Report, Rows, SchemaRow, Scope, Waiver, Waivers};
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_verdict::verdict::Tool;
@@ -21,10 +19,9 @@ use crate::cli::exit::Exit;
 use crate::cli::notice;
 use crate::cli::output::{Output, Unwritable};
 
-/// Error context for the file that buffers rows.
 const UNREADABLE: &str = "cannot read the scratch file";
 
-/// As for several names, the worst wins; an audit that did not reach the end of its list says so.
+/// As for several names, the worst state wins. An incomplete audit has its own status.
 pub(super) fn exit(worst: State, ending: &Ending) -> Exit {
     let worst = Exit::from(worst);
     match ending {
@@ -36,19 +33,19 @@ pub(super) fn exit(worst: State, ending: &Ending) -> Exit {
     }
 }
 
-/// What a report says beside its rows.
+/// The contents of a report besides its rows.
 pub(super) struct About {
     pub(super) scope: Scope,
     pub(super) ending: Ending,
     pub(super) list: ListOfNames,
-    pub(super) schema_layers: Option<Vec<PublishedSchema>>,
+    pub(super) schema_layers: Option<Vec<SchemaRow>>,
     pub(super) flags: Vec<String>,
     pub(super) waivers: Vec<Waiver>,
     pub(super) generated_at: Timestamp,
 }
 
 impl About {
-    /// Writes the report of these rows, compared with what earlier audits found; its exit code.
+    /// Writes the report of these rows and its comparison with earlier audits. Returns the exit status.
     pub(super) fn write(
         self,
         counts: AuditCounts,
@@ -135,7 +132,7 @@ impl Outputs {
     }
 }
 
-/// The results' stream as a writer.
+/// Writes to an output through [`Write`].
 struct ToOutput<'a>(&'a mut Output);
 
 impl Write for ToOutput<'_> {

@@ -1,4 +1,4 @@
-//! `audit resolution`: a governance log held against what audits saw.
+//! `audit resolution`: compares a governance log with the results of audits.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn log(file: &Path) -> anyhow::Result<GovernanceLog> {
     Ok(GovernanceLog::parse(bytes))
 }
 
-/// What is wrong, and the rows to add in the form of the log.
+/// The findings, and the rows to add in the format of the log.
 fn people(check: &LogCheck, form: Form) -> String {
     let mut text: String = check.warnings.iter().map(|warning| warning.clone() + "\n").collect();
     if !check.complete && check.warnings.is_empty() {

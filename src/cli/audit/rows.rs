@@ -1,8 +1,8 @@
-//! The rows of a running audit, a line each in a file: a scratch file without a name, or the journal of `--resume`, from
-//! which an audit that was killed goes on.
+//! Buffers the rows of a running audit in a file, one per line: an unlinked scratch file, or the journal of `--resume`,
+//! with which a killed audit continues.
 //!
-//! A journal begins with a line that says of which audit it is ([`Job`]). Each line after it begins with the digest of the
-//! digest before it and of its row, so that the rows up to the first line that is cut or changed are known to be whole.
+//! The first line of a journal identifies its audit ([`Job`]). Each further line begins with a digest of the previous
+//! digest and of its row, so that the rows up to the first truncated or changed line are known to be intact.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -18,50 +18,49 @@ use crate::cli::input::{STDIN, shown};
 use crate::cli::new_file::beside;
 use crate::cli::output::Unwritable;
 
-/// The schema identifier of a journal.
 const SCHEMA: &str = "clresolve.audit-journal/1";
 
-/// Longest line of a journal, in bytes: a row with as many reasons as it may have, each with the longest values.
+/// Maximum length of a journal line, in bytes: a row with the maximum number of reasons, each with the longest values.
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
-/// Rows between two calls that have the disk keep them. Rows are written in the order of the list: a kill loses the names
-/// that had begun and were not yet written; a power failure loses at most these rows too.
+/// Rows between two syncs to disk. Rows are written in the order of the list. A kill loses the names in progress, and a
+/// power failure also loses at most this many rows.
 const ROWS_PER_SYNC: u32 = 64;
 
-/// The rows so far, counted and kept in a file.
+/// Counts the rows and writes them to a file.
 pub(in crate::cli) struct RowWriter {
     pub(in crate::cli) counts: AuditCounts,
     file: File,
-    /// The journal, where the file is one.
+    /// The journal. `None` for a scratch file.
     journal: Option<PathBuf>,
-    /// Where the rows begin.
+    /// Offset of the first row.
     start: u64,
-    /// Where the last row ends that was written whole.
+    /// End of the last complete row.
     end: u64,
-    /// The digest at the beginning of the last line.
+    /// The digest at the start of the last line.
     chain: Digest,
-    /// The line of the list that the last row is of.
+    /// The line number in the list of the last row.
     last: u64,
     unsynced: u32,
 }
 
 impl RowWriter {
-    /// Keeps rows for as long as the program runs.
+    /// Writes rows to a scratch file, which is deleted when the program ends.
     pub(in crate::cli) fn scratch() -> anyhow::Result<Self> {
         let file = tempfile::tempfile().map_err(|error| Unwritable::new("a scratch file", error))?;
         Ok(Self::new(file, None, &[]))
     }
 
-    /// Keeps rows in a journal, and begins with those that it holds.
+    /// Opens a journal, and continues after its rows.
     ///
     /// # Errors
-    /// If the file is of another audit, or no journal, or another run writes it.
+    /// If the file is no journal or that of another audit, or another process writes it.
     pub(super) fn resume(path: &Path, job: &Job) -> anyhow::Result<Self> {
         let context = || format!("--resume {}", shown(path));
         let head = format!("{}\n", serde_json::to_string(job)?).into_bytes();
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
         let file = opened.map_err(|error| Unwritable::new(shown(path), error))?;
-        // Where the file system has no locks, nothing is known of other runs.
+        // On a file system without locks, other runs cannot be detected.
         if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
             bail!("--resume {}: another run writes it; wait for its end", shown(path));
         }
@@ -72,7 +71,7 @@ impl RowWriter {
             if !head.starts_with(&found) {
                 bail!("--resume {}: {}; name another file", shown(path), job.refusal(&found));
             }
-            // A run ended before it had written this line.
+            // A previous run ended while it wrote this line.
             rows.write_head(&head)?;
         }
         rows.take(&mut lines).with_context(context)?;
@@ -84,10 +83,10 @@ impl RowWriter {
         Self { counts: AuditCounts::default(), file, journal, start, end: start, chain, last: 0, unsynced: 0 }
     }
 
-    /// The file beside the journal that the block of its audit stands in. That of an audit whose journal is gone is removed.
+    /// The pin file next to the journal. The file of a previous audit, whose journal is gone, is removed.
     ///
     /// # Errors
-    /// If it stays.
+    /// If it cannot be removed.
     pub(super) fn pin_file(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(journal) = &self.journal else { return Ok(None) };
         let pin = pin_beside(journal);
@@ -100,12 +99,12 @@ impl RowWriter {
         }
     }
 
-    /// The line of the list that the last row is of; 0 before the first.
+    /// The line number in the list of the last row, or 0.
     pub(super) const fn last(&self) -> u64 {
         self.last
     }
 
-    /// Keeps a row.
+    /// Writes a row.
     ///
     /// # Errors
     /// [`Unwritable`], with what to do next.
@@ -120,10 +119,10 @@ impl RowWriter {
         if self.unsynced >= ROWS_PER_SYNC { self.sync() } else { Ok(()) }
     }
 
-    /// How an audit ends whose next row cannot be kept: with those before it, where no journal holds them.
+    /// How an audit ends if the next row cannot be written: with the rows so far, unless they are in a journal.
     ///
     /// # Errors
-    /// The cause, where a journal holds them: the same command goes on from it.
+    /// The cause, if they are in a journal: the same command continues the audit.
     pub(super) fn ending(&self, cause: anyhow::Error) -> anyhow::Result<Ending> {
         let is_cut = || self.file.set_len(self.end).is_ok();
         if self.journal.is_some() || !cause.is::<Unwritable>() || !is_cut() {
@@ -132,20 +131,19 @@ impl RowWriter {
         Ok(Ending::DiskFull(cause.root_cause().to_string()))
     }
 
-    /// The error of an audit that ended with a full disk and has no row.
+    /// The error of an audit that has no rows because the disk is full.
     pub(in crate::cli) fn full(why: String) -> anyhow::Error {
         Unwritable::new("the scratch file", io::Error::other(why)).into()
     }
 
-    /// The counts and the rows.
     pub(in crate::cli) fn finish(mut self) -> anyhow::Result<(AuditCounts, Spool)> {
         self.sync()?;
         Ok((self.counts, Spool { file: self.file, journal: self.journal, start: self.start }))
     }
 
-    /// What to do where results cannot be written.
+    /// What to do if results cannot be written.
     pub(super) fn advice(journal: &Path) -> String {
-        format!("what was judged stands in {}; make room and run the same command again", shown(journal))
+        format!("{} contains the rows so far; free disk space and run the same command again", shown(journal))
     }
 
     fn count(&mut self, row: &Row, chain: Digest) {
@@ -163,7 +161,6 @@ impl RowWriter {
         self.file.write_all(bytes).map_err(|error| self.unwritable(error))
     }
 
-    /// Has the disk keep the rows of a journal.
     fn sync(&mut self) -> anyhow::Result<()> {
         self.unsynced = 0;
         if self.journal.is_none() {
@@ -179,7 +176,7 @@ impl RowWriter {
         }
     }
 
-    /// Takes the rows up to the first line that is not whole, and drops what comes from there on: it is judged again.
+    /// Reads the rows up to the first damaged line, and truncates the file there. The names after it are judged again.
     fn take(&mut self, lines: &mut impl BufRead) -> io::Result<()> {
         let mut end = self.start;
         loop {
@@ -200,7 +197,7 @@ impl RowWriter {
     }
 }
 
-/// Rows in a file.
+/// The rows of a finished audit, in a file.
 pub(in crate::cli) struct Spool {
     file: File,
     journal: Option<PathBuf>,
@@ -208,20 +205,20 @@ pub(in crate::cli) struct Spool {
 }
 
 impl Spool {
-    /// The journal, where the file is one.
+    /// The journal. `None` for a scratch file.
     pub(super) fn journal(&self) -> Option<&Path> {
         self.journal.as_deref()
     }
 
-    /// Removes the journal of an audit that has its report.
+    /// Removes the journal after the report is written.
     ///
     /// # Errors
-    /// If the file stays.
+    /// If it cannot be removed.
     pub(super) fn discard(self) -> anyhow::Result<()> {
         let Some(path) = self.journal else { return Ok(()) };
         drop(self.file);
         std::fs::remove_file(&path).with_context(|| format!("the report is written; {} stays", shown(&path)))?;
-        // One that stays is of no journal, and the next audit removes it.
+        // If this fails, the next audit removes the file.
         let _ = std::fs::remove_file(pin_beside(&path));
         Ok(())
     }
@@ -240,7 +237,7 @@ impl Rows for Spool {
     }
 }
 
-/// What an audit is of: only one with the same goes on with its journal.
+/// Identifies an audit. A journal can only continue the same one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Job {
     schema: String,
@@ -251,8 +248,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// The audit of the names in a file, and in the registry of the scope, held against an earlier report where there is
-    /// one.
+    /// The audit of the names in a file and in the registry of the scope, and of the comparison with an earlier report,
+    /// if there is one.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -266,10 +263,10 @@ impl Job {
         Ok(Self { schema: SCHEMA.to_owned(), tool: Tool::default(), scope, list, since })
     }
 
-    /// Why a journal that begins so is not that of this audit.
+    /// Why the journal that starts with `head` is not that of this audit.
     fn refusal(&self, head: &[u8]) -> String {
         let Ok(other) = serde_json::from_slice::<Self>(head) else {
-            return "this is no journal of an audit".to_owned();
+            return "this is not an audit journal".to_owned();
         };
         let Self { schema, tool, scope, list, since } = self;
         let same = [
@@ -285,7 +282,7 @@ impl Job {
     }
 }
 
-/// The digest at the beginning of the line of a row.
+/// The digest at the start of a row's line.
 fn chained(before: Digest, row: &[u8]) -> Digest {
     let mut both = Digester::default();
     both.update(before.as_bytes());
@@ -293,7 +290,7 @@ fn chained(before: Digest, row: &[u8]) -> Digest {
     both.digest()
 }
 
-/// The row of a line, and its digest, if the line is as it was written.
+/// The row of a line and its digest, if the line is intact.
 fn whole(line: &[u8], before: Digest) -> Option<(Row, Digest)> {
     let (written, row) = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split_once(' ')?;
     let chain = chained(before, row.as_bytes());
@@ -307,7 +304,6 @@ fn next_line(lines: &mut impl BufRead) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The digest of a file, which can be read again.
 fn digest(path: &Path) -> anyhow::Result<Digest> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
@@ -375,7 +371,7 @@ mod tests {
         Registry { manifest: "manifest.json".to_owned(), digest, proven: false, entries: 1 }
     }
 
-    /// A journal with the rows of these lines, of a run that ended without a word.
+    /// Writes a journal with the rows of these lines, as left by a killed run.
     fn written(path: &Path, lines: std::ops::RangeInclusive<u64>) {
         let mut kept = RowWriter::resume(path, &job()).unwrap();
         lines.for_each(|line| kept.push(&row(line)).unwrap());
@@ -466,7 +462,7 @@ mod tests {
             assert!(why.contains(&format!("of an audit with another {what}; name another file")), "{why}");
         }
         std::fs::write(folder.path().join("names"), "a.eth\nb.eth\n").unwrap();
-        assert!(refused(&folder.path().join("names"), &job()).contains("this is no journal of an audit"));
+        assert!(refused(&folder.path().join("names"), &job()).contains("this is not an audit journal"));
         assert_eq!(std::fs::read(folder.path().join("names")).unwrap(), b"a.eth\nb.eth\n");
         assert_eq!(std::fs::read(&path).unwrap(), whole);
     }

@@ -1,11 +1,11 @@
-//! `audit schemas`: the published schemas of a profile's layers, held against its manifests.
+//! `audit schemas`: compares the published schemas of a profile's layers with its manifests.
 
 use std::fmt::Write as _;
 use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clresolve_audit::PublishedSchema;
+use clresolve_audit::SchemaRow;
 use clresolve_core::reason::Reason;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
@@ -23,7 +23,7 @@ use crate::cli::progress::Progress;
 use crate::cli::render::Palette;
 use crate::cli::world::{World, WorldFiles};
 
-/// Schemas that are fetched at the same time: all of a layer come from one host and a few gateways.
+/// Number of schemas fetched concurrently: all schemas of a layer come from one host and a few gateways.
 const AT_ONCE: usize = 4;
 
 pub(super) fn run(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
@@ -48,8 +48,7 @@ async fn audit(args: AuditSchemasArgs) -> anyhow::Result<Exit> {
     Ok(worst)
 }
 
-/// All schemas of the layers of the configured profile.
-pub(super) async fn layers(world: &World) -> anyhow::Result<Vec<PublishedSchema>> {
+pub(super) async fn layers(world: &World) -> anyhow::Result<Vec<SchemaRow>> {
     let profile = profile(world)?;
     Ok(judged(world, &profile).collect().await)
 }
@@ -58,18 +57,18 @@ fn profile(world: &World) -> anyhow::Result<Arc<Profile>> {
     world.resolver.profiles().get(&world.config.rules.profile).context("the profile does not exist")
 }
 
-/// Each schema, held against its manifest, in the order of the layers.
-fn judged<'a>(world: &'a World, profile: &'a Profile) -> impl Stream<Item = PublishedSchema> + 'a {
+/// Compares each schema with its manifest, in the order of the layers.
+fn judged<'a>(world: &'a World, profile: &'a Profile) -> impl Stream<Item = SchemaRow> + 'a {
     let sides = |verb| Side::ALL.map(|side| (verb, side));
     let schemas =
         profile.manifests().flat_map(move |layer| layer.verbs().iter().flat_map(sides).map(|of| (layer.id(), of)));
     let judge = move |(layer, (verb, side)): (&'a str, (&'a Verb, Side))| async move {
-        PublishedSchema::of(layer, verb, side, found(world, profile, verb, side).await)
+        SchemaRow::of(layer, verb, side, found(world, profile, verb, side).await)
     };
     stream::iter(schemas.collect::<Vec<_>>()).map(judge).buffered(AT_ONCE)
 }
 
-/// What is wrong with a schema, at its canonical location or at any mirror.
+/// The faults of a schema at its canonical location and at all mirrors.
 async fn found(world: &World, profile: &Profile, verb: &Verb, side: Side) -> Vec<Reason> {
     let entry = verb.schema(side);
     let (canonical, mirrors) = world.resolver.published_schema(entry).await;
@@ -86,8 +85,8 @@ async fn found(world: &World, profile: &Profile, verb: &Verb, side: Side) -> Vec
     reasons
 }
 
-fn line(schema: &PublishedSchema, format: Format, palette: &Palette) -> String {
-    let PublishedSchema { layer, verb, path, state, reasons, .. } = schema;
+fn line(schema: &SchemaRow, format: Format, palette: &Palette) -> String {
+    let SchemaRow { layer, verb, path, state, reasons, .. } = schema;
     let (mark, side) = (schema.standing(), schema.side_in_words());
     let style = palette.state(*state);
     let mut text = format!("{style}{mark:<9}{style:#}  {layer}  {verb} {side}");

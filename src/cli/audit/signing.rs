@@ -1,4 +1,4 @@
-//! `audit sign` and `audit verify`: whether a report is as it was written, and by whom.
+//! `audit sign` and `audit verify`: whether a report is unmodified, and who signed it.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::cli::exit::Exit;
 use crate::cli::input;
 use crate::cli::output::{Output, Results};
 
-/// Longest end of a line behind a signature, in bytes.
+/// Maximum length of a line end after a signature, in bytes.
 const LINE_END: usize = 2;
 
 pub(super) fn sign(args: &AuditSignArgs) -> anyhow::Result<Exit> {
@@ -55,7 +55,7 @@ pub(super) fn verify(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-/// The file as a whole: what is read as a report and what is held against the signature are the same bytes.
+/// Reads the whole file, so that the same bytes are parsed and verified.
 fn bytes(file: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = input::read(file, MAX_SIGNED_REPORT_BYTES)?;
     if bytes.len() > MAX_SIGNED_REPORT_BYTES {

@@ -1,4 +1,4 @@
-//! Where the names of an audit come from: a list, a registry, or both, the list first.
+//! The sources of an audit's names: a list, a registry, or both, with the list first.
 
 use clresolve_audit::list_digest::ListDigester;
 use clresolve_audit::{Listing, Presence};
@@ -8,18 +8,16 @@ use tokio::sync::mpsc;
 use super::registry::Registry;
 use crate::cli::names::{Line, List, NamesError, Reader};
 
-/// Lines read ahead of the names that are being judged: enough that reading never holds up the judging.
+/// Number of lines read ahead, so that judging never waits for reading.
 const READ_AHEAD: usize = 64;
 
-/// A line that is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SourceLine {
     pub(super) line: Line,
-    /// Who lists it, where a registry is audited.
+    /// Who lists it, if a registry is audited.
     pub(super) listed: Option<Listed>,
 }
 
-/// Who lists a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     entry: Option<u64>,
@@ -27,22 +25,21 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Together with what the chain says.
+    /// Adds whether the name is on the chain.
     pub(super) const fn with(self, on_chain: Presence) -> Listing {
         let Self { entry, in_list } = self;
         Listing { entry, in_list, on_chain }
     }
 }
 
-/// The sources of an audit.
 pub(in crate::cli) struct Sources {
     pub(super) list: Option<List>,
     pub(super) registry: Option<Registry>,
 }
 
 impl Sources {
-    /// How many different names are left behind the `held` ones, where that is known before they are read: what a list and
-    /// a registry share is not.
+    /// Number of distinct names after the `held` ones. `None` if it is unknown in advance, as for a list and a registry
+    /// that may share names.
     pub(super) fn left(&self, held: u64) -> Option<u64> {
         let all = match (&self.list, &self.registry) {
             (Some(list), None) => list.counted.as_ref()?.names,
@@ -52,7 +49,7 @@ impl Sources {
         Some(all.saturating_sub(held))
     }
 
-    /// The digest of all, where that is known before they are read.
+    /// The digest of all lines, if it is known in advance.
     pub(super) fn digest(&self) -> Option<Digest> {
         let (mut digester, lines) = match &self.list {
             Some(list) => list.counted.as_ref().map(|counted| (counted.digester.clone(), counted.lines))?,
@@ -65,7 +62,7 @@ impl Sources {
         Some(digester.digest())
     }
 
-    /// Reads the sources in a thread of its own, since standard input may keep it waiting.
+    /// Reads the sources in their own thread, since reading standard input may block.
     pub(super) fn read(self) -> mpsc::Receiver<Result<SourceLine, NamesError>> {
         let (sender, receiver) = mpsc::channel(READ_AHEAD);
         std::thread::spawn(move || {
@@ -79,13 +76,12 @@ impl Sources {
     }
 }
 
-/// The lines of the list, and after them those of the registry, counted on.
+/// The lines of the list, followed by those of the registry.
 struct Lines {
     list: Option<Reader>,
     registry: Option<Registry>,
-    /// The entry that comes next.
     next: usize,
-    /// How many lines the list has.
+    /// Number of lines of the list.
     before: u64,
 }
 
@@ -110,7 +106,7 @@ impl Lines {
         Some(SourceLine { line: entry.after(self.before), listed })
     }
 
-    /// The registry, unless it could not be read: then nobody knows whom it lists.
+    /// The registry, unless it could not be read: its entries are then unknown.
     fn readable_registry(&self) -> Option<&Registry> {
         self.registry.as_ref().filter(|registry| registry.about.is_some())
     }

@@ -22,7 +22,6 @@ const DESCRIPTION: [&str; 3] = [
 const FILES: &str = "$XDG_CONFIG_HOME/clresolve/config.toml (~/.config/clresolve/config.toml if the variable is unset), \
                      /etc/clresolve/config.toml";
 
-/// Variables that set no key.
 const VARIABLES: [(&str, &str); 3] = [
     ("CLRESOLVE_CONFIG", "the configuration file, like --config"),
     ("NO_COLOR", "no colours, unless --color asks for them"),

@@ -1,13 +1,11 @@
 //! The configuration keys as `deploy/config.prod.toml` documents them. The tests read the file with this module too, so
 //! it uses nothing of the crate.
 
-/// A key in `config.prod.toml`.
 #[derive(Debug)]
 pub(crate) struct Documented {
     /// The table that the key is in, with its brackets; empty at the top.
     pub(crate) table: String,
     pub(crate) key: String,
-    /// As written, in TOML.
     pub(crate) value: String,
     /// Whether the key is set, not commented out.
     pub(crate) set: bool,
@@ -58,7 +56,6 @@ impl Documented {
         if table.is_empty() { self.key.clone() } else { format!("{table}.{}", self.key) }
     }
 
-    /// The default, in TOML.
     pub(crate) fn default(&self) -> &str {
         match &self.note.default {
             Some(default) => default,

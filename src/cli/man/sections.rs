@@ -50,7 +50,6 @@ pub(super) fn description(text: &str) -> Roff {
     page
 }
 
-/// The sections of `text`.
 pub(super) fn sections(text: &str) -> Roff {
     let mut page = Roff::new();
     let blocks = blocks(text);

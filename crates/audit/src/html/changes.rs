@@ -1,10 +1,9 @@
-//! What changed since the report before: the names that changed their state with the reason and who has to act, then the
-//! other changes.
+//! The changes since the previous report: first the names whose state changed, with reason and actor, then the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::markup::{code, html, left_out, line, markup, name_link, table};
+use super::markup::{code, html, line, markup, name_link, table, write_omitted};
 use crate::difference::{Change, Kind};
 use crate::duty::{ACTORS, is_due};
 use crate::page::{Piece, Quota};
@@ -12,11 +11,11 @@ use crate::words::role_in_words;
 use crate::{Report, Row, Rows};
 use clresolve_core::reason::Effect;
 
-/// Most changes of a state, and most others, that the page shows: more are a new registry rather than changes. The JSON
+/// Maximum number of changes of states, and of other changes, on the page. With more, it is a new registry. The JSON
 /// form has all.
 const MAX_CHANGES_SHOWN: usize = 500;
 
-/// Writes the section, where there is a report before.
+/// Writes the section, if there is a previous report.
 pub(super) fn write(
     report: &Report,
     rows: &dyn Rows,
@@ -24,7 +23,7 @@ pub(super) fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let Some(difference) = &report.since else { return Ok(()) };
-    writeln!(out, "<section id=\"changes\">\n<h2>Since the report before</h2>")?;
+    writeln!(out, "<section id=\"changes\">\n<h2>Since the previous report</h2>")?;
     for warning in difference.warnings() {
         writeln!(out, "<p class=\"soft\">{}</p>", markup(&warning))?;
     }
@@ -44,7 +43,7 @@ pub(super) fn write(
     };
     let (mut states, others): (Vec<&Change>, Vec<&Change>) = difference.changes.iter().partition(of_state);
     states.sort_by_key(|change| change.kind != Kind::NewlyBroken);
-    let known = Known::of([&states, &others], rows, table_has)?;
+    let known = ChangedNames::of([&states, &others], rows, table_has)?;
     state_table(&states, &known, out)?;
     if !others.is_empty() {
         writeln!(out, "<details><summary>Other changes ({})</summary>", others.len())?;
@@ -54,17 +53,17 @@ pub(super) fn write(
     writeln!(out, "</section>")
 }
 
-/// What the rows say of the names that changed.
-struct Known(BTreeMap<String, Facts>);
+/// The names that changed, each with what its row reports.
+struct ChangedNames(BTreeMap<String, Facts>);
 
-/// What a row says of a name that changed.
+/// The facts in the row of a changed name.
 struct Facts {
     link: String,
     codes: String,
     actors: String,
 }
 
-impl Known {
+impl ChangedNames {
     fn of(shown: [&[&Change]; 2], rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<Self> {
         let shown = shown.into_iter().flat_map(|changes| changes.iter().take(MAX_CHANGES_SHOWN));
         let names: BTreeSet<&str> = shown.map(|change| change.name.as_str()).collect();
@@ -85,12 +84,12 @@ impl Known {
         Ok(Self(known))
     }
 
-    /// The name, which leads to its row.
+    /// The name as a link to its row.
     fn link(&self, change: &Change) -> String {
         self.0.get(&change.name).map_or_else(|| code(&change.name), |facts| facts.link.clone())
     }
 
-    /// Why the name is not trusted, and who has to act.
+    /// Why the name is not trusted, and who must act.
     fn why(&self, change: &Change) -> [&str; 2] {
         self.0.get(&change.name).map_or(["", ""], |facts| [&facts.codes, &facts.actors])
     }
@@ -102,12 +101,12 @@ fn decisive_codes(row: &Row) -> String {
     [Effect::Fail, Effect::Unknown].into_iter().flat_map(of).collect::<Vec<_>>().join(" ")
 }
 
-/// The names whose state changed, with the reason and who has to act.
-fn state_table(changes: &[&Change], known: &Known, out: &mut dyn Write) -> io::Result<()> {
+/// The names whose state changed, with the reason and who must act.
+fn state_table(changes: &[&Change], known: &ChangedNames, out: &mut dyn Write) -> io::Result<()> {
     if changes.is_empty() {
         return writeln!(out, "<p>No name changed its state.</p>");
     }
-    let heads = ["name", "change", "before", "now", "because of", "has to act"];
+    let heads = ["name", "change", "before", "now", "because of", "must act"];
     writeln!(out, "{}", table("states-changed", "changes", &heads))?;
     let mut quota = Quota::of(MAX_CHANGES_SHOWN);
     for change in changes.iter().filter(|_| quota.take()) {
@@ -116,7 +115,7 @@ fn state_table(changes: &[&Change], known: &Known, out: &mut dyn Write) -> io::R
             out,
             "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"change\">{}</td>\
              <td data-label=\"before\">{}</td><td data-label=\"now\">{}</td>\
-             <td class=\"wide\" data-label=\"because of\">{why}</td><td data-label=\"has to act\">{actors}</td></tr>",
+             <td class=\"wide\" data-label=\"because of\">{why}</td><td data-label=\"must act\">{actors}</td></tr>",
             known.link(change),
             change.kind,
             state(change.before.as_deref()),
@@ -124,14 +123,14 @@ fn state_table(changes: &[&Change], known: &Known, out: &mut dyn Write) -> io::R
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;
-    left_out(quota.over, "changes", out)
+    write_omitted(quota.over, "changes", out)
 }
 
 fn state(state: Option<&str>) -> String {
     state.map_or_else(|| "–".to_owned(), |state| html(state).to_string())
 }
 
-fn change_table(changes: &[&Change], known: &Known, out: &mut dyn Write) -> io::Result<()> {
+fn change_table(changes: &[&Change], known: &ChangedNames, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", table("others-changed", "changes", &["name", "change", "before", "now"]))?;
     let mut quota = Quota::of(MAX_CHANGES_SHOWN);
     let value = |value: &Option<String>| value.as_deref().map_or_else(|| "–".to_owned(), code);
@@ -147,5 +146,5 @@ fn change_table(changes: &[&Change], known: &Known, out: &mut dyn Write) -> io::
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;
-    left_out(quota.over, "changes", out)
+    write_omitted(quota.over, "changes", out)
 }

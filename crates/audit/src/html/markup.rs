@@ -1,4 +1,4 @@
-//! Markup that several parts of the page have.
+//! Markup used in several parts of the page.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -11,49 +11,47 @@ use crate::words::{do_together, effect};
 use clresolve_core::reason::Fixer;
 use clresolve_core::text::{Foreign, Html, capitalized};
 
-/// The word for who has to act, as a title.
 pub(super) const fn actor_word(actor: Fixer) -> &'static str {
     match actor {
         Fixer::Publisher => "Publishers",
         Fixer::Operator => "Operator",
-        Fixer::Asker => "List keeper",
+        Fixer::Asker => "Registry maintainer",
         Fixer::Nobody => "Nobody",
     }
 }
 
-/// Begins a table.
 pub(super) fn table(id: &str, class: &str, heads: &[&str]) -> String {
     let heads: String = heads.iter().map(|head| format!("<th scope=\"col\">{head}</th>")).collect();
     format!("<div class=\"scroll\"><table id=\"{id}\" class=\"{class}\"><thead><tr>{heads}</tr></thead><tbody>")
 }
 
-/// What an actor does in an audit, as a sentence.
+/// The actor's role in an audit, as a sentence.
 pub(super) fn role_sentence(actor: Fixer) -> String {
     match actor {
-        Fixer::Nobody => "What is awaited passes with time.".to_owned(),
+        Fixer::Nobody => "Only time is needed.".to_owned(),
         _ => capitalized(do_together(actor)) + ".",
     }
 }
 
-/// Says how many items were left out.
-pub(super) fn left_out(over: u64, what: &str, out: &mut dyn Write) -> io::Result<()> {
+/// States how many items were omitted.
+pub(super) fn write_omitted(over: u64, what: &str, out: &mut dyn Write) -> io::Result<()> {
     if over == 0 {
         return Ok(());
     }
-    writeln!(out, "<p class=\"soft\">{over} more {what} are left out. The JSON form has all.</p>")
+    writeln!(out, "<p class=\"soft\">{over} more {what} are omitted. The JSON form has all.</p>")
 }
 
-/// The name of a row, which leads to its row of the table if that has it.
+/// The name of a row, linked to its row of the table if the table contains it.
 pub(super) fn name_link(row: &Row, shown: &BTreeSet<u64>) -> String {
     link_to(row.line, row.name(), &row.anchor(), shown)
 }
 
-/// The same of a name whose row is not at hand.
+/// Like [`name_link`], for a name whose row is not available.
 pub(super) fn link_to(line: u64, name: &str, anchor: &str, shown: &BTreeSet<u64>) -> String {
     if shown.contains(&line) { format!("<a href=\"#{anchor}\">{}</a>", code(name)) } else { code(name) }
 }
 
-/// Our own words in small print. Empty words give an empty string.
+/// Small print in the report's own words. Empty words yield an empty string.
 pub(super) fn soft(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(" <small class=\"soft\">{words}</small>") }
 }
@@ -62,7 +60,7 @@ pub(super) fn line(pieces: &[Piece<'_>]) -> String {
     pieces.iter().map(piece).collect()
 }
 
-/// The same without markup, for a title.
+/// Plain text without markup, for a title.
 pub(super) fn text(pieces: &[Piece<'_>]) -> String {
     let piece = |piece: &Piece<'_>| match piece {
         Piece::Plain(text) => markup(text),
@@ -72,7 +70,6 @@ pub(super) fn text(pieces: &[Piece<'_>]) -> String {
     pieces.iter().map(piece).collect()
 }
 
-/// Who owns a name.
 pub(super) fn owner(owner: &Owner) -> String {
     match owner {
         Owner::Account(account) => code(account),
@@ -93,7 +90,7 @@ pub(super) fn mark(agreement: Agreement) -> String {
     format!("<span class=\"{word}\" role=\"img\" aria-label=\"{word}\" title=\"{word}\">{mark}</span>")
 }
 
-/// Text of ours, in which foreign text is escaped already: what HTML itself reads is left to escape.
+/// Escapes the report's own text, in which foreign text is already escaped, for HTML.
 pub(super) fn markup(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -102,7 +99,7 @@ pub(super) fn html(text: &str) -> Html<'_> {
     Foreign::new(text).html()
 }
 
-/// Text of others as code.
+/// Foreign text as code.
 pub(super) fn code(text: &str) -> String {
     format!("<code>{}</code>", html(text))
 }

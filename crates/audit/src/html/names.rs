@@ -1,26 +1,26 @@
-//! The names and their checks. Those that need attention come first.
+//! The names and their checks, those that need attention first.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::markup::{html, left_out, line, mark, soft};
+use super::markup::{html, line, mark, soft, write_omitted};
 use crate::duty::{AWAITED, is_due};
 use crate::overview::{ORDER, identity_checks, schema_checks};
 use crate::owners::Owner;
 use crate::page::Piece;
 use crate::row::AS_OF_BEFORE;
 use crate::words::role;
-use crate::{Decided, Drift, Report, Row, Rows};
+use crate::{DecidedState, Drift, Report, Row, Rows};
 use clresolve_core::reason::Effect;
 
-/// What the script needs for a filter. Without script there is none.
+/// The controls of the filter. The script reveals them.
 const TOOLS: &str = "<div id=\"tools\" role=\"search\" hidden><label>Name, code or owner <input id=\"find\" type=\"search\" autocomplete=\"off\"></label>\
     <label>State <select id=\"state\"><option value=\"\">all</option><option>untrusted</option>\
     <option>indeterminate</option><option>trusted</option></select></label>\
-    <label>Has to act <select id=\"actor\"><option value=\"\">all</option><option>publisher</option>\
-    <option>operator</option><option value=\"asker\">list keeper</option><option value=\"nobody\">nobody: wait</option></select></label><output id=\"count\"></output></div>";
+    <label>Must act <select id=\"actor\"><option value=\"\">all</option><option>publisher</option>\
+    <option>operator</option><option value=\"asker\">registry maintainer</option><option value=\"nobody\">nobody: wait</option></select></label><output id=\"count\"></output></div>";
 
-/// Writes the table of the lines of the list in `shown`. `findings` are those that have an article.
+/// Writes the table with the list's lines in `shown`. `findings` are the lines that have an article.
 pub(super) fn write(
     report: &Report,
     rows: &dyn Rows,
@@ -30,8 +30,8 @@ pub(super) fn write(
 ) -> io::Result<()> {
     writeln!(
         out,
-        "<section id=\"names\">\n<h2>Names</h2>\n<p class=\"soft\">✓ holds or agrees, ✗ fails or differs, – open: not \
-         asked, not answered or not reached.</p>\n{TOOLS}"
+        "<section id=\"names\">\n<h2>Names</h2>\n<p class=\"soft\">✓ passes or agrees, ✗ fails or differs, – open: not \
+         requested, no response, or not reached.</p>\n{TOOLS}"
     )?;
     write!(out, "<div class=\"scroll\"><table id=\"names-table\" class=\"matrix\"><thead><tr>")?;
     for head in ["name", "state"] {
@@ -51,7 +51,7 @@ pub(super) fn write(
     }
     writeln!(out, "</tbody></table></div>")?;
     let over = report.counts.names.saturating_sub(shown.len() as u64);
-    left_out(over, "names", out)?;
+    write_omitted(over, "names", out)?;
     writeln!(out, "</section>")
 }
 
@@ -80,7 +80,7 @@ fn write_row(report: &Report, row: &Row, findings: &BTreeSet<u64>, out: &mut dyn
     writeln!(out, "<td class=\"wide\" data-label=\"codes\">{}</td></tr>", codes.join(" "))
 }
 
-/// The name, which leads to its findings where the page has them.
+/// The name, linked to its findings if the page contains them.
 fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> String {
     let article = report.counts.alike(row).map_or(row.line, |alike| alike.line);
     let name = html(row.name());
@@ -91,26 +91,25 @@ fn name(report: &Report, row: &Row, findings: &BTreeSet<u64>) -> String {
     }
 }
 
-/// Since when the reports before know the same of a name.
+/// Since when earlier reports contain the same facts about a name.
 fn unchanged(row: &Row) -> String {
     let Some(since) = row.unchanged_since.as_deref() else { return String::new() };
     let day = since.split_once('T').map_or(since, |(day, _)| day);
     format!(" <small class=\"soft\">unchanged since {}</small>", html(day))
 }
 
-/// What this audit could not read or decide, and has of the report before.
+/// The facts copied from the previous report because this audit could not read or decide them.
 fn carried(row: &Row) -> String {
     let Some(carried) = &row.carried else { return String::new() };
     let state = carried.state.map(|state| match state {
-        Decided::Trusted => "trusted",
-        Decided::Untrusted => "untrusted",
+        DecidedState::Trusted => "trusted",
+        DecidedState::Untrusted => "untrusted",
     });
     let members = carried.members.iter().map(|member| html(member).to_string()).collect::<Vec<_>>().join(", ");
     let what = state.into_iter().map(str::to_owned).chain(Some(members).filter(|members| !members.is_empty()));
     soft(&format!("{AS_OF_BEFORE}: {}", what.collect::<Vec<_>>().join("; ")))
 }
 
-/// The account that owns a name.
 fn owner(row: &Row) -> String {
     match Owner::of(row) {
         Owner::Account(account) => html(&account).to_string(),

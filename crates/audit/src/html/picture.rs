@@ -1,5 +1,5 @@
-//! The pictures of the page: inline SVG. Widths and places are per cent, so that text and strokes keep their size on a
-//! phone. Each picture says in words what it shows, and no state is told by its colour alone.
+//! The charts of the page: inline SVG. Positions and widths are percentages, so that text and strokes keep their size
+//! on a phone. Each chart has a text alternative, and no state is shown by colour alone.
 
 use std::fmt::Write as _;
 
@@ -10,37 +10,37 @@ use crate::history::PastCounts;
 use crate::overview::Expiries;
 use crate::page::day;
 
-/// The whole width, in hundredths of a per cent.
+/// The full width, in hundredths of a percent.
 const WHOLE: u64 = 10_000;
 
-/// The least width of a part that is not empty: what exists is seen.
+/// Minimum width of a non-empty part, so that it is visible.
 const LEAST: u64 = 60;
 
-/// From this width on, a part of a bar has room for its sign.
+/// Minimum width of a bar's part that has room for its symbol.
 const ROOM_FOR_SIGN: u64 = 350;
 
-/// Height of the columns of a chart, in pixels.
+/// Height of a chart's columns, in pixels.
 const COLUMN: u64 = 120;
 
 /// Height of a line of text in a chart, in pixels.
 const LINE: u64 = 22;
 
-/// From this height on, a part of a column has room for its number, in pixels.
+/// Minimum height of a column's part that has room for its number, in pixels.
 const ROOM_FOR_NUMBER: u64 = 16;
 
-/// Most reports whose columns have room for numbers and days on a phone.
+/// Maximum number of reports whose columns have room for numbers and days on a phone.
 pub(super) const MAX_LABELLED: usize = 8;
 
-/// The states, as classes of the style sheet, with their words and signs.
+/// The states: CSS class, word and symbol.
 pub(super) const STATES: [(&str, &str, &str); 3] =
     [("good", "trusted", "✓"), ("bad", "untrusted", "✗"), ("open", "indeterminate", "?")];
 
-/// `text` as a place or a width.
+/// A position or width in percent.
 fn percent(hundredths: u64) -> String {
     format!("{}.{:02}%", hundredths / 100, hundredths % 100)
 }
 
-/// The widths of parts that fill a bar. The largest part gives what the smallest need to be seen.
+/// The widths of the parts of a full bar. The largest part yields what the smallest need to be visible.
 fn widths<const N: usize>(parts: [u64; N]) -> [u64; N] {
     let sum: u128 = parts.iter().copied().map(u128::from).sum();
     if sum == 0 {
@@ -58,13 +58,13 @@ fn widths<const N: usize>(parts: [u64; N]) -> [u64; N] {
     widths
 }
 
-/// The numbers of the states, in words.
+/// The counts of the states as text.
 pub(super) fn states_in_words(states: [u64; 3]) -> String {
     let words = states.iter().zip(STATES).map(|(count, (_, word, _))| format!("{count} {word}"));
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A bar of the states, with its signs.
+/// A bar of the states with their symbols.
 pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> String {
     let mut svg = format!(
         "<svg class=\"bar\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" width=\"100%\" height=\"100%\">\
@@ -86,7 +86,7 @@ pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> String {
     svg + "</svg>"
 }
 
-/// A bar of parts beside which their numbers stand: it is no picture of its own.
+/// A bar whose numbers are printed next to it, and therefore hidden from screen readers.
 pub(super) fn small_bar(parts: [u64; 3]) -> String {
     let mut svg = "<svg class=\"small bar\" aria-hidden=\"true\" width=\"100%\" height=\"10\">".to_owned();
     let mut at = 0;
@@ -100,7 +100,7 @@ pub(super) fn small_bar(parts: [u64; 3]) -> String {
     svg + "</svg>"
 }
 
-/// A bar as long as `part` of `whole`, beside which its number stands.
+/// A bar of length `part` of `whole`, whose number is printed next to it.
 pub(super) fn length(class: &str, part: u64, whole: u64) -> String {
     let [width, _] = widths([part.min(whole), whole.saturating_sub(part)]);
     let width = percent(width);
@@ -110,7 +110,7 @@ pub(super) fn length(class: &str, part: u64, whole: u64) -> String {
     )
 }
 
-/// The states over time: a column for each report beside a scale, with its numbers and its day where there is room.
+/// The states over time: a column per report next to a scale, with numbers and days if there is room.
 pub(super) fn states_over_time(reports: &[PastCounts]) -> String {
     let title = format!("States in {} reports, the latest on the right", reports.len());
     let mut svg = chart("times", &title, &reports.iter().map(report_in_words).collect::<Vec<_>>().join("; "));
@@ -138,20 +138,19 @@ pub(super) fn states_over_time(reports: &[PastCounts]) -> String {
     )
 }
 
-/// Two lines below a column.
+/// Two lines of text below a column.
 fn label(svg: &mut String, middle: &str, first: &str, second: &str) {
     for (line, text) in [(1, first), (2, second)] {
         let _ = write!(svg, "<text x=\"{middle}\" y=\"{}\">{text}</text>", COLUMN + line * 16);
     }
 }
 
-/// The states of a report, in words.
+/// The states of a report as text.
 fn report_in_words(report: &PastCounts) -> String {
     let date = report.checked.map_or_else(|| "no date".to_owned(), day);
     format!("{date}: {}", states_in_words(report.states()))
 }
 
-/// The expiries by month.
 pub(super) fn expiries(expiries: &Expiries) -> String {
     let bins = expiry_bins(expiries);
     let known = bins.iter().filter(|bin| bin.names > 0);
@@ -168,7 +167,7 @@ pub(super) fn expiries(expiries: &Expiries) -> String {
         };
         column(&mut svg, class, number, bins.len(), COLUMN - height, height);
         let middle = place(number * 2 + 1, bins.len() * 2);
-        // A year stands below the first of its months.
+        // The year is printed below its first month.
         let begins = number == 1 || month == "Jan";
         label(&mut svg, &middle, month, if begins { year } else { "" });
         if *names > 0 {
@@ -179,14 +178,14 @@ pub(super) fn expiries(expiries: &Expiries) -> String {
     svg + "</g></svg>"
 }
 
-/// A column of the timeline; what has expired and what comes later has no year.
+/// A column of the timeline. Expired names and names that expire later have no year.
 struct Bin {
     month: String,
     year: String,
     names: u64,
 }
 
-/// The columns of the timeline: what has expired, the months, and what comes later.
+/// The columns of the timeline: expired names, the months, and later ones.
 fn expiry_bins(expiries: &Expiries) -> Vec<Bin> {
     let bin = |month: &str, year: &str, names| Bin { month: month.to_owned(), year: year.to_owned(), names };
     let mut month = expiries.from.to_zoned(TimeZone::UTC).date().first_of_month();
@@ -199,7 +198,7 @@ fn expiry_bins(expiries: &Expiries) -> Vec<Bin> {
     bins
 }
 
-/// Begins a chart of columns, with room for a line of text above and two below them.
+/// Begins a column chart, with room for a line of text above and two below the columns.
 fn chart(id: &str, title: &str, words: &str) -> String {
     format!(
         "<svg class=\"chart\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" width=\"100%\" height=\"{}\">\
@@ -216,13 +215,13 @@ fn column(svg: &mut String, class: &str, number: usize, of: usize, top: u64, hei
     }
 }
 
-/// `part` of `whole`, as a place.
+/// `part` of `whole` as a position.
 fn place(part: usize, whole: usize) -> String {
     let hundredths = part.saturating_mul(WHOLE as usize) / whole.max(1);
     percent(u64::try_from(hundredths).unwrap_or(WHOLE))
 }
 
-/// The height of a column; what exists is seen.
+/// The height of a column; a non-empty one is visible.
 fn scaled(names: u64, most: u64) -> u64 {
     let height = u64::try_from(u128::from(names) * u128::from(COLUMN) / u128::from(most)).unwrap_or(COLUMN);
     if names == 0 { 0 } else { height.max(2) }

@@ -13,8 +13,8 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "<section id=\"waivers\">\n<h2>Waivers</h2>\n<p class=\"soft\">An accepted finding is left out of the exit code \
-         until its waiver expires. No state changes.</p>\n{}",
+        "<section id=\"waivers\">\n<h2>Waivers</h2>\n<p class=\"soft\">An accepted finding does not affect the exit \
+         code until its waiver expires. No state changes.</p>\n{}",
         table("waivers-table", "waivers", &["name", "code", "where", "observed value", "until", "status", "reason"])
     )?;
     for AppliedWaiver { waiver, status, .. } in report.waivers.all() {

@@ -1,9 +1,11 @@
-//! What there is to do: the findings of names, grouped by who has to act, with the record to set or the command to run.
+//! The work to do: the findings of names, grouped by actor, with the record to set or the command to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use super::markup::{actor_word, code, left_out, line, link_to, markup, name_link, owner, role_sentence, soft, table};
+use super::markup::{
+    actor_word, code, line, link_to, markup, name_link, owner, role_sentence, soft, table, write_omitted,
+};
 use crate::cause::Cause;
 use crate::duty::{ACTORS, AWAITED, MAX_LINE_CHARACTERS, duties, is_due};
 use crate::governance_log::Form;
@@ -15,17 +17,16 @@ use crate::{Agreement, Draft, Group, Report, Row, Rows};
 use clresolve_core::reason::{Effect, Fixer};
 use clresolve_core::text::Foreign;
 
-/// Most articles of findings: names alike share one, and a registry has a handful of kinds. More of them in one page are
-/// read by nobody.
+/// Maximum number of articles. Names with the same findings share one, and a registry has a handful of kinds; nobody
+/// reads more in one page.
 const MAX_ARTICLES: usize = 256;
 
-/// Most records that are listed: what a person sets by hand.
+/// Maximum number of records listed. People set them by hand.
 const MAX_RECORDS_SHOWN: usize = 500;
 
-/// Most draft rows that are listed.
 const MAX_DRAFTS_SHOWN: usize = 500;
 
-/// Writes all articles; the lines of the list that have one.
+/// Writes all articles, and returns the lines of the list that have one.
 pub(super) fn write(
     report: &Report,
     overview: &Overview,
@@ -57,7 +58,7 @@ pub(super) fn write(
             let (anchor, words) = (cause_anchor(actor, cause), cause.in_words());
             writeln!(out, "<h4 id=\"{anchor}\">{words} <span class=\"soft\">{}</span></h4>", counted(names))?;
             for row in articles.get(&cause).into_iter().flatten() {
-                // Where two actors have to do something about a name, the first of them has its anchor.
+                // If two actors must act on a name, the first article has its anchor.
                 let is_first = shown.insert(row.line);
                 article(report, actor, row, is_first, out)?;
             }
@@ -68,17 +69,16 @@ pub(super) fn write(
     if overview.most_due().is_none() {
         writeln!(out, "<p>Nobody has to act on a failure.</p>")?;
     }
-    left_out(quota.over, "sets of findings", out)?;
+    write_omitted(quota.over, "sets of findings", out)?;
     writeln!(out, "</section>")?;
     Ok(shown)
 }
 
-/// The anchor of why an actor has to act.
 pub(super) fn cause_anchor(actor: Fixer, cause: Cause) -> String {
     format!("cause-{}-{}", role(actor), cause.slug())
 }
 
-/// The rows of which an actor has an article, by cause. They are as many as the quota has left at most.
+/// The rows for an actor's articles, by cause, up to the remaining quota.
 fn articles(
     report: &Report,
     actor: Fixer,
@@ -97,7 +97,7 @@ fn articles(
     Ok(articles)
 }
 
-/// Whose names the publishers have to do something about.
+/// The owners of the names on which publishers must act.
 fn owners(overview: &Overview, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
@@ -123,10 +123,10 @@ fn owners(overview: &Overview, table_has: &BTreeSet<u64>, out: &mut dyn Write) -
         )?;
     }
     writeln!(out, "</tbody></table></div>")?;
-    left_out(overview.owners.over, "names, of further owners,", out)
+    write_omitted(overview.owners.over, "names, of further owners,", out)
 }
 
-/// What is wrong with an owner's names, and with how many.
+/// The causes among an owner's names, with their numbers.
 fn reasons_of(owned: &Owned) -> String {
     let cause = |(cause, names): (Cause, u64)| {
         let anchor = cause_anchor(Fixer::Publisher, cause);
@@ -163,7 +163,7 @@ fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut d
     }
     let with: Vec<_> = ACTORS.into_iter().filter(|other| *other != actor && is_due(*other, row)).map(role).collect();
     if !with.is_empty() {
-        writeln!(out, "<p class=\"soft\">Has to act too: {}.</p>", with.join(", "))?;
+        writeln!(out, "<p class=\"soft\">Must act too: {}.</p>", with.join(", "))?;
     }
     if !row.near_misses.is_empty() {
         writeln!(out, "<p>Trusted by the rules {}.</p>", line(&listed(&row.near_misses)))?;
@@ -172,10 +172,10 @@ fn article(report: &Report, actor: Fixer, row: &Row, is_first: bool, out: &mut d
     writeln!(out, "</article>")
 }
 
-/// What both depths say of a name.
+/// The results of both depths for a name.
 fn depths(row: &Row) -> String {
     let word = |agreement| match agreement {
-        Agreement::Agree => "<span class=\"agree\">✓ hold</span>",
+        Agreement::Agree => "<span class=\"agree\">✓ pass</span>",
         Agreement::Differ => "<span class=\"differ\">✗ fail</span>",
         Agreement::Open => "<span class=\"open\">– open</span>",
     };
@@ -209,7 +209,7 @@ fn write_point(point: &Point<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</div>")
 }
 
-/// The warnings that an actor can end, over all names.
+/// The warnings that an actor can resolve, over all names.
 fn warnings(report: &Report, actor: Fixer) -> Vec<&Group> {
     let groups = report.counts.groups().into_iter();
     groups.filter(|group| group.effect == Effect::Warn && group.code.entry().fixer == actor).collect()
@@ -234,12 +234,11 @@ fn write_warnings(warnings: &[&Group], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "</ul>")
 }
 
-/// The text records to set.
 pub(super) fn records(rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "<section id=\"records\">\n<h2>Text records to set</h2>\n<p class=\"soft\">The card under the name's CID proves \
-         these values. Nothing that a host served is proposed.</p>"
+         these values. Values that only a host served are never proposed.</p>"
     )?;
     let mut quota = Quota::of(MAX_RECORDS_SHOWN);
     let mut any = false;
@@ -260,11 +259,10 @@ pub(super) fn records(rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn 
         Ok(())
     })?;
     writeln!(out, "{}", if any { "</tbody></table></div>" } else { "<p>None.</p>" })?;
-    left_out(quota.over, "records", out)?;
+    write_omitted(quota.over, "records", out)?;
     writeln!(out, "</section>")
 }
 
-/// Draft rows for a governance log.
 pub(super) fn drafts(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<section id=\"log\">\n<h2>Draft rows for RESOLUTION.md</h2>")?;
     let mut quota = Quota::of(MAX_DRAFTS_SHOWN);
@@ -277,6 +275,6 @@ pub(super) fn drafts(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> i
         writeln!(out, "{}", markup(&draft.markdown(Form::Published)))
     })?;
     writeln!(out, "{}", if any { "</pre>" } else { "<p>None.</p>" })?;
-    left_out(quota.over, "draft rows", out)?;
+    write_omitted(quota.over, "draft rows", out)?;
     writeln!(out, "</section>")
 }

@@ -1,4 +1,4 @@
-//! What changed between two audits, and what is carried from one to the next.
+//! The changes between two audits, and the facts copied from one to the next.
 
 use super::*;
 use clresolve_verdict::card::Side;
@@ -13,7 +13,7 @@ fn changes(before: &Row, after: &Row) -> Vec<(&'static str, Option<String>, Opti
     difference.changes.into_iter().map(|change| (change.kind.as_str(), change.before, change.after)).collect()
 }
 
-/// The row of a.eth while nobody answers, in the audit after `before`.
+/// The row of a.eth during an outage, in the audit after `before`.
 fn outage_after(before: &Row) -> Row {
     let mut verdict = trusted();
     verdict.state = State::Indeterminate;
@@ -66,7 +66,7 @@ fn an_outage_between_two_audits_hides_no_change() {
     let outage = outage_after(&outage_after(&before));
     assert_eq!(outage.known, before.known);
     let carried = outage.carried.as_ref().expect("what was known");
-    assert_eq!((carried.state, carried.members.len()), (Some(Decided::Trusted), 4));
+    assert_eq!((carried.state, carried.members.len()), (Some(DecidedState::Trusted), 4));
     assert_eq!(kinds(&before, &outage), ["state"]);
 
     let same = changes(&outage, &before);
@@ -152,10 +152,10 @@ fn an_owner_or_an_expiry_that_comes_or_goes_is_a_change() {
     assert_eq!(changes(&wrapped, &unwrapped), [("owner", text("0x01"), None), ("expiry", text(year), None)]);
     assert_eq!(changes(&unwrapped, &wrapped), [("owner", None, text("0x01")), ("expiry", None, text(year))]);
     assert_eq!(changes(&unwrapped, &unwrapped), []);
-    // The registrar has one of each second-level name: that none was read tells nothing.
+    // Every second-level name has an expiry at the registrar, so a missing one was not read.
     let unread = of("a.eth", json!("0x01"), none);
     assert_eq!(kinds(&of("a.eth", json!("0x01"), year), &unread), [""; 0]);
-    // A report of the form before has neither value nor word.
+    // Reports of the older form contain neither the value nor its absence.
     let mut old = unwrapped.clone();
     old.known.on_chain.as_mut().expect("it was read").absent.clear();
     assert_eq!((kinds(&wrapped, &old), kinds(&old, &wrapped)), (Vec::new(), Vec::new()));
@@ -204,9 +204,9 @@ fn what_was_carried_is_marked_where_it_is_shown() {
     (now.state, now.reasons) = (State::Untrusted, vec![Reason::new(Code::VerbUnknown)]);
     now.follow(&(&before).into());
     let page = written(Format::Html, std::slice::from_ref(&now), Ending::Complete);
-    let mark = "<small class=\"soft\">as of the report before</small>";
+    let mark = "<small class=\"soft\">as of the previous report</small>";
     assert_eq!(page.matches(mark).count(), 1, "beside the expiry alone: {page}");
-    assert!(page.contains("as of the report before: on_chain.expiry"), "{page}");
+    assert!(page.contains("as of the previous report: on_chain.expiry"), "{page}");
     let csv = written(Format::Csv, std::slice::from_ref(&now), Ending::Complete);
     assert!(csv.lines().next().is_some_and(|head| head.ends_with(",expiry,carried,generated_at,waivers")), "{csv}");
     assert!(csv.contains("on_chain.expiry"), "{csv}");
@@ -216,7 +216,7 @@ fn what_was_carried_is_marked_where_it_is_shown() {
     let page = written(Format::Html, std::slice::from_ref(&out), Ending::Complete);
     assert_eq!(page.matches(mark).count(), 1, "beside the owner; no block dates the expiries: {page}");
     let md = written(Format::Markdown, &[out], Ending::Complete);
-    assert!(md.contains("Of 1 name the owner stands here as of the report before"), "{md}");
+    assert!(md.contains("The owner of 1 name is as of the previous report"), "{md}");
 }
 
 #[test]
@@ -242,10 +242,10 @@ fn a_row_says_since_when_nothing_changed() {
     assert_eq!(outage_after(&third).unchanged_since, first.checked_at, "nothing else was seen");
 }
 
-/// The layers stand in each form for people, and are compared where both audits looked at them.
+/// The layers appear in each format for people, and are compared if both audits checked them.
 #[test]
-fn the_schema_layers_are_told_and_compared() {
-    let schema = |verb: &str, reasons: Vec<Reason>| PublishedSchema {
+fn schema_layers_are_reported_and_compared() {
+    let schema = |verb: &str, reasons: Vec<Reason>| SchemaRow {
         layer: "protocol-commons/1.0.0".to_owned(),
         verb: verb.to_owned(),
         side: Side::Receipt,
@@ -254,23 +254,23 @@ fn the_schema_layers_are_told_and_compared() {
         reasons,
     };
     let rows = [Row::of(1, &trusted())];
-    let with = |schemas: Option<Vec<PublishedSchema>>| {
+    let with = |schemas: Option<Vec<SchemaRow>>| {
         let mut report = report(&rows, Ending::Complete);
         (report.scope.schema_layers, report.schema_layers) = (schemas.is_some(), schemas);
         report
     };
     let broken = || schema("fetch", vec![Reason::new(Code::PublishedVersionMutated)]);
     let now = with(Some(vec![schema("parse", Vec::new()), broken()]));
-    let said = "Of 2 published schemas of the layers 1 agree with their manifests, 1 differ, and of 0 it is not known.";
+    let expected = "Published schemas of the layers: 2. Matching their manifests: 1, different: 1, unknown: 0.";
     let page = written_as(&now, Format::Html, &rows);
-    assert!(page.contains("<a href=\"#layers\">") && page.contains(said), "{page}");
+    assert!(page.contains("<a href=\"#layers\">") && page.contains(expected), "{page}");
     let section = page.split_once("<section id=\"layers\">").expect("a section").1;
     let section = section.split_once("</section>").expect("its end").0;
     assert!(section.contains("<code>published-version-mutated</code>") && !section.contains("<script>"), "{section}");
     assert!(section.contains("1.0.0 fetch receipt") && !section.contains("1.0.0 parse receipt"), "{section}");
     let text = written_as(&now, Format::Markdown, &rows);
     let row = "| `protocol-commons/1.0.0 fetch receipt` | differs | published-version-mutated |";
-    assert!(text.contains(said) && text.contains(row), "{text}");
+    assert!(text.contains(expected) && text.contains(row), "{text}");
     assert!(!written(Format::Html, &rows, Ending::Complete).contains("id=\"layers\""));
 
     let past = |report: &Report| {

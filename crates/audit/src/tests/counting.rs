@@ -1,4 +1,4 @@
-//! The counts, and the findings that names share.
+//! The counts, and the findings shared by names.
 
 use super::*;
 use crate::counts::{EXAMPLES_PER_REASON, MAX_KINDS_OF_FINDINGS, NAMES_PER_FINDING};
@@ -74,7 +74,7 @@ fn a_name_beyond_the_known_kinds_has_its_findings_to_itself() {
     assert_eq!(counts.alike(rows.last().unwrap()), None);
     let text = written(Format::Html, &rows, Ending::Complete);
     assert_eq!(text.matches("<article ").count(), MAX_KINDS_OF_FINDINGS);
-    assert!(text.contains("2 more sets of findings are left out. The JSON form has all."), "{text}");
+    assert!(text.contains("2 more sets of findings are omitted. The JSON form has all."), "{text}");
 }
 
 #[test]

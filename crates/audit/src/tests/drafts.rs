@@ -1,4 +1,4 @@
-//! The rows that are drafted for the governance log.
+//! Draft rows for the governance log.
 
 use super::*;
 use crate::governance_log::{Action, Form};

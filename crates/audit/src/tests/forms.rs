@@ -1,4 +1,4 @@
-//! Each form against hostile text, and what it keeps.
+//! Each format with hostile text, and the information that it keeps.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The first lines: the world, who must act, and what other rules accept.
+//! The first lines: the network, who must act, the trend, and what other rules accept.
 
 use super::*;
 use crate::opening;
@@ -6,7 +6,7 @@ use crate::overview::Overview;
 use crate::page::Piece;
 
 /// The lines of a report as plain text.
-fn told(whole: &Report, rows: &[Row]) -> Vec<String> {
+fn lines_of(whole: &Report, rows: &[Row]) -> Vec<String> {
     let overview = Overview::of(whole, &Listed(rows)).expect("rows in memory");
     let piece = |piece: &Piece<'_>| match piece {
         Piece::Plain(text) | Piece::Foreign(text) => text.to_string(),
@@ -17,7 +17,7 @@ fn told(whole: &Report, rows: &[Row]) -> Vec<String> {
     opening::lines(whole, &overview).into_iter().map(line).collect()
 }
 
-/// A name of this owner that fails for these reasons.
+/// A name of this owner with these findings.
 fn of_owner(line: u64, owner: Value, codes: &[Code]) -> Row {
     let mut verdict = failing(codes.iter().map(|code| Reason::new(*code)));
     see(&mut verdict, Step::Records, json!({"answer": "records", "holder": owner}));
@@ -27,25 +27,22 @@ fn of_owner(line: u64, owner: Value, codes: &[Code]) -> Row {
 }
 
 #[test]
-fn a_world_that_is_not_the_real_one_is_called_so() {
+fn networks_other_than_mainnet_are_labelled() {
     let rows = [Row::of(1, &trusted())];
     let world = |world: &str, chain: &str| {
         let mut whole = report(&rows, Ending::Complete);
         (whole.scope.world, whole.scope.chain) = (world.to_owned(), chain.to_owned());
-        told(&whole, &rows).remove(0)
+        lines_of(&whole, &rows).remove(0)
     };
     let read = "read at block 7 on 2026-11-20.";
-    assert_eq!(world("mainnet", "eip155:1"), format!("The real world: mainnet, Ethereum (eip155:1), {read}"));
+    assert_eq!(world("mainnet", "eip155:1"), format!("Network: mainnet, Ethereum (eip155:1), {read}"));
     let local = "a local test chain (eip155:31337)";
-    assert_eq!(world("sandbox", "eip155:31337"), format!("A test world, not the real one: sandbox, {local}, {read}"));
-    assert_eq!(world("lab", "eip155:31337"), format!("A test world, not the real one: lab, {local}, {read}"));
-    assert_eq!(
-        world("fork", "eip155:1"),
-        format!("Not Ethereum mainnet: fork, with Ethereum's chain id (eip155:1), {read}")
-    );
-    assert_eq!(world("eip155-10", "eip155:10"), format!("Not Ethereum mainnet: eip155-10, chain eip155:10, {read}"));
+    assert_eq!(world("sandbox", "eip155:31337"), format!("Test network: sandbox, {local}, {read}"));
+    assert_eq!(world("lab", "eip155:31337"), format!("Test network: lab, {local}, {read}"));
+    assert_eq!(world("fork", "eip155:1"), format!("Not mainnet: fork, with Ethereum's chain id (eip155:1), {read}"));
+    assert_eq!(world("eip155-10", "eip155:10"), format!("Not mainnet: eip155-10, chain eip155:10, {read}"));
     let unread = report(&[], Ending::Complete);
-    assert!(told(&unread, &[])[0].ends_with(". No block was read."), "{:?}", told(&unread, &[]));
+    assert!(lines_of(&unread, &[])[0].ends_with(". No block was read."), "{:?}", lines_of(&unread, &[]));
 }
 
 #[test]
@@ -54,10 +51,10 @@ fn names_with_an_unreadable_holder_are_counted() {
     let unreadable = of(json!({"unreadable": "stale"}), &[Code::HolderUnreadable, Code::TxtMissing]);
     let rows = [of(json!("0xaa"), &[Code::TxtMissing]), unreadable.clone(), unreadable];
     let whole = report(&rows, Ending::Complete);
-    let line = "Holder or expiry unknown: for 2 names. In each case, the name or its owner's name lives in ENSv2 \
-                (holder-unreadable).";
-    assert_eq!(told(&whole, &rows)[2], line);
-    assert!(told(&report(&rows[..1], Ending::Complete), &rows[..1]).iter().all(|line| !line.starts_with("Holder")));
+    let line =
+        "Holder or expiry unknown: 2 names. They, or their owners' names, have moved to ENSv2 (holder-unreadable).";
+    assert_eq!(lines_of(&whole, &rows)[2], line);
+    assert!(lines_of(&report(&rows[..1], Ending::Complete), &rows[..1]).iter().all(|line| !line.starts_with("Holder")));
     let json: Value = serde_json::from_str(&written(Format::Json, &rows, Ending::Complete)).expect("JSON");
     assert_eq!(json["counts"]["holder_unreadable"], 2);
     assert!(fits_schema(&json), "{json}");
@@ -65,63 +62,55 @@ fn names_with_an_unreadable_holder_are_counted() {
 
 #[test]
 fn the_owner_of_most_names_and_the_main_cause_are_named() {
-    let told = |rows: &[Row]| told(&report(rows, Ending::Complete), rows).remove(1);
+    let lines_of = |rows: &[Row]| lines_of(&report(rows, Ending::Complete), rows).remove(1);
     let publishers = "Who must act: publishers, who own the names, set their records and host the cards; ";
     let (aa, bb) = (json!("0xaa"), json!("0xbb"));
     let of = |owner: &Value, line: u64, code: Code| of_owner(line, owner.clone(), &[code]);
     let mut rows = vec![of(&aa, 1, Code::VerbUnknown)];
-    let cause = "The cause: the card says what the manifest does not allow.";
-    assert_eq!(told(&rows), format!("{publishers}here the account 0xaa, which owns the name. {cause}"));
+    let cause = "The cause: the card contradicts the manifest.";
+    assert_eq!(lines_of(&rows), format!("{publishers}here the account 0xaa, which owns the name. {cause}"));
     rows.extend([of(&aa, 2, Code::TxtMissing), of(&aa, 3, Code::TxtMissing)]);
     let cause = "The most frequent cause: records on the chain are missing or wrong (2 of the 3 names).";
-    assert_eq!(told(&rows), format!("{publishers}here the account 0xaa, which owns all 3 names. {cause}"));
+    assert_eq!(lines_of(&rows), format!("{publishers}here the account 0xaa, which owns all 3 names. {cause}"));
     rows.push(of(&bb, 4, Code::ChecksumMismatch));
     let cause = "The most frequent cause: records on the chain are missing or wrong (2 of the 4 names).";
     let owner = "above all the account 0xaa, which owns 3 of the 4 names.";
-    assert_eq!(told(&rows), format!("{publishers}{owner} {cause}"));
+    assert_eq!(lines_of(&rows), format!("{publishers}{owner} {cause}"));
     rows.extend([of(&bb, 5, Code::TxtMissing), of(&Value::Null, 6, Code::TxtMissing)]);
     let cause = "The most frequent cause: records on the chain are missing or wrong (4 of the 6 names).";
     let owner = "no account owns most of the names, 0xaa owns 3 of the 6 names.";
-    assert_eq!(told(&rows), format!("{publishers}{owner} {cause}"));
+    assert_eq!(lines_of(&rows), format!("{publishers}{owner} {cause}"));
 
     let unread = [Row::of(1, &failing([Reason::new(Code::TxtMissing)]))];
-    assert!(told(&unread).contains("; no owner of these names could be read. "), "{}", told(&unread));
+    assert!(lines_of(&unread).contains("; no owner of these names could be read. "), "{}", lines_of(&unread));
     let operator = [Row::of(1, &failing([Reason::new(Code::RpcDisagree)]))];
     let cause = "The cause: the RPC endpoints contradict each other.";
-    assert_eq!(told(&operator), format!("Who must act: the operator, who runs this resolver. {cause}"));
-    assert_eq!(told(&[Row::of(1, &trusted())]), "Who must act: nobody. Nothing is wrong.");
+    assert_eq!(lines_of(&operator), format!("Who must act: the operator, who runs this resolver. {cause}"));
+    assert_eq!(lines_of(&[Row::of(1, &trusted())]), "Who must act: nobody. Nothing is wrong.");
 }
 
 #[test]
-fn the_rules_that_count_are_named_and_others_with_what_they_accept() {
+fn rules_and_more_lenient_profiles_are_listed() {
     let near = |line: u64, codes: &[Code], profiles: &[&str]| {
         let mut row = of_owner(line, json!("0xaa"), codes);
         row.near_misses = profiles.iter().map(|profile| (*profile).to_owned()).collect();
         row
     };
-    let other = |rows: &[Row]| told(&report(rows, Ending::Complete), rows).remove(2);
+    let other = |rows: &[Row]| lines_of(&report(rows, Ending::Complete), rows).remove(2);
     let mut rows = vec![near(1, &[Code::EntryVersionNoncompliant], &[])];
-    assert_eq!(
-        other(&rows),
-        "The rules that count: agent-cards/1.0.0. By no others known here more names would be trusted."
-    );
+    assert_eq!(other(&rows), "Rules: agent-cards/1.0.0. No other known profile would trust more names.");
     rows.push(near(2, &[Code::EntryVersionNoncompliant], &["a", "b"]));
     rows.push(near(3, &[Code::EntryVersionNoncompliant, Code::SchemaMirrorPlaceholder, Code::TxtMissing], &["b"]));
-    let because = "because these accept what fails here: the route version of the entry is not an accepted one";
+    let because = "because it accepts what fails here: the route version of the entry is not an accepted one";
     let line = other(&rows);
-    assert!(
-        line.starts_with(&format!(
-            "The rules that count: agent-cards/1.0.0. By b 2 more names would be trusted, {because}; "
-        )),
-        "{line}"
-    );
-    assert!(line.ends_with(&format!("; and 1 more. By a 1 more name would be trusted, {because}.")), "{line}");
+    assert!(line.starts_with(&format!("Rules: agent-cards/1.0.0. b would trust 2 more names, {because}; ")), "{line}");
+    assert!(line.ends_with(&format!("; and 1 more. a would trust 1 more name, {because}.")), "{line}");
     for (line, profile) in (4..).zip(["c", "d", "e"]) {
         rows.push(near(line, &[Code::TxtMissing], &[profile]));
     }
-    assert!(other(&rows).ends_with(" 2 more sets of rules would trust more."), "{}", other(&rows));
+    assert!(other(&rows).ends_with(" 2 further profiles would trust more names."), "{}", other(&rows));
     let good = [Row::of(1, &trusted())];
-    assert_eq!(other(&good), "The rules that count: agent-cards/1.0.0.", "nothing is left to trust");
+    assert_eq!(other(&good), "Rules: agent-cards/1.0.0.", "nothing is left to trust");
 }
 
 #[test]
@@ -130,7 +119,7 @@ fn page_and_markdown_begin_with_the_same_lines() {
     near.near_misses = vec!["agent-cards/1.0.0+released".to_owned()];
     let rows = [near, Row::of(3, &changed_host())];
     let whole = report(&rows, Ending::Complete);
-    let lines = told(&whole, &rows);
+    let lines = lines_of(&whole, &rows);
     let (page, text) = (written_as(&whole, Format::Html, &rows), written_as(&whole, Format::Markdown, &rows));
     let opening =
         page.split_once("<ul class=\"opening\">").and_then(|(_, rest)| rest.split_once("</ul>")).expect("a list").0;
@@ -149,11 +138,11 @@ fn page_and_markdown_begin_with_the_same_lines() {
 }
 
 #[test]
-fn what_changed_and_the_trend_stand_among_the_first_lines() {
+fn changes_and_trend_are_among_the_first_lines() {
     let changed = |kind| Change { name: "a.eth".to_owned(), kind, before: None, after: None };
     let rows = [Row::of(1, &trusted())];
     let mut whole = report(&rows, Ending::Complete);
-    assert_eq!(told(&whole, &rows).len(), 3);
+    assert_eq!(lines_of(&whole, &rows).len(), 3);
     let at = |day: &str, trusted| PastCounts {
         checked: Some(format!("{day}T10:00:00Z").parse().expect("a time")),
         trusted,
@@ -165,18 +154,19 @@ fn what_changed_and_the_trend_stand_among_the_first_lines() {
     since.changes = [Kind::Added, Kind::NewlyBroken].into_iter().chain(kinds).map(changed).collect();
     whole.since = Some(since);
     let kinds = "2 added, 1 removed, 2 newly broken, 1 newly trusted, 1 with another owner, 1 other change.";
-    assert_eq!(told(&whole, &rows)[2], format!("What changed: since the report before, {kinds}"));
+    assert_eq!(lines_of(&whole, &rows)[2], format!("What changed: since the previous report, {kinds}"));
     (whole.before, whole.earlier) = (Some(at("2026-10-01", 5)), vec![at("2026-10-01", 5)]);
-    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds}"));
+    assert_eq!(lines_of(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds}"));
     let written = "2026-10-02T08:30:00.5Z".parse().expect("a time");
     whole.before = Some(PastCounts { generated_at: Some(written), ..at("2026-10-01", 5) });
-    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-02T08:30:00Z, {kinds}"));
+    assert_eq!(lines_of(&whole, &rows)[2], format!("What changed: since 2026-10-02T08:30:00Z, {kinds}"));
     whole.before = Some(at("2026-10-01", 5));
     whole.earlier = vec![at("2026-10-01", 5), at("2026-09-01", 9)];
-    let trend = "Trusted in the last 3 reports: 9, 5, 1.";
-    assert_eq!(told(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds} {trend}"));
+    let trend = "Trend: trusted names in the last 3 reports: 9, 5, 1.";
+    assert_eq!(lines_of(&whole, &rows)[2], format!("What changed: since 2026-10-01T10:00:00Z, {kinds}"));
+    assert_eq!(lines_of(&whole, &rows)[3], trend);
     whole.since = None;
-    assert_eq!(told(&whole, &rows)[2], format!("What changed: {trend}"));
+    assert_eq!(lines_of(&whole, &rows)[2], trend);
     whole.earlier = (1..=9).map(|day| at(&format!("2026-10-0{day}"), day)).collect();
-    assert_eq!(told(&whole, &rows)[2], "What changed: Trusted in the last 6 reports: 5, 6, 7, 8, 9, 1.");
+    assert_eq!(lines_of(&whole, &rows)[2], "Trend: trusted names in the last 6 reports: 5, 6, 7, 8, 9, 1.");
 }

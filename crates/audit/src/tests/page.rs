@@ -1,8 +1,8 @@
-//! The forms for people: the page that a board reads, and Markdown.
+//! The formats for people: the HTML page and Markdown.
 
 use super::*;
 
-/// What stands in `text` between two others.
+/// The part of `text` between two others.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     text.split_once(start).and_then(|(_, rest)| rest.split_once(end)).map_or("", |(inside, _)| inside)
 }
@@ -21,7 +21,7 @@ fn the_page_runs_its_own_script_alone() {
 }
 
 #[test]
-fn every_link_of_the_page_leads_somewhere_and_no_anchor_stands_twice() {
+fn every_link_has_a_target_and_every_anchor_is_unique() {
     let mut undecided = trusted();
     (undecided.state, undecided.reasons) = (State::Indeterminate, vec![Reason::new(Code::CidUnproven)]);
     undecided.name.normalized = Some("b.eth".to_owned());
@@ -40,35 +40,35 @@ fn every_link_of_the_page_leads_somewhere_and_no_anchor_stands_twice() {
 }
 
 #[test]
-fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
+fn each_actor_gets_their_names_and_the_line_to_run() {
     use clresolve_core::reason::Fixer;
     use duty::{duties, is_due};
     let rows = [Row::of(1, &wrong_checksum()), Row::of(2, &changed_host()), misrouted(3)];
     let whole = report(&rows, Ending::Complete);
-    let told = |actor, row: &Row| -> Vec<(String, Option<String>)> {
+    let duties_of = |actor, row: &Row| -> Vec<(String, Option<String>)> {
         duties(actor, &whole, row).into_iter().map(|duty| (duty.what, duty.line)).collect()
     };
     let check = Some("clresolve verify --profile agent-cards/1.0.0 --depth schemas a.eth".to_owned());
     let record = Some(format!("cl.checksum.agentcard={}", digest("card")));
     assert_eq!(
-        told(Fixer::Publisher, &rows[0]),
+        duties_of(Fixer::Publisher, &rows[0]),
         [("Set this text record:".to_owned(), record), ("Then check:".to_owned(), check.clone())]
     );
     assert_eq!(
-        told(Fixer::Publisher, &rows[1]),
+        duties_of(Fixer::Publisher, &rows[1]),
         [("Restore the released bytes at the card's URL.".to_owned(), None), ("Then check:".to_owned(), check)]
     );
-    assert_eq!(told(Fixer::Publisher, &rows[2])[0].0, "Correct what the findings name, then check:");
+    assert_eq!(duties_of(Fixer::Publisher, &rows[2])[0].0, "Correct what the findings name, then check:");
     let mut unregistered = Row::of(4, &failing([Reason::new(Code::NameUnregistered)]));
-    assert_eq!(told(Fixer::Asker, &unregistered)[0].0, "Take line 4 off the list, or correct its spelling.");
+    assert_eq!(duties_of(Fixer::Asker, &unregistered)[0].0, "Take line 4 off the list, or correct its spelling.");
     let mut pending = trusted();
     (pending.state, pending.reasons) = (State::Indeterminate, vec![Reason::new(Code::RecordPending)]);
     let pending = Row::of(6, &pending);
-    assert!(told(Fixer::Nobody, &pending)[0].0.starts_with("Wait until the newer block is final"));
+    assert!(duties_of(Fixer::Nobody, &pending)[0].0.starts_with("Wait until the newer block is final"));
     assert!(duty::ACTORS.iter().all(|actor| !is_due(*actor, &pending)) && is_due(Fixer::Nobody, &pending));
     let page = written_as(&report(std::slice::from_ref(&pending), Ending::Complete), Format::Html, &[pending]);
     assert!(
-        page.contains("nobody. What 1 name lacks passes with time.") && page.contains("id=\"act-nobody\""),
+        page.contains("nobody. Waiting alone resolves the findings of 1 name.") && page.contains("id=\"act-nobody\""),
         "{page}"
     );
     assert!(page.contains("Nobody has to act") && !page.contains("id=\"act-asker\""), "{page}");
@@ -76,9 +76,9 @@ fn each_actor_gets_the_names_that_are_theirs_and_the_line_to_run() {
     (unproven.state, unproven.reasons) = (State::Indeterminate, vec![Reason::new(Code::CidUnproven)]);
     let unproven = Row::of(7, &unproven);
     assert!(
-        told(Fixer::Publisher, &unproven)[0].0.starts_with("Pin the content"),
+        duties_of(Fixer::Publisher, &unproven)[0].0.starts_with("Pin the content"),
         "{:?}",
-        told(Fixer::Publisher, &unproven)
+        duties_of(Fixer::Publisher, &unproven)
     );
     assert_eq!(cause::Cause::of(Fixer::Publisher, &unproven), Some(cause::Cause::Ipfs));
     assert!(is_due(Fixer::Asker, &unregistered) && !is_due(Fixer::Publisher, &unregistered));
@@ -136,12 +136,12 @@ fn both_depths_stand_in_table_and_article() {
         let article = between(&page, &format!("<article id=\"findings-{line}\""), "</article>");
         between(article, "<p class=\"depths\">", "</p>")
     };
-    let (hold, fail) = ("<span class=\"agree\">✓ hold</span>", "<span class=\"differ\">✗ fail</span>");
+    let (hold, fail) = ("<span class=\"agree\">✓ pass</span>", "<span class=\"differ\">✗ fail</span>");
     assert_eq!(depths(1), format!("identity checks {fail} · schema checks {hold}"));
     assert_eq!(depths(2), format!("identity checks {hold} · schema checks {fail}"));
 }
 
-/// What changes no state stands behind what fails, under who can end it.
+/// Warnings follow failures, under the actor who can resolve them.
 #[test]
 fn warnings_stand_beside_failures_with_who_ends_them() {
     let mut broken = misrouted(1);
@@ -188,7 +188,7 @@ fn expiries_are_counted_by_month_and_the_soonest_listed() {
     let page = written(Format::Html, &rows, Ending::Complete);
     assert!(page.contains("past: 1, Nov 2026: 1, Jan 2027: 54, Oct 2027: 1, later: 1</desc>"), "{page}");
     assert!(page.contains("<td data-label=\"in\">has expired</td>") && page.contains(">9 days</td>"), "{page}");
-    let over = "<p class=\"soft\">36 more names that have expired, or will within 90 days, are left out.";
+    let over = "<p class=\"soft\">36 more names that have expired, or will within 90 days, are omitted.";
     assert!(page.contains(over), "{page}");
     rows[0].known.on_chain.as_mut().expect("it was read").holder = Some("0xaa".to_owned());
     let table = written(Format::Csv, &rows, Ending::Complete);
@@ -215,17 +215,17 @@ fn markdown_fits_into_an_issue_and_says_what_it_lacks() {
     let text = written(Format::Markdown, &rows, Ending::Interrupted);
     assert!(text.len() <= markdown::MAX_ISSUE_BYTES, "{}", text.len());
     assert_eq!(
-        text.matches(" more are left out here, such as `n").count(),
+        text.matches(" more are omitted here, such as `n").count(),
         4,
         "names, findings, records and drafts: {text}"
     );
     assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
     let page = written(Format::Html, &rows, Ending::Interrupted);
-    assert!(page.contains("10 more names are left out. The JSON form has all."));
+    assert!(page.contains("10 more names are omitted. The JSON form has all."));
     assert_eq!(page.matches("<tr id=").count() - page.matches("<tr id=\"code-").count(), 2_000);
 }
 
-/// What one publisher writes leaves room for what the report says of the others.
+/// One publisher's text leaves room for the report's text about others.
 #[test]
 fn findings_that_do_not_fit_are_named_and_leave_out_no_others() {
     let mut loud = misrouted(1);
@@ -234,7 +234,7 @@ fn findings_that_do_not_fit_are_named_and_leave_out_no_others() {
     let rows = [loud, misrouted(2), misrouted(3)];
     let text = written(Format::Markdown, &rows, Ending::Complete);
     assert!(!text.contains("### `n1.eth`") && text.contains("### `n2.eth` and 1 more: untrusted"), "{text}");
-    assert!(text.contains("1 more are left out here, such as `n1.eth`. "), "{text}");
+    assert!(text.contains("1 more are omitted here, such as `n1.eth`. "), "{text}");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_report_that_lacks_names_never_reads_as_if_all_were_trusted() {
 }
 
 #[test]
-fn the_title_names_registry_rules_block_and_day_without_a_list_too() {
+fn title_names_registry_rules_block_and_day_without_a_list() {
     let rows = [Row::of(1, &trusted()), misrouted(2)];
     let mut whole = report(&rows, Ending::Complete);
     whole.list.file = None;
@@ -301,7 +301,7 @@ fn the_title_names_registry_rules_block_and_day_without_a_list_too() {
     assert!(text.contains(headline), "{text}");
 }
 
-/// A name that fails, and whose gateways gave nothing: publisher and operator have to act.
+/// A name that fails and whose gateways did not respond, so that publisher and operator must act.
 fn failing_and_unread(line: u64) -> Row {
     let mut row = misrouted(line);
     row.reasons.push(Reason::new(Code::RpcDisagree));
@@ -309,7 +309,7 @@ fn failing_and_unread(line: u64) -> Row {
 }
 
 #[test]
-fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
+fn causes_add_up_and_names_of_several_actors_are_counted() {
     let codes = [
         Code::TxtMissing,
         Code::CardNotJson,
@@ -328,16 +328,15 @@ fn the_causes_of_an_actor_add_up_and_names_of_several_actors_are_told() {
     }
     assert_eq!((overview.due, overview.shared), ([7, 1, 0, 0], 1));
     let page = written_as(&whole, Format::Html, &rows);
-    assert!(page.contains("1 of the names needs more than one of them, and is counted with each."), "{page}");
+    assert!(page.contains("1 name needs several of them and is counted for each."), "{page}");
     let card = between(&page, "<h3>Publishers", "</ul>");
     assert_eq!(card.matches("<li>").count(), 5, "{card}");
     assert!(card.contains("<li><a href=\"#cause-publisher-card\">Other causes</a>"), "the first of them: {card}");
     assert!(page.contains("<h4 id=\"cause-publisher-card\">"), "{page}");
     let text = written_as(&whole, Format::Markdown, &rows);
-    assert!(text.contains("\nNames that need more than one of them are counted with each: 1.\n"), "{text}");
+    assert!(text.contains("\nNames that need several of them are counted for each: 1.\n"), "{text}");
 }
 
-/// A name that fails, and who holds it.
 fn held(line: u64, holder: Value) -> Row {
     let mut verdict = failing([Reason::new(Code::VerbUnknown)]);
     see(&mut verdict, Step::Records, json!({"answer": "records", "holder": holder}));
@@ -354,7 +353,7 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     assert!(
         page.contains(
             "<h1>3 of 3 names are not trusted. 2 owners must act on 3 names, because the card \
-                    says what the manifest does not allow.</h1>"
+                    contradicts the manifest.</h1>"
         ),
         "{page}"
     );
@@ -364,7 +363,7 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     assert!(of_most < owners.find("<code>0xaa</code>").expect("another"), "{owners}");
     assert!(owners.contains("<a href=\"#name-n2.eth\"><code>n2.eth</code></a>, <a href=\"#name-n3.eth\">"), "{owners}");
     let text = written_as(&whole, Format::Markdown, &rows);
-    let why = "The card says what the manifest does not allow";
+    let why = "The card contradicts the manifest";
     assert!(text.contains(&format!("|---|--:|---|\n| `0xbb` | 2 | 2: {why} |\n| `0xaa` | 1 | 1: {why} |\n")), "{text}");
     assert!(owners.contains(&format!("2: <a href=\"#cause-publisher-manifest\">{why}</a>")), "{owners}");
     assert!(page.contains("<h4 id=\"cause-publisher-manifest\">"), "{page}");
@@ -381,14 +380,14 @@ fn names_that_publishers_must_act_on_are_grouped_by_owner() {
     let whole = report(&rows, Ending::Complete);
     let page = written_as(&whole, Format::Html, &rows);
     assert!(
-        page.contains("Publishers must act on 5 names, on 4 because the card says"),
+        page.contains("Publishers must act on 5 names, on 4 because the card contradicts the manifest"),
         "whose names two of them are is not known: {page}"
     );
     assert!(page.contains(">nobody owns it</td>") && page.contains(">the owner could not be read</td>"), "{page}");
     assert_eq!(whose(&page), [("Owned by <code>0xbb</code>", "2"), ("Other owners, or none known", "3")]);
 }
 
-/// Who owns the names on which publishers must act, as the card at the top says it.
+/// The owners of the names on which publishers must act, as shown in the card at the top.
 fn whose(page: &str) -> Vec<(&str, &str)> {
     let list = between(page, "<ul class=\"lengths whose\">", "</ul>");
     let row = |row| (between(row, "<a href=\"#owners\">", "</a>"), between(row, "<b>", "</b>"));
@@ -422,11 +421,11 @@ fn owners_and_their_names_are_told_apart_up_to_a_bound() {
     assert_eq!(whose(&page), [(of_most.as_str(), "21"), ("Other owners, or none known", "299")]);
     let owners = between(&page, "id=\"owners-table\"", "</section>");
     assert_eq!(owners.matches("class=\"account\"").count(), 256, "{owners}");
-    assert!(owners.contains("44 more names, of further owners, are left out."), "{owners}");
+    assert!(owners.contains("44 more names, of further owners, are omitted."), "{owners}");
     let first = between(owners, "<tbody>", "</tr>");
     assert!(first.matches("<a href=\"#name-").count() == 12 && first.contains("and 9 more"), "{first}");
     assert!(
-        page.contains("Publishers must act on 320 names, because the card says"),
+        page.contains("Publishers must act on 320 names, because the card contradicts the manifest"),
         "whose names 44 of them are is not counted"
     );
 }
@@ -468,7 +467,7 @@ fn names_beyond_the_table_are_no_links() {
     for row in &mut rows {
         row.txt = vec![TxtLine { key: "cl.entry".to_owned(), value: "x".to_owned() }];
     }
-    // Those that are trusted come last in the table, whatever their line.
+    // Trusted names are last in the table, whatever their line.
     rows[0].state = State::Trusted;
     let page = written(Format::Html, &rows, Ending::Complete);
     let records = between(&page, "id=\"records-table\"", "</table>");

@@ -1,4 +1,4 @@
-//! Reports that are read again.
+//! Reading reports.
 
 use super::*;
 
@@ -8,7 +8,6 @@ fn json_of(report: &Report, rows: &[Row]) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Reports under other rules are compared with a warning.
 #[test]
 fn reports_under_other_rules_are_compared_with_a_warning() {
     let rows: Vec<Row> = (1..=20).map(misrouted).collect();
@@ -26,7 +25,7 @@ fn reports_under_other_rules_are_compared_with_a_warning() {
     }
 }
 
-/// Why this report is refused.
+/// The error for this report.
 fn refusal(report: &str) -> PastError {
     Past::read(io::Cursor::new(report)).expect_err(report)
 }
@@ -81,7 +80,7 @@ fn members_that_a_report_does_not_have_or_has_twice_are_refused() {
     assert!(matches!(&refusal, PastError::Schema(schema) if schema == "clresolve.audit/0"), "{refusal}");
 }
 
-/// The schema of the JSON form, which every report fits, names the same.
+/// The JSON schema, which every report satisfies, names the same members.
 #[test]
 fn the_members_of_rows_are_those_of_the_schema() {
     let schema: Value = serde_json::from_str(include_str!("../../../../schemas/audit.schema.json")).expect("JSON");
@@ -90,7 +89,7 @@ fn the_members_of_rows_are_those_of_the_schema() {
     assert_eq!(named, std::collections::BTreeSet::from(row::MEMBERS));
 }
 
-/// A report with the digest of its lines, whoever changed them.
+/// A report with a recomputed digest of its lines.
 pub(super) fn with_new_digest(report: &str) -> String {
     let (lines, _) = report.split_once("\"digest\": ").expect("a digest");
     format!("{lines}\"digest\": \"{}\"\n}}\n", Digest::of(lines.as_bytes()))

@@ -1,8 +1,9 @@
-//! The form for code hosts.
+//! The format for code hosts.
 
 use super::*;
 
-/// Whether a log fits the schema of SARIF 2.1.0. Its pattern of language tags, which no log has, is no regular expression.
+/// Whether a log satisfies the schema of SARIF 2.1.0, except its pattern for language tags, which is not a regular
+/// expression and which no log uses.
 pub(super) fn fits_sarif(text: &str) -> Result<(), String> {
     let schema = include_str!("../../../../tests/sarif/sarif-2.1.0-rtm.5.json").replace("{2}]?$", "{2}$");
     let schema: Value = serde_json::from_str(&schema).expect("JSON");
@@ -26,7 +27,7 @@ fn sarif_fits_the_schema_of_sarif() {
 }
 
 #[test]
-fn sarif_points_at_the_line_of_the_list_and_knows_a_finding_again() {
+fn sarif_locates_the_line_and_fingerprints_the_finding() {
     let mut twice = Row::of(7, &changed_host());
     twice.reasons.extend(twice.reasons.clone());
     let rows = [hostile(), twice, Row::of(8, &trusted())];

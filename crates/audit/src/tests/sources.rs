@@ -1,4 +1,4 @@
-//! Which sources differ, and the record to set.
+//! Differing sources, and the record to set.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_record_is_proposed_where_the_cid_proves_its_value() {
 }
 
 #[test]
-fn the_owner_of_a_proven_card_is_proposed_whatever_is_wrong_with_its_record() {
+fn owner_of_a_proven_card_is_proposed_for_any_record_defect() {
     let owned = |reason: Reason| {
         let mut verdict = failing([reason.at("cl.owner").expected("trimmed")]);
         see(&mut verdict, Step::Card, json!({"owner": "o.eth"}));

@@ -1,4 +1,4 @@
-//! Which findings a waiver covers, and where the reports list it.
+//! The findings that a waiver covers, and its place in the reports.
 
 use super::*;
 use crate::waiver::{Waiver, WaiverStatus};
@@ -17,14 +17,14 @@ pub(super) fn waiver(name: &str, code: Code, place: &str, observed: Option<&str>
 
 const TODAY: &str = "2026-11-20";
 
-/// The place of the finding of [`wrong_checksum`].
+/// The location of the finding of [`wrong_checksum`].
 const SOURCES: &str = "https, ipfs";
 
 fn applied(given: Vec<Waiver>, rows: &[Row]) -> Waivers {
     Waivers::apply(given, TODAY.parse().expect("a day"), &Listed(rows)).expect("rows in memory")
 }
 
-/// The status of a waiver, and the worst state that counts.
+/// The status of a waiver, and the worst state that remains.
 fn outcome(given: Waiver, rows: &[Row]) -> (WaiverStatus, State) {
     let waivers = applied(vec![given], rows);
     let counts = report(rows, Ending::Complete).counts;
@@ -104,9 +104,9 @@ fn name_with_unlisted_findings_is_not_accepted() {
     assert_eq!(outcome(given(), &rows), (WaiverStatus::UnlistedFindings, State::Untrusted));
     let mut whole = report(&rows, Ending::Complete);
     whole.waivers = applied(vec![given()], &rows);
-    let told = "no finding is accepted; 1 waiver for a name with more findings than the report lists.";
+    let expected = "no finding is accepted; 1 waiver for a name with more findings than the report lists.";
     let text = written_as(&whole, Format::Markdown, &rows);
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(expected), "{text}");
     let log: Value = serde_json::from_str(&written_as(&whole, Format::Sarif, &rows)).expect("JSON");
     assert_eq!(log["runs"][0]["results"][0]["suppressions"], json!([]));
     let value: Value = serde_json::from_str(&written_as(&whole, Format::Json, &rows)).expect("JSON");
@@ -141,13 +141,13 @@ fn every_form_lists_accepted_findings_and_idle_waivers() {
     ];
     whole.waivers = applied(given, &rows);
     let written = |format| written_as(&whole, format, &rows);
-    let told = "1 finding is accepted, and left out of the exit code; 1 waiver expired.";
+    let expected = "1 finding is accepted and does not affect the exit code; 1 waiver expired.";
     for (format, cells) in [
         (Format::Markdown, "| `/entry` | `n2.eth` | 2026-11-01 | expired |"),
         (Format::Html, "data-label=\"where\"><code>/entry</code>"),
     ] {
         let text = written(format);
-        assert!(text.contains(told) && text.contains(cells), "{text}");
+        assert!(text.contains(expected) && text.contains(cells), "{text}");
         assert!(!text.contains('\u{202e}'), "{text}");
     }
     assert!(!written(Format::Html).contains("<script>alert"), "{}", written(Format::Html));

@@ -11,16 +11,13 @@ use super::yaml::{self, Field};
 use clresolve_core::base_url::BaseUrl;
 use clresolve_core::text::{Foreign, unsafe_character};
 
-/// `apiVersion` of the resources.
 const API_VERSION: &str = "orloj.dev/v1";
 
 /// The namespace of a resource without one.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
-/// The annotation with a description.
 const DESCRIPTION: &str = "orloj.dev/description";
 
-/// The label with a version.
 const VERSION: &str = "orloj.dev/version";
 
 /// Maximum length of a resource or namespace name in bytes, as in the server's storage.
@@ -29,13 +26,11 @@ const MAX_NAME_BYTES: usize = 253;
 /// Maximum number of bytes of all files together: thousands of resources.
 pub const MAX_BYTES: usize = 4 << 20;
 
-/// Members of a document with the server's configuration.
+/// Members that identify a document as the server's configuration.
 const SERVER_MEMBERS: [&str; 4] = ["a2a", "authentication", "capabilities", "provider"];
 
-/// Namespace and name.
 pub(super) type Key = (String, String);
 
-/// The parsed resources of all files.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) systems: BTreeMap<Key, AgentSystem>,
@@ -57,7 +52,6 @@ pub(super) struct Server {
     pub(super) provider: Option<Provider>,
 }
 
-/// The organization that runs the server.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Provider {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +60,6 @@ pub(super) struct Provider {
     pub(super) url: Option<String>,
 }
 
-/// An AgentSystem.
 #[derive(Debug)]
 pub(super) struct AgentSystem {
     pub(super) place: SourceLine,
@@ -79,7 +72,6 @@ pub(super) struct AgentSystem {
     pub(super) public: bool,
 }
 
-/// An Agent.
 #[derive(Debug)]
 pub(super) struct Agent {
     place: SourceLine,
@@ -88,7 +80,6 @@ pub(super) struct Agent {
     pub(super) tools: Vec<(String, SourceLine)>,
 }
 
-/// A Tool.
 #[derive(Debug)]
 pub(super) struct Tool {
     place: SourceLine,
@@ -269,7 +260,6 @@ fn web_address(field: &Field<'_>) -> Result<String, GenerateError> {
     Ok(if is_own_form { typed.to_owned() } else { url.into() })
 }
 
-/// Namespace and name of a resource.
 fn key(metadata: &Field<'_>) -> Result<Key, GenerateError> {
     let name = name(&metadata.demand("name")?)?;
     let namespace = metadata.get("namespace")?.map_or(Ok(DEFAULT_NAMESPACE), |namespace| self::name(&namespace))?;
@@ -305,7 +295,6 @@ fn text(field: &Field<'_>, member: &str) -> Result<Option<String>, GenerateError
     Ok(Some(text).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
-/// An annotation or a label.
 fn note(metadata: &Field<'_>, list: &str, name: &str) -> Result<Option<String>, GenerateError> {
     metadata.get(list)?.map_or(Ok(None), |list| text(&list, name))
 }

@@ -13,7 +13,7 @@ pub struct Source<'s> {
     pub bytes: &'s [u8],
 }
 
-/// File and line.
+/// A position in a source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
     /// The source's name in messages.

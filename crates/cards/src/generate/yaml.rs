@@ -166,7 +166,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Content, E> {
-        Number::from_f64(value).map(Content::Number).ok_or_else(|| E::custom("a number that JSON cannot hold"))
+        Number::from_f64(value).map(Content::Number).ok_or_else(|| E::custom("a number that JSON cannot represent"))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Content, E> {
@@ -216,7 +216,6 @@ impl<'n> Field<'n> {
         Self { file, node, path: String::new() }
     }
 
-    /// The value's file and line.
     pub(super) fn place(&self) -> SourceLine {
         SourceLine::new(self.file, self.node.line)
     }
@@ -243,7 +242,6 @@ impl<'n> Field<'n> {
         Ok(there.map(field).collect())
     }
 
-    /// The value as text.
     pub(super) fn text(&self) -> Result<&'n str, GenerateError> {
         match &self.node.content {
             Content::Text(text) => Ok(text),
@@ -254,7 +252,6 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// The value as a boolean.
     pub(super) fn flag(&self) -> Result<bool, GenerateError> {
         match self.node.content {
             Content::Bool(flag) => Ok(flag),
@@ -262,7 +259,6 @@ impl<'n> Field<'n> {
         }
     }
 
-    /// The items of a list.
     pub(super) fn items(&self) -> Result<Vec<Self>, GenerateError> {
         let Content::List(items) = &self.node.content else { return Err(self.expected("a list")) };
         let field = |(at, node)| Self { file: self.file, node, path: format!("{}[{at}]", self.path) };

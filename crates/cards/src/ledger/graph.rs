@@ -6,10 +6,10 @@ use petgraph::visit::{EdgeRef as _, IntoEdgeReferences as _, NodeIndexable as _}
 /// Share of the rank that follows links. The rest is spread over all agents. The value is that of the PageRank paper.
 pub(super) const DAMPING: f64 = 0.85;
 
-/// The iteration ends when the sum of all changes is below this value.
+/// The iteration ends when the sum of all changes is less than this.
 pub(super) const TOLERANCE: f64 = 1e-12;
 
-/// Maximum number of rounds. With this damping a change shrinks to the tolerance in about 170.
+/// Maximum number of rounds. With this damping, the changes reach the tolerance after about 170.
 const MAX_ROUNDS: usize = 500;
 
 /// A directed graph without loops and without parallel links.
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// Figures of networkx 3.6.1 for the same graph: `pagerank(G, alpha=0.85, tol=1e-15)`, `betweenness_centrality(G)`.
-    struct Known {
+    struct ReferenceGraph {
         links: &'static [(u32, u32)],
         ranks: &'static [f64],
         scores: &'static [f64],
@@ -122,21 +122,21 @@ mod tests {
 
     /// The figures of the first two graphs, and every betweenness, were also derived by hand. For example, in a graph
     /// with one link, r(a) = 0.15/2 + 0.85·r(b)/2 and r(a) + r(b) = 1, so r(a) = 0.5/1.425.
-    const KNOWN: [Known; 4] = [
-        Known { links: &[(0, 1)], ranks: &[0.350_877_192_982, 0.649_122_807_018], scores: &[0.0, 0.0] },
-        Known {
+    const KNOWN: [ReferenceGraph; 4] = [
+        ReferenceGraph { links: &[(0, 1)], ranks: &[0.350_877_192_982, 0.649_122_807_018], scores: &[0.0, 0.0] },
+        ReferenceGraph {
             links: &[(0, 1), (1, 2)],
             ranks: &[0.184_416_781_927, 0.341_171_046_565, 0.474_412_171_508],
             // One of (3 - 1)(3 - 2) pairs has a node in between.
             scores: &[0.0, 0.5, 0.0],
         },
-        Known {
+        ReferenceGraph {
             links: &[(0, 1), (0, 2), (1, 3), (2, 3)],
             ranks: &[0.137_504_297_009, 0.195_943_623_238, 0.195_943_623_238, 0.470_608_456_514],
             // Half of the shortest paths of one pair, out of (4 - 1)(4 - 2) pairs.
             scores: &[0.0, 0.5 / 6.0, 0.5 / 6.0, 0.0],
         },
-        Known {
+        ReferenceGraph {
             links: &[(0, 1), (1, 2), (2, 0), (2, 3), (3, 1), (4, 3)],
             ranks: &[0.159_164_480_078, 0.322_254_616_132, 0.303_916_423_712, 0.184_664_480_078, 0.03],
             scores: &[0.5 / 12.0, 0.5, 5.0 / 12.0, 3.5 / 12.0, 0.0],
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn small_graphs_have_the_figures_of_networkx() {
-        for Known { links, ranks, scores } in KNOWN {
+        for ReferenceGraph { links, ranks, scores } in KNOWN {
             let graph = Graph::new(ranks.len(), links);
             close(&graph.page_rank(), ranks);
             close(&graph.betweenness(), scores);

@@ -15,28 +15,24 @@ use clresolve_core::text::{Foreign, excerpt};
 /// Maximum length of a line in bytes: a payload with a card of 256 KiB, in base64, fits.
 pub const MAX_LINE_BYTES: usize = 512 * 1024;
 
-/// The alphabet of Crockford's Base32.
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// Characters of a ULID.
 const ULID_CHARACTERS: usize = 26;
 
-/// Characters of an identity in hexadecimal.
 const HEX_CHARACTERS: usize = 32;
 
-/// The six members of every record.
 const MEMBERS: [&str; 6] = ["id", "predecessors", "landauer_cost", "resources", "cognitive_split", "payload"];
 
 /// The prefix of a payload with a kind.
 const MAGIC: &[u8] = b"PACR";
 
-/// The highest known kind.
+/// The highest known kind of payload.
 const COUNTERFACTUAL: u8 = 5;
 
 /// The largest point of an estimate. It exceeds any real duration or energy, and sums of such points do not overflow.
 const MAX_POINT: f64 = 1e100;
 
-/// Limits of a line: many times the depth and the number of values of the published encoding.
+/// Many times the depth and the number of values of the published encoding.
 const LIMITS: Limits = Limits { bytes: MAX_LINE_BYTES, levels: 16, values: 256 * 1024, ..Limits::DOCUMENT };
 
 /// An `agent_id`: 26 characters of Crockford's Base32 (AE-2).
@@ -121,7 +117,7 @@ impl RecordId {
     }
 }
 
-/// The used members of a record.
+/// The members of a record that the figures use.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) id: RecordId,
@@ -134,22 +130,17 @@ pub(super) struct Record {
     pub(super) actor: Actor,
 }
 
-/// The agent of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Actor {
-    /// The agent whose identity is in the payload.
+    /// The agent whose `agent_id` is in the payload.
     Agent(AgentId),
-    /// The payload names no agent.
+    /// The payload contains no `agent_id`.
     Nobody,
-    /// The record is counterfactual.
     Counterfactual,
 }
 
 impl Record {
-    /// Parses a line.
-    ///
-    /// # Errors
-    /// A description of what is wrong with the line.
+    /// Parses a line. The error describes what is wrong with it.
     pub(super) fn parse(line: &[u8]) -> Result<Self, String> {
         let document = json::parse(line, LIMITS).map_err(|error| strictness(&error))?;
         let Value::Object(members) = document else { return Err("expected an object".to_owned()) };
@@ -175,8 +166,7 @@ impl Record {
     }
 }
 
-/// Describes what is wrong with the JSON. In the error, line 1 is the whole record. The ledger adds its own line
-/// number.
+/// Describes a JSON error without its line number, which is always 1: the ledger adds its own.
 fn strictness(error: &JsonError) -> String {
     if let JsonError::NotJson { column, detail, .. } = error {
         let detail = detail.split(" at line ").next().unwrap_or_default();
@@ -210,7 +200,7 @@ fn predecessors(members: &Map<String, Value>, id: RecordId) -> Result<Vec<Record
     Ok(read)
 }
 
-/// The `point` of an estimate, which must lie within its bounds.
+/// The `point` of an estimate, which must be between its bounds.
 fn estimate(resources: &Map<String, Value>, name: &str) -> Result<f64, String> {
     let number = |member: &str| {
         let value = resources.get(name).and_then(|estimate| estimate.get(member));
@@ -235,7 +225,7 @@ fn actor(payload: &Value) -> Result<Actor, String> {
         Some([kind, ..]) => return Err(format!("payload: unknown kind of intervention {kind}")),
         Some([]) => return Err("payload: it ends after PACR, without a kind".to_owned()),
     };
-    // Other payloads are valid, but name no agent.
+    // Other payloads are valid but name no agent.
     let Ok(document) = json::parse(content, Limits::CARD) else { return Ok(Actor::Nobody) };
     match document.get("agent_id") {
         None => Ok(Actor::Nobody),
@@ -247,7 +237,7 @@ fn actor(payload: &Value) -> Result<Actor, String> {
     }
 }
 
-/// A counterfactual record starts with the correlation of simulation and reality.
+/// A counterfactual payload starts with the correlation of simulation and reality.
 fn counterfactual(rest: &[u8]) -> Result<Actor, String> {
     let correlation = rest.first_chunk::<8>().map(|bytes| f64::from_be_bytes(*bytes));
     match correlation {

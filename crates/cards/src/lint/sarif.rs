@@ -25,7 +25,7 @@ pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report
     })
 }
 
-/// The codes that occur, in the order of the list of rules.
+/// The codes that occur, in the order in which the rules are listed.
 #[derive(Default)]
 struct Occurring(Vec<Code>);
 

@@ -75,7 +75,7 @@ impl Signed {
     /// The payload in this form. Omitted members are lost.
     fn payload(&mut self, form: Form) -> Vec<u8> {
         if let Some(members) = self.card.as_object_mut().filter(|_| self.is_of_1_0) {
-            leave_out(members, AGENT_CARD, form);
+            omit_defaults(members, AGENT_CARD, form);
         }
         let mut text = Vec::new();
         write(&self.card, &mut text);
@@ -136,7 +136,7 @@ fn in_order(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
 /// does not make it a 1.0 card, since the payload may omit such a list.
 fn is_of_1_0(members: &Map<String, Value>) -> bool {
     let has = |name: &str| members.contains_key(name);
-    let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !holds_nothing(list));
+    let has_interfaces = members.get("supportedInterfaces").is_some_and(|list| !is_empty(list));
     has_interfaces || !(has("url") || has("protocolVersion"))
 }
 
@@ -148,26 +148,26 @@ pub struct NoCanonicalForm {
     pub place: String,
 }
 
-/// Removes the members of a message that are omitted with their default value. Messages do not contain themselves, so
-/// the recursion ends at any depth of the value.
-fn leave_out(members: &mut Map<String, Value>, message: &[Member], form: Form) {
+/// Removes members that have their default value and may be omitted. Messages do not contain themselves, so the
+/// recursion ends.
+fn omit_defaults(members: &mut Map<String, Value>, message: &[Member], form: Form) {
     members.retain(|name, value| {
         let Some(member) = message.iter().find(|member| member.name == name) else { return true };
-        inside(value, member.kind, form);
+        omit_inside(value, member.kind, form);
         match member.presence {
             Presence::Implicit => !is_default(value, member.kind),
             Presence::Explicit if value.is_null() => false,
             Presence::Explicit => form == Form::Specification || !is_empty_text(value),
-            Presence::Required => form == Form::Specification || !holds_nothing(value),
+            Presence::Required => form == Form::Specification || !is_empty(value),
         }
     });
 }
 
-/// Omits members from the messages in a value. A value of an unexpected type is unchanged.
-fn inside(value: &mut Value, kind: Kind, form: Form) {
+/// Applies [`omit_defaults`] to the messages in a value. A value of an unexpected type is unchanged.
+fn omit_inside(value: &mut Value, kind: Kind, form: Form) {
     kind.each_message(value, |value, message| {
         if let Some(members) = value.as_object_mut() {
-            leave_out(members, message, form);
+            omit_defaults(members, message, form);
         }
     });
 }
@@ -186,7 +186,7 @@ fn is_empty_text(value: &Value) -> bool {
     value.as_str().is_some_and(str::is_empty)
 }
 
-fn holds_nothing(value: &Value) -> bool {
+fn is_empty(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),
         Value::Array(list) => list.is_empty(),
@@ -211,7 +211,6 @@ fn unsafe_integer(card: &Value) -> Option<String> {
         .then(|| pointer::of(path.iter().map(Segment::text).collect::<Vec<_>>().iter().map(AsRef::as_ref)))
 }
 
-/// One segment of a path.
 enum Segment<'c> {
     Member(&'c str),
     Item(usize),
@@ -384,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_of_the_sdks_leaves_out_what_holds_nothing_and_never_an_entry() {
+    fn sdk_form_omits_empty_members_but_no_entries() {
         let given = json!({
             "supportedInterfaces": [], "name": "n", "description": "", "capabilities": {}, "iconUrl": "", "x": "",
             "skills": [{"id": "", "name": "s"}],

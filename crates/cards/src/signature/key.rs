@@ -19,7 +19,6 @@ use super::error::CardSignError;
 use clresolve_core::digest::Digest;
 use clresolve_jose::{ED25519_ALGORITHMS, KeyError};
 
-/// Length of a P-256 coordinate in bytes.
 const P256_BYTES: usize = 32;
 
 /// First byte of a point in uncompressed form (SEC 1, 2.3.3).
@@ -51,7 +50,7 @@ impl Algorithm {
     /// Every algorithm.
     pub const ALL: [Self; 3] = [Self::EdDsa, Self::Es256, Self::Rs256];
 
-    /// The value of `alg`.
+    /// The value of the header's `alg`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::EdDsa => "EdDSA",

@@ -11,7 +11,6 @@ use serde_json::Value;
 use Kind::{Any, Flag, Map, Message, Messages, Text, TextMap, Texts};
 use Presence::{Explicit, Implicit, Required};
 
-/// One member of a message.
 pub(crate) struct Member {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
@@ -32,7 +31,6 @@ impl Member {
     }
 }
 
-/// The type of a member.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     /// `google.protobuf.Struct`: any value, of which nothing is omitted.
@@ -94,7 +92,6 @@ fn drop_nulls(value: &mut Value, message: &'static [Member]) {
     });
 }
 
-/// `AgentCard`.
 pub(crate) static AGENT_CARD: &[Member] = &[
     member("name", Text, Required),
     member("description", Text, Required),

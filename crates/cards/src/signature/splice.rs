@@ -7,7 +7,6 @@ use super::{CardSignError, CardSigner, signature};
 use clresolve_core::json::locate;
 use clresolve_core::json::{Limits, parse};
 
-/// JSON whitespace.
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// Returns the text of a card with one more signature. Every other byte is preserved.

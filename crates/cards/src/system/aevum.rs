@@ -53,13 +53,9 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// The members of a card.
 const ORDER: &[&str] = &["agent_id", "name", "version", "capabilities", "endpoint", "pricing", "metadata"];
-/// The members of a capability.
 const CAPABILITY: &[&str] = &["id", "description", "tags", "input_schema", "output_schema"];
-/// The members of the endpoint.
 const ENDPOINT: &[&str] = &["protocol", "url", "health_url", "auth"];
-/// The members of the pricing.
 const PRICING: &[&str] = &["base_cost_joules", "estimated_latency_ms", "currency", "cost_per_request"];
 
 /// The format version that the text describes.

@@ -65,7 +65,7 @@ const ORDER: &[&str] = &[
     "metadata",
 ];
 
-/// The version of the specification. No member of a card states it.
+/// The version of the specification. Cards do not contain it.
 const VERSION: &str = "1.0";
 
 /// The methods of RFC 9110 and RFC 5789.
@@ -162,7 +162,7 @@ fn urls(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AN-23, for strings. The specification has no list of methods.
+/// AN-23, first half: a string that is not an HTTP method in any case is a warning.
 fn method(card: &Card, found: &mut Findings) {
     let place = "/invocation/method";
     if let Some(method) = card.at(place).and_then(Value::as_str)
@@ -183,7 +183,7 @@ fn timestamps(card: &Card, found: &mut Findings) {
     }
 }
 
-/// AN-23: checks that skill names are unique.
+/// AN-23, second half: skill names are unique.
 fn skills(card: &Card, found: &mut Findings) {
     let mut seen = BTreeSet::new();
     for (at, skill) in items(card, "skills").enumerate() {

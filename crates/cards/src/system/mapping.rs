@@ -73,17 +73,13 @@ pub(crate) enum SkillField {
 /// The representation of a value in a system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
-    /// A string.
     Text,
     /// A string that is written only if the system allows it.
     Fitting(fn(&str) -> bool),
     /// A string that needs a system-specific conversion.
     Rewritten(fn(&str) -> &str),
-    /// A boolean.
     Flag,
-    /// A list of strings.
     Texts,
-    /// A JSON object.
     Object,
     /// An object whose members are separate fields. It is written even if it is empty.
     Holder,

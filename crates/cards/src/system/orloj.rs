@@ -44,7 +44,6 @@ pub(super) static DEFINITION: Definition = Definition {
     },
 };
 
-/// The members of a card.
 const ORDER: &[&str] = &[
     "name",
     "description",

@@ -17,7 +17,6 @@ use clresolve_verdict::schema::{MAX_OBJECTIONS, MAX_VIOLATIONS, Schema, Violatio
 /// A schema of this crate, compiled once.
 pub(super) type OwnSchema = LazyLock<Schema>;
 
-/// Compiles a schema of this crate.
 pub(super) fn compiled(bytes: &[u8]) -> Schema {
     Schema::load(bytes, &[]).expect("a test compiles every schema of this crate")
 }

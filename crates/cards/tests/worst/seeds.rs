@@ -13,7 +13,6 @@ use clresolve_core::json::{self, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The known seeds.
 pub(crate) fn known() -> Vec<Seed> {
     serde_json::from_str(include_str!("corpus.json")).expect("the corpus is a list of seeds")
 }
@@ -136,7 +135,6 @@ impl Judge {
         Self::Projection,
     ];
 
-    /// The judge's parsing limits.
     pub(crate) const fn limits(self) -> Limits {
         match self {
             Self::Served => Limits::SCHEMA,
@@ -173,7 +171,6 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// Generates the document.
     pub(crate) fn document(&self) -> Vec<u8> {
         let base = &DOCUMENTS[self.base()];
         let mut template = base.0.clone();

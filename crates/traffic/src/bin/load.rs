@@ -1,14 +1,14 @@
-//! The load run: drives a daemon with good, bad and hostile HTTP and checks every answer.
+//! Load test: sends a daemon good, bad and hostile HTTP, and checks every response.
 //!
 //! ```text
 //! just load                      10,000 requests a second for a minute
 //! just load 2000 10              2,000 a second for 10 seconds
 //! ```
 //!
-//! The embedded world runs in this process, the daemon in one of its own (the `clresolve` beside this program). What each
-//! name should get is what `clresolve sandbox --list -o json` prints. Good and bad questions come from one address,
-//! floods of unknown names from a second, hostile connections from others (`own-network`): what one client does must not
-//! change what another gets.
+//! The sandbox network runs in this process, the daemon in its own (the `clresolve` next to this program). The expected
+//! result for each name is that of `clresolve sandbox --list -o json`. Good and bad requests come from one address,
+//! floods of unknown names from a second, and hostile connections from others (`own-network`), because one client must
+//! not affect the responses to another.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,27 +27,27 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Connections that are kept alive, by what they ask for, and those that are opened anew for each hostile request.
+/// Number of persistent connections of all kinds, and of those that are opened for each hostile request.
 const STEADY: u32 = 64;
 const FLOOD: u32 = 16;
 const HOSTILE: u32 = 32;
-/// Connections that are slow on purpose. Each request takes seconds, so they are outside of the rate.
+/// Number of deliberately slow connections. Their requests take seconds and do not count towards the rate.
 const SLOW: u32 = 8;
 
-/// The share of the rate in percent that is steady, and a flood of unknown names; the rest is hostile.
+/// Shares of the rate in percent: steady requests, and floods of unknown names. The rest is hostile.
 const STEADY_SHARE: u32 = 80;
 const FLOOD_SHARE: u32 = 12;
 
-/// What a request may take, before it counts as wrong: the daemon's own limits end all of them sooner.
+/// Time limit of a request. The daemon's own limits end every request sooner.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long the daemon of the run waits for a head and for a body.
+/// The daemon's timeout for a head and for a body.
 const DAEMON_WAITS: Duration = Duration::from_secs(2);
 
-/// Most bytes that are sent to a daemon that should cut them off.
+/// Maximum number of bytes sent to a daemon that should close the connection.
 const ENDLESS: usize = 64 << 20;
 
-/// Wrong answers that are printed.
+/// Maximum number of wrong responses that are printed.
 const SHOWN: usize = 20;
 
 const GOOD: &str = "summarizeagent.eth";
@@ -63,7 +63,7 @@ async fn main() -> anyhow::Result<()> {
     let sandbox = Sandbox::start().await?;
     let folder = tempfile::tempdir()?;
     let mut config = sandbox.config();
-    // The world shares the machine with the load: its slowness is not what is tested.
+    // The sandbox network shares the machine with the load, so its latency is not under test.
     config.timeout = 2 * PATIENCE;
     config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     (config.http.read_timeout, config.http.head_timeout) = (DAEMON_WAITS, DAEMON_WAITS);
@@ -82,7 +82,7 @@ async fn main() -> anyhow::Result<()> {
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let paced = count(&counts.steady) + count(&counts.flood) + count(&counts.hostile);
     println!(
-        "requests {} in {seconds} s, {}/s: {} good and bad, {} of unknown names, {} hostile; {} slow ones beside",
+        "requests {} in {seconds} s, {}/s: {} good and bad, {} of unknown names, {} hostile; and {} slow ones",
         paced,
         paced / u64::from(seconds),
         count(&counts.steady),
@@ -104,7 +104,6 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What all connections share.
 struct Run {
     to: SocketAddr,
     names: Vec<Expected>,
@@ -117,7 +116,7 @@ struct LoadCounts {
     flood: AtomicU64,
     hostile: AtomicU64,
     slow: AtomicU64,
-    /// Answers that say that there are too many runs, where that may be: never for what should be in the cache.
+    /// Refusals because too many resolutions are running, where permitted: never for names that should be cached.
     refused: AtomicU64,
     wrong: AtomicU64,
     shown: Mutex<Vec<String>>,
@@ -137,7 +136,7 @@ impl LoadCounts {
 }
 
 impl Run {
-    /// Asks for each name once, so that what is trusted is in the cache.
+    /// Requests each name once, so that trusted ones are cached.
     async fn warm_up(&self) -> anyhow::Result<()> {
         let mut line = Line::open(Ipv4Addr::LOCALHOST, self.to).await?;
         for expected in &self.names {
@@ -147,7 +146,7 @@ impl Run {
         Ok(())
     }
 
-    /// Runs all connections; the daemon's memory in MiB after a tenth of the time, at the end, and at most.
+    /// Runs all connections. Returns the daemon's memory in MiB: after a tenth of the time, at the end, and the peak.
     async fn drive(
         self: &Arc<Self>,
         rate: u32,
@@ -191,7 +190,7 @@ impl Run {
         Ok((samples[5], samples[samples.len() - 1], most))
     }
 
-    /// Reports and decisions on the names of the world.
+    /// Requests reports and decisions for the names of the sandbox.
     async fn steady(self: Arc<Self>, number: u32, mut pace: Pace) {
         let mut line = None;
         let mut turn = number as usize * 7;
@@ -213,7 +212,7 @@ impl Run {
         }
     }
 
-    /// Names that do not exist, each another one: they may be refused, and never pass.
+    /// Requests names that do not exist, each once. They may be refused, but never pass.
     async fn flood(self: Arc<Self>, number: u32, mut pace: Pace) {
         let mut line = None;
         let mut turn = 0_u64;
@@ -235,7 +234,8 @@ impl Run {
         }
     }
 
-    /// Malformed, oversized, smuggling, endless, half-closed, cut-off and pipelined requests, a connection each.
+    /// Sends malformed, oversized, smuggling, endless, half-closed, truncated and pipelined requests, one connection
+    /// each.
     async fn hostile(self: Arc<Self>, number: u32, mut pace: Pace) {
         let attacks = attacks();
         let mut turn = number as usize * 5;
@@ -249,7 +249,7 @@ impl Run {
         }
     }
 
-    /// Heads, bodies and readers that take their time, until the daemon's patience ends.
+    /// Sends heads and bodies slowly or reads slowly, until the daemon's timeout.
     async fn slow(self: Arc<Self>, number: u32, end: Instant) {
         let batch = "POST /v1/verdicts HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
         let kinds = [
@@ -270,7 +270,7 @@ impl Run {
     }
 }
 
-/// When the next request is due. Whoever is late goes on at once.
+/// Schedules the next request. A late client sends at once.
 struct Pace {
     due: Instant,
     end: Instant,
@@ -292,25 +292,22 @@ impl Pace {
     }
 }
 
-/// One hostile connection.
 struct Attack {
     what: &'static str,
     sent: String,
     then: Then,
-    /// The statuses of the answers, in order.
+    /// The expected statuses, in order.
     wants: Vec<&'static str>,
 }
 
-/// What the client does after it has sent what it has to say.
+/// What the client does after it has sent the request.
 #[derive(Clone, Copy)]
 enum Then {
-    /// It sends no more, and reads.
+    /// Closes its sending side, and reads.
     HalfClose,
-    /// It reads.
     Wait,
-    /// It sends without end, and reads.
+    /// Sends without end, and reads.
     Endless,
-    /// It goes away.
     Leave,
 }
 
@@ -392,7 +389,7 @@ impl Attack {
     async fn run(&self, from: Ipv4Addr, to: SocketAddr) -> Result<(), String> {
         let text = |error: io::Error| error.to_string();
         let mut stream = connect(from, to).await.map_err(text)?;
-        // The daemon may have had enough before all is sent.
+        // The daemon may close the connection before everything is sent.
         let _ = stream.write_all(self.sent.as_bytes()).await;
         let mut said = Vec::new();
         match self.then {
@@ -413,7 +410,7 @@ impl Attack {
                 };
                 let (sent, _) = tokio::join!(send, reader.read_to_end(&mut said));
                 if sent >= ENDLESS {
-                    return Err("the daemon takes a body without end".to_owned());
+                    return Err("the daemon accepts an endless body".to_owned());
                 }
             }
         }
@@ -424,7 +421,7 @@ impl Attack {
     }
 }
 
-/// A connection that is kept alive.
+/// A persistent connection.
 struct Line {
     stream: TcpStream,
     buffer: Vec<u8>,
@@ -446,7 +443,7 @@ async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Asks on the connection that is there, else on a new one.
+/// Sends a request on the open connection, or else on a new one.
 async fn ask_on(line: &mut Option<Line>, from: Ipv4Addr, to: SocketAddr, path: &str) -> io::Result<Answer> {
     let mut open = match line.take() {
         Some(open) => open,
@@ -462,7 +459,7 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: load\r\n\r\n")
 }
 
-/// A name as a segment of a path.
+/// A name as a path segment.
 fn segment(name: &str) -> String {
     let encoded = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' => char::from(byte).to_string(),

@@ -1,14 +1,14 @@
-//! A registry of many names, one in twenty with each of these defects: does an audit find every defect and invent none,
-//! what does it ask of the chain, and does its memory grow with the list? All other kinds of defect that the sandbox has
-//! stand in a list of their own, which is audited beside it.
+//! Audits a registry of many names, one in twenty with each of these defects. Checks that the audit finds every defect
+//! and invents none, how many chain requests it sends, and that its memory does not grow with the list. The sandbox's
+//! other kinds of defect are audited in a separate list.
 //!
 //! ```text
 //! just registry          300 names
 //! just registry 10000
 //! ```
 //!
-//! The world runs in this process, the audits in processes of their own (the `clresolve` beside this program). A tenth of
-//! the list is audited first: what the whole needs beyond that is what grows. Memory is read from `/proc`, hence Linux.
+//! The sandbox network runs in this process, the audits in their own (the `clresolve` next to this program). A tenth of
+//! the list is audited first, to measure how memory grows. Memory is read from `/proc`, so this requires Linux.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,7 +26,6 @@ use clresolve_traffic::{memory, program};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-/// One name in this many has each of the defects.
 const ONE_IN: usize = 20;
 
 /// The sandbox's agents whose defects are repeated: of chain, records, host, IPFS, card and entry.
@@ -48,42 +47,44 @@ const DEFECTS: [&str; 15] = [
     "record-pending.eth",
 ];
 
-/// The one that must be asked alone: it uses up all gas, which leaves none for names that are asked with it.
+/// The agent that must be queried alone: it uses up all gas, so names in the same call would fail.
 const MUST_BE_ALONE: &str = "resolver-burns-gas.eth";
 
-/// The sandbox's agents that are not repeated, though something is found at them.
+/// The sandbox's agents with findings that are not repeated.
 const LEFT_OUT: [&str; 2] = [
-    // It is resolved by the contract of its parent, and these names have none of their own.
+    // Its parent's contract resolves it, and these names have no contract.
     "alice.wildcard.eth",
-    // It is unregistered.eth again, below another name.
+    // The same defect as unregistered.eth, below another name.
     "nobody.raw-cid.eth",
 ];
 
-/// How many names there are of each other kind.
+/// Number of names of each other kind.
 const OF_EACH_OTHER: usize = 3;
 
-/// Most requests to the chain for each name.
+/// Maximum number of chain requests per name.
 const MOST_REQUESTS: f64 = 0.2;
 
-/// Most requests to each endpoint where two must agree: a group that one of them answers late is asked of another one.
+/// Maximum number of requests per name to each endpoint under a quorum of two. A group that one endpoint answers late
+/// is sent to another.
 const MOST_REQUESTS_TO_EACH: f64 = 0.3;
 
-/// Endpoints that are asked where two must agree, as in the built-in configuration, and most names for which they are.
+/// Number of endpoints under a quorum of two, as in the built-in configuration, and the maximum number of names in that
+/// run.
 const OF_A_QUORUM: usize = 3;
 const MOST_AGREED: usize = 1_000;
 
-/// Names that the plain loop asks about, one process each.
+/// Number of names in the loop over `verify`, one process each.
 const LOOPED: usize = 20;
 
-/// From this number of names on, memory must not have grown beyond [`MOST_GROWTH_PER_CENT`] of that for a tenth of them.
-/// Below it, what a program needs before its first name decides.
+/// From this number of names on, memory must not exceed [`MOST_GROWTH_PER_CENT`] of that for a tenth of them. Below it,
+/// the program's base memory dominates.
 const FULL_SIZE: usize = 10_000;
 const MOST_GROWTH_PER_CENT: u64 = 110;
 
-/// The pause between two looks at the memory of an audit.
+/// Time between two memory samples of an audit.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Wrong rows that are printed.
+/// Maximum number of wrong rows that are printed.
 const SHOWN: usize = 20;
 
 #[tokio::main]
@@ -119,26 +120,26 @@ async fn main() -> anyhow::Result<()> {
         [&tenth, &whole, &beside, &by_quorum].into_iter().flat_map(|audited| &audited.wrong).collect();
     println!("wrong rows             {}", wrong.len());
     println!("requests to the chain  {requests:.2} a name");
-    println!("where two must agree   {of_each:.2} a name to each of {OF_A_QUORUM} endpoints");
+    println!("under a quorum of two  {of_each:.2} a name to each of {OF_A_QUORUM} endpoints");
     println!("peak memory            {} KiB, {growth} % of that for {} names", whole.peak_kib, count / 10);
     println!("names a second         {rate:.0}, {:.0} times those of a loop over `verify`", rate / looped);
     for wrong in wrong.iter().take(SHOWN) {
         println!("  {wrong}");
     }
     ensure!(wrong.is_empty(), "an audit overlooked a defect, or invented one");
-    ensure!(requests <= MOST_REQUESTS, "names are not asked together");
-    ensure!(of_each <= MOST_REQUESTS_TO_EACH, "names are not asked together where two must agree");
+    ensure!(requests <= MOST_REQUESTS, "names are not batched");
+    ensure!(of_each <= MOST_REQUESTS_TO_EACH, "names are not batched under a quorum");
     ensure!(count < FULL_SIZE || growth <= MOST_GROWTH_PER_CENT, "memory grows with the list");
     Ok(())
 }
 
-/// The other agents at which an audit of depth `identity` finds something.
+/// The other agents with findings at depth `identity`.
 fn others(sandbox: &Spec) -> Vec<&Agent> {
     let is_told = |name: &str| DEFECTS.contains(&name) || LEFT_OUT.contains(&name);
     sandbox.agents.iter().filter(|agent| !agent.codes.is_empty() && !is_told(&agent.name)).collect()
 }
 
-/// A world with `count` names, of which each defect has one in [`ONE_IN`], and behind them those with others.
+/// A network with `count` names, where each defect affects one in [`ONE_IN`], followed by names with other defects.
 fn registry(sandbox: &Spec, count: usize, others: &[&Agent]) -> anyhow::Result<Spec> {
     let good = Spec::parse("[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n");
     let good = good.map_err(anyhow::Error::msg)?.agents.remove(0);
@@ -151,7 +152,7 @@ fn registry(sandbox: &Spec, count: usize, others: &[&Agent]) -> anyhow::Result<S
     Ok(Spec { agents, names: sandbox.names.clone(), ..Spec::default() })
 }
 
-/// A configuration that believes two of these endpoints that say the same.
+/// A configuration with these endpoints and a quorum of two.
 async fn quorum_of(world: &World) -> anyhow::Result<Config> {
     let mut config = world.config();
     config.chain.endpoints.clear();
@@ -162,7 +163,6 @@ async fn quorum_of(world: &World) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// What an audit should say of a name.
 struct Expected {
     name: String,
     state: Option<State>,
@@ -176,7 +176,7 @@ impl Expected {
         Self { name: agent.name.clone(), state: agent.state, codes }
     }
 
-    /// What is wrong with its row.
+    /// How its row differs from the expected one.
     fn held_against(&self, row: &Value) -> Option<String> {
         let reasons = row["reasons"].as_array().into_iter().flatten();
         let mut codes: Vec<&str> = reasons.filter_map(|reason| reason["code"].as_str()).collect();
@@ -189,7 +189,7 @@ impl Expected {
     }
 }
 
-/// What an audit found, and what it cost.
+/// The results and costs of an audit.
 struct Audited {
     wrong: Vec<String>,
     took: Duration,
@@ -226,7 +226,7 @@ async fn audited(world: &World, config: &Path, folder: &Path, expected: &[Expect
     Ok(Audited { wrong, took, requests, peak_kib })
 }
 
-/// Names a second of one `verify` after the other.
+/// Names per second of consecutive `verify` processes.
 fn looped(config: &Path, expected: &[Expected]) -> anyhow::Result<f64> {
     let began = Instant::now();
     for Expected { name, .. } in expected {

@@ -1,4 +1,4 @@
-//! Decides the questions that cost most (`src/worst.rs`).
+//! Decides the payment questions that cost most (`src/worst.rs`).
 
 #[path = "../../linked/payment/tests/worst/documents.rs"]
 mod documents;

@@ -1,9 +1,10 @@
-//! Searches for the documents of 256 KiB that cost most to judge, and judges those that are known.
+//! Searches for the 256 KiB documents that cost most to judge, and judges the known ones.
 //!
-//! `worst search SECONDS` climbs from random documents towards more memory, more allocations and more time, and prints the
-//! finalists, one a line as in `crates/cards/tests/worst/corpus.json`; `rank` beside it counts the instructions of each.
-//! `worst count` prints how many are known. `worst judge NUMBER` judges one of them, and `worst judge SEED` any other, once unmeasured and
-//! once in `judge_measured`, for a program that counts instructions. `worst time` prints how long each of them takes.
+//! `worst search SECONDS` hill-climbs from random documents towards more memory, allocations and time. It prints the
+//! finalists, one per line, in the format of `crates/cards/tests/worst/corpus.json`; `rank` counts the instructions of
+//! each. `worst count` prints the number of known ones. `worst judge NUMBER` judges one of them, and `worst judge SEED`
+//! any other: first unmeasured, then in `judge_measured`, for a program that counts instructions. `worst time` prints
+//! the time of each.
 
 #[path = "../../linked/cards/tests/worst/documents.rs"]
 mod documents;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use documents::seeds::{self, Judge, LEAVES, Seed};
 
-/// Steps without a better document after which a climb begins anew.
+/// Number of steps without improvement after which a climb restarts.
 const PATIENCE: usize = 40;
 
 fn main() -> ExitCode {
@@ -41,7 +42,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Judges a document twice: schemas and tables are made at the first time.
+/// Judges a document twice, because the first time also builds schemas and tables.
 fn judge(seed: &Seed) {
     let small = Seed { items: 1, repeat: 0, ..seed.clone() };
     std::hint::black_box(warm(&small));
@@ -50,17 +51,17 @@ fn judge(seed: &Seed) {
     std::hint::black_box(prepared.judge_measured());
 }
 
-/// A seed as the corpus has it.
+/// A seed in the format of the corpus.
 fn shown(seed: &Seed) -> String {
     serde_json::to_string(seed).expect("numbers and flags have a JSON form")
 }
 
-/// As [`documents::Prepared::judge_measured`], under a name that no counter looks for.
+/// Like [`documents::Prepared::judge_measured`], under a name that no counter looks for.
 fn warm(seed: &Seed) -> usize {
     seed.prepared().judge()
 }
 
-/// Nanoseconds of the processor for one judgement. The kernel counts in milliseconds, so it is an average.
+/// CPU nanoseconds of one judgement. The kernel counts in milliseconds, so this is an average.
 fn nanoseconds(seed: &Seed) -> u64 {
     const TIMES: u64 = 100;
     let prepared = seed.prepared();
@@ -74,9 +75,9 @@ fn nanoseconds(seed: &Seed) -> u64 {
 /// What a document costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Cost {
-    /// Most bytes in use at once.
+    /// Peak memory in bytes.
     Bytes,
-    /// Pieces of memory that are taken, which is the same in each run.
+    /// Number of allocations, which is the same in each run.
     Allocations,
     Time,
 }
@@ -94,20 +95,20 @@ impl Cost {
                     std::hint::black_box(prepared.judge());
                     on_processor() - before
                 };
-                // The shortest of some is the least disturbed one.
+                // The minimum of several measurements is the least disturbed one.
                 (0..3).map(|_| once()).min().unwrap_or(0)
             }
         }
     }
 }
 
-/// Nanoseconds that this thread has had the processor: what it waited for others does not count.
+/// CPU nanoseconds of this thread, excluding time spent waiting.
 fn on_processor() -> u64 {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts them");
     statistics.split(' ').next().and_then(|time| time.parse().ok()).expect("the first number")
 }
 
-/// Climbs until the time is over; each judge, system and cost has the same share of it.
+/// Climbs until the time is up. Each judge, system and cost gets the same share of it.
 fn search(time: Duration, known: &[Seed]) {
     let goals: Vec<(Judge, usize, Cost)> = Judge::ALL
         .into_iter()
@@ -124,7 +125,7 @@ fn search(time: Duration, known: &[Seed]) {
     }
 }
 
-/// Which of the good documents it judges.
+/// The indices of the good documents that this judge accepts.
 const fn documents_of(judge: Judge) -> Range<usize> {
     match judge {
         Judge::Verdict | Judge::Schemas | Judge::Projection => 0..1,
@@ -133,7 +134,7 @@ const fn documents_of(judge: Judge) -> Range<usize> {
     }
 }
 
-/// The best document of one goal, from those that are known and from random ones.
+/// The best document for one goal, starting from known and random ones.
 fn climb(judge: Judge, card: usize, cost: Cost, time: Duration, starts: Vec<Seed>, random: &mut Random) -> (u64, Seed) {
     let started = Instant::now();
     let mut starts = starts.into_iter();
@@ -158,7 +159,7 @@ fn climb(judge: Judge, card: usize, cost: Cost, time: Duration, starts: Vec<Seed
     best
 }
 
-/// SplitMix64: the same search every time.
+/// SplitMix64 with a fixed seed, so that searches are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -187,7 +188,7 @@ impl Random {
         }
     }
 
-    /// A document in which one parameter is another.
+    /// A document that differs in one parameter.
     fn near(&mut self, seed: &Seed) -> Seed {
         let other = self.seed(seed.judge, seed.card);
         let mut near = seed.clone();

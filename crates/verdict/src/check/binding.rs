@@ -1,4 +1,4 @@
-//! Step `binding`: the records against the card, byte for byte.
+//! Step `binding`: compares the records with the card, byte for byte.
 
 use crate::card::Card;
 use crate::check::records::owner_is_proven;
@@ -6,9 +6,9 @@ use crate::evidence::{Evidence, OwnerEvidence, Usable};
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::records::Key;
 
-/// Everything in which the records and the card disagree.
+/// All mismatches between the records and the card.
 ///
-/// `allowed` is the policy of CL-58: owners whose commons cards are accepted; empty accepts all.
+/// `allowed` lists the owners whose commons cards are accepted (CL-58); empty accepts all.
 pub fn binding(evidence: &Evidence, card: &Card, allowed: &[String]) -> Vec<Reason> {
     let Some(found) = evidence.found() else { return Vec::new() };
     let record = |key| Usable::of(&found.records, key).text();
@@ -21,7 +21,7 @@ pub fn binding(evidence: &Evidence, card: &Card, allowed: &[String]) -> Vec<Reas
     reasons
 }
 
-/// One record against one member: equal, inexact (CL-52), or another value.
+/// Compares one record with one member: equal, inexact (CL-52), or different.
 fn compare(key: Key, record: &str, member: &str, mismatch: Code) -> Option<Reason> {
     if record == member {
         return None;
@@ -45,7 +45,7 @@ fn publisher(evidence: &Evidence, card: &Card, owner: Option<&str>, allowed: &[S
         return None;
     }
     let reason = Reason::new(Code::PublisherNotAllowed).at(Key::Owner.as_str());
-    // An owner on the list whose proof could not be read is not refused: nothing is known.
+    // The proof of an allowed owner could not be read, so the result is unknown, not a refusal.
     let Some((cause, retryable)) = unread(evidence).filter(|_| listed) else {
         return Some(reason.observed(owner.unwrap_or("no owner")));
     };

@@ -1,8 +1,7 @@
-//! The card as a document: CL-1 to CL-10, CL-23 to CL-28, CL-31 to CL-34, CL-72
-//! and CL-73.
+//! The card as a document: CL-1 to CL-10, CL-23 to CL-28, CL-31 to CL-34, CL-72 and CL-73.
 //!
-//! Where a rule with a code of its own and the base schema object to the same member, the rule's code stands alone;
-//! `card-schema-invalid` is for all else.
+//! If both the base schema and a rule with its own code reject a member, only the rule's code is reported; all other
+//! violations of the base schema are `card-schema-invalid`.
 
 use std::collections::HashSet;
 
@@ -23,7 +22,7 @@ const ID: &str = "/id";
 const OWNER: &str = "/owner";
 const ENTRY: &str = "/entry";
 
-/// Everything that is wrong with the card as a document.
+/// All findings on the card as a document.
 pub fn card(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     members(card, profile, &mut found);
@@ -44,8 +43,8 @@ pub fn card(card: &Card, profile: &Profile) -> Vec<Reason> {
     reasons
 }
 
-/// CL-3, CL-4: required members are there, and no required text is blank. A member inside one that is itself missing,
-/// or of another type, is not reported beside it.
+/// CL-3, CL-4: required members are present, and no required text is blank. If a member is missing or of the wrong
+/// type, its children are not reported as well.
 fn members(card: &Card, profile: &Profile, found: &mut Findings) {
     for member in profile.members() {
         let holder = member.rsplit_once('/').map_or("", |(holder, _)| holder);
@@ -62,7 +61,7 @@ fn members(card: &Card, profile: &Profile, found: &mut Findings) {
     }
 }
 
-/// CL-5, CL-6, CL-7. An id or slug that looks like another one has a code of its own.
+/// CL-5, CL-6, CL-7. An id or slug with confusable characters has its own code.
 fn identity(card: &Card, found: &mut Findings) {
     if let (Some(id), Some(ens)) = (card.id(), card.ens())
         && id != ens
@@ -83,7 +82,7 @@ fn identity(card: &Card, found: &mut Findings) {
     }
 }
 
-/// CL-6: whether a slug holds lower-case characters that no URL has to escape.
+/// CL-6: whether a slug consists of lowercase characters that need no escaping in a URL.
 pub fn is_url_safe(slug: &str) -> bool {
     slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._~".contains(&b))
 }
@@ -98,8 +97,8 @@ fn class(card: &Card, profile: &Profile, found: &mut Findings) {
     }
 }
 
-/// CL-9. A word of withdrawal counts in any case: what is meant as one must not pass for an unknown word. A release
-/// line with words of revocation of its own knows no others.
+/// CL-9. Case does not matter for words of withdrawal: a variant must not pass as an unknown status. They do not apply
+/// if the profile lists words of revocation.
 fn status(card: &Card, profile: &Profile, found: &mut Findings) {
     let Some(status) = card.status() else { return };
     let among = |words: &[String]| words.iter().any(|word| word == status);
@@ -115,7 +114,7 @@ fn status(card: &Card, profile: &Profile, found: &mut Findings) {
     }
 }
 
-/// Whether a word of withdrawal stands in the status, alone or beside others such as a reason.
+/// Whether the status contains a word of withdrawal, alone or among other words such as a reason.
 fn is_withdrawn(status: &str, withdrawn: &[String]) -> bool {
     let mut words = status.split(|c: char| !c.is_alphanumeric());
     words.any(|word| withdrawn.iter().any(|known| known.eq_ignore_ascii_case(word)))
@@ -166,8 +165,7 @@ pub fn is_caip2(text: &str) -> bool {
         && reference.bytes().all(any)
 }
 
-/// CL-73: an entry that stands in a list before. Judged after the base schema, since a warning must not speak for what
-/// that refuses.
+/// CL-73: repeated list entries. Judged after the base schema, because a warning must not replace its rejection.
 fn duplicates(card: &Card, found: &mut Findings) {
     for list in ["implements", "networks"] {
         let mut seen = HashSet::new();
@@ -180,7 +178,7 @@ fn duplicates(card: &Card, found: &mut Findings) {
     }
 }
 
-/// CL-73: texts by which the agent is known, and of which another one may be made to look the same.
+/// CL-73: texts that identify the agent and contain confusable characters.
 fn characters(card: &Card, found: &mut Findings) {
     if let Some(text) = card.text(DISPLAY_NAME)
         && let Some(hidden) = hidden_in_name(text)
@@ -188,7 +186,7 @@ fn characters(card: &Card, found: &mut Findings) {
     {
         let mut reason = observed(Code::CardUnsafeCharacters, DISPLAY_NAME, text);
         if matches!(hidden, Hidden::Direction(_)) {
-            reason = reason.message("The display name holds a control of the direction of text.");
+            reason = reason.message("The display name contains a bidirectional control character.");
             reason.effect = Effect::Warn;
         }
         found.add(reason);
@@ -203,8 +201,8 @@ fn characters(card: &Card, found: &mut Findings) {
     }
 }
 
-/// Whether the text at `place` holds unsafe characters, or is a slug that a path takes for a folder. A control character in
-/// the entry is a matter of [`entry`] alone.
+/// Whether the text at `place` contains unsafe characters, or is a slug that a path reads as a folder. Control
+/// characters in the entry are reported by [`entry`] alone.
 fn is_deceptive(place: &str, text: &str) -> bool {
     if place == ENTRY && text.contains(char::is_control) {
         return false;
@@ -229,7 +227,7 @@ fn timestamps(card: &Card, found: &mut Findings) {
     }
 }
 
-/// CL-1, CL-23: what the base schema objects to and no rule has a code for.
+/// CL-1, CL-23: violations of the base schema that no rule reports under its own code.
 fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
     for (number, violation) in profile.base_schema().every_violation(card.document()).enumerate() {
         if number == MAX_OBJECTIONS && !clresolve_core::mutant!("objections-unbounded") {
@@ -248,8 +246,8 @@ fn schema(card: &Card, profile: &Profile, found: &mut Findings) {
     }
 }
 
-/// Whether a rule with a code of its own speaks for this violation: one of this file that has objected to the member
-/// or to what holds it, or one of the steps entry and verbs, which object to every text that the schema refuses there.
+/// Whether a rule with its own code reports this violation: a finding in `found` at the member or one of its parents,
+/// or one of the steps entry and verbs, which report every text that the schema rejects there.
 fn has_own_code(violation: &Violation, card: &Card, profile: &Profile, found: &Findings) -> bool {
     let place = violation.pointer.as_str();
     found.speak_of(place, Code::CardSchemaInvalid) || entry::judges(card, place) || verbs::judges(card, profile, place)
@@ -270,7 +268,7 @@ mod tests {
     use super::*;
     use crate::sample::{codes, good, judged};
 
-    /// The codes that `card` gives for the good card with `value` at a top-level member.
+    /// The codes that `card` reports for the valid card with `value` at a top-level member.
     fn with(member: &str, value: Value) -> Vec<&'static str> {
         let mut document = good();
         document[member] = value;

@@ -1,10 +1,9 @@
-//! What must not stand in a card: credentials, private addresses, personal data, scripts (CL-31 to CL-34).
+//! Content that a card must not contain: credentials, private addresses, personal data, scripts (CL-31 to CL-34).
 //!
-//! These are heuristics over every string and every member name, and honest cards must pass them. So each looks for a
-//! closed list of forms: a credential by the form that its issuer gives it, or by the name of its member; an address
-//! where a URL or a host stands; a script by the forms that a browser or shell would run. Each is looked for below
-//! percent-encoding, entities and escapes too. A digest, a fingerprint, a public key or a CID is not one of these, and a
-//! number in prose that reads as an address is a warning. A credential or a person's data is never repeated in a reason.
+//! These are heuristics over every string and every member name, and honest cards must pass. Each rule therefore uses
+//! a closed list of patterns: credentials by their issuer's format or by their member's name, addresses in URLs and
+//! hosts, scripts as a browser or shell would run them. Percent-encoding, HTML entities and escapes are decoded first.
+//! Digests, fingerprints, public keys and CIDs do not match. Reasons never repeat a credential or personal data.
 
 mod addresses;
 mod decode;
@@ -27,14 +26,15 @@ use clresolve_core::json::pointer;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::text::{clipped, excerpt};
 
-/// Adds what is found in the whole card. It is looked through once, however often it is judged.
+/// Adds the findings of the whole card. The card is searched only once, however often it is judged.
 pub(super) fn scan(card: &Card, found: &mut Findings) {
-    for reason in card.found_in_texts(search) {
+    for reason in card.found_in_texts(findings_in) {
         found.add_once(reason.clone());
     }
 }
 
-fn search(document: &Value) -> Vec<Reason> {
+/// The findings in every string and every member name of a document.
+fn findings_in(document: &Value) -> Vec<Reason> {
     let mut found = Findings::default();
     let mut walk = Traversal {
         path: Vec::new(),
@@ -52,8 +52,7 @@ fn search(document: &Value) -> Vec<Reason> {
     found.0
 }
 
-/// Looks for credentials alone, as the systems beside CommandLayer that are searched have it; `requirement` is the rule
-/// of its own, if there is one.
+/// Searches for credentials only, as other card systems require. `requirement` is the system's own rule id, or empty.
 pub fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
     let mut all = Findings::default();
     scan(card, &mut all);
@@ -66,9 +65,10 @@ pub fn secrets(card: &Card, requirement: &str, found: &mut Findings) {
 struct Traversal<'c, 'f> {
     path: Vec<Segment<'c>>,
     found: &'f mut Findings,
-    /// Addresses that prose mentions. They only warn, so they must not take the room of those that fail.
+    /// Addresses mentioned in prose. They are only warnings, so they must not use up the limit for failures.
     mentioned: Vec<Reason>,
-    /// How often each rule was broken: of places too long to be told apart only the first is a reason.
+    /// Number of hits per code. Locations that are equal once truncated share one reason, so hits are counted
+    /// separately.
     hits: BTreeMap<Code, usize>,
     phrases: PhraseSearch,
     data: DatumSearch,
@@ -81,7 +81,7 @@ enum Segment<'c> {
 }
 
 impl<'c> Traversal<'c, '_> {
-    /// The depth of a card is bounded by its parser, so the recursion is.
+    /// The parser bounds the depth of a card and therefore the recursion.
     fn value(&mut self, value: &'c Value) {
         match value {
             Value::String(text) => self.text(text),
@@ -131,7 +131,7 @@ impl<'c> Traversal<'c, '_> {
         }
     }
 
-    /// What is looked for in values and in names alike; `member` is empty for a name.
+    /// The patterns that apply to both values and names; `member` is empty for a name.
     fn forms(&mut self, member: &str, text: &str, marks: Marks) {
         self.plain_forms(member, text, marks);
         if let Some(plain) = decode::decoded(text, marks) {
@@ -155,7 +155,7 @@ impl<'c> Traversal<'c, '_> {
         }
     }
 
-    /// Whether there is room for a reason with this code.
+    /// Whether another reason with this code can be added.
     fn looks_for(&self, code: Code) -> bool {
         !self.found.full(code) && self.hits.get(&code).is_none_or(|hits| *hits < MAX_HITS)
     }
@@ -164,7 +164,7 @@ impl<'c> Traversal<'c, '_> {
         self.hit(Code::SecretInCard, kind);
     }
 
-    /// One reason for one place and code.
+    /// Adds at most one reason per location and code.
     fn hit(&mut self, code: Code, observed: Option<&str>) {
         let Some(observed) = observed else { return };
         if self.looks_for(code) {
@@ -187,7 +187,8 @@ impl<'c> Traversal<'c, '_> {
         self.path.pop();
     }
 
-    /// Whether the text is one of the names that `dependentRequired` of a skill's JSON Schema lists: it looks like one, too.
+    /// Whether the text is a member name listed in `dependentRequired` of a skill's JSON Schema, which may resemble a
+    /// key.
     fn names_members(&self, text: &str) -> bool {
         let is_name = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
         let is_listed = matches!(
@@ -199,8 +200,8 @@ impl<'c> Traversal<'c, '_> {
         is_name && is_listed && self.path.iter().any(is_schema)
     }
 
-    /// The name of the member that holds the value, also when it holds it in a list. In a JSON Schema a value of a
-    /// property belongs to that property.
+    /// The name of the member that holds the value, directly or in a list. In a JSON Schema, a property's `default`,
+    /// `const`, `enum` and `examples` count as values of the property.
     fn member(&self) -> &'c str {
         let mut names = self.path.iter().rev().filter_map(|segment| match segment {
             Segment::Member(name) => Some(*name),
@@ -212,7 +213,7 @@ impl<'c> Traversal<'c, '_> {
         }
     }
 
-    /// The name of the member that holds the value, also when it holds it in a list.
+    /// The name of the member that holds the value, directly or in a list.
     fn own_member(&self) -> &'c str {
         let mut names = self.path.iter().rev();
         names
@@ -223,15 +224,15 @@ impl<'c> Traversal<'c, '_> {
             .unwrap_or("")
     }
 
-    /// Whether the value stands in a member of `meta` that is there for the publisher's contact.
+    /// Whether the value is in a member of `meta` that holds the publisher's contact.
     fn in_contact(&self) -> bool {
         let mut names = self.path.iter();
         matches!(names.next(), Some(Segment::Member("meta")))
             && names.any(|segment| matches!(segment, Segment::Member(name) if personal::is_contact(name)))
     }
 
-    /// The JSON Pointer of the value, no longer than a reason shows: a hostile card has ten thousand places with one
-    /// long name in each.
+    /// The JSON Pointer of the value, truncated to what a reason shows: a hostile card has ten thousand values with
+    /// long member names.
     fn place(&self) -> String {
         let mut place = String::new();
         for segment in &self.path {
@@ -247,10 +248,10 @@ impl<'c> Traversal<'c, '_> {
     }
 }
 
-/// Most places that are written down for one code, of which [`MAX_REASONS_PER_CODE`] are kept.
+/// Maximum number of locations recorded per code, of which [`MAX_REASONS_PER_CODE`] are kept.
 const MAX_HITS: usize = 4 * MAX_REASONS_PER_CODE;
 
-/// More of a place than [`excerpt`] leaves, in bytes.
+/// Maximum length of a location before truncation, in bytes; longer than the result of [`excerpt`].
 const MAX_PLACE_BYTES: usize = 1024;
 
 #[cfg(test)]
@@ -344,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Texts in which the detectors' marks meet each other and characters outside of ASCII.
+    /// Texts that mix the detectors' marker characters with non-ASCII characters.
     fn texts() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             Just("://".to_owned()),
@@ -366,7 +367,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_a_rule_panic_or_slips_through_between_two_rules(text in texts(), name in texts(), which in 0..13_usize) {
+        fn no_text_panics_or_escapes_between_two_rules(text in texts(), name in texts(), which in 0..13_usize) {
             let mut document = good();
             document["meta"] = json!({name.as_str(): [text.as_str()]});
             let request = document["schemas"]["request"].clone();

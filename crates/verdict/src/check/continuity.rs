@@ -1,4 +1,5 @@
-//! Step `continuity`: the run against what is remembered of the name. Warnings, none of which changes a state.
+//! Step `continuity`: compares the resolution with the name's history. Yields only warnings, which never change a
+//! state.
 
 use semver::Version;
 
@@ -11,13 +12,14 @@ use crate::verdict::Status;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Reason};
 
-/// Everything in which the run and the memory do not go together.
+/// All differences between the resolution and the history.
 ///
-/// `proven` is the card whose bytes are proven; others are nobody's. A record that changed within the last `rest` blocks is reported; 0 reports none.
+/// `proven` is the card whose bytes are proven; an unproven card may be anyone's. A record that changed within the
+/// last `rest` blocks is reported; 0 disables the check.
 pub fn continuity(evidence: &Evidence, proven: Option<&Card>, rest: u64) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = evidence
         .continuity
-        .trouble()
+        .store_failure()
         .map(|cause| Reason::new(Code::MemoryUnavailable).observed(cause))
         .into_iter()
         .collect();
@@ -30,7 +32,7 @@ pub fn continuity(evidence: &Evidence, proven: Option<&Card>, rest: u64) -> Vec<
     reasons
 }
 
-/// How the step ended by itself: nothing in it can fail.
+/// The status before reasons are considered. This step cannot fail.
 pub(super) const fn status(continuity: &Continuity) -> Status {
     match continuity {
         Continuity::NotAsked => Status::Skip,
@@ -41,7 +43,7 @@ pub(super) const fn status(continuity: &Continuity) -> Status {
 
 fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> Vec<Reason> {
     let (Some(bytes), Some(version)) = (evidence.card_bytes(), card.version()) else { return Vec::new() };
-    // What was first seen after the block in question is not part of its past.
+    // Observations after the resolution's block are not part of its past.
     let past: Vec<&SeenVersion> = history.versions.iter().filter(|seen| seen.block <= block).collect();
     let digest = Digest::of(bytes).to_string();
     let Some(now) = as_version(version) else { return Vec::new() };
@@ -59,12 +61,12 @@ fn versions(evidence: &Evidence, card: &Card, history: &History, block: u64) -> 
     });
     let rollback = rollback(version, &now, &past);
     let since = since(card, Digest::of(bytes), history, block);
-    // A lower version has been named.
+    // The rollback already reports the lower version.
     let since = since.into_iter().filter(|reason| rollback.is_none() || reason.code != Code::VersionNotRaised);
     changed.into_iter().chain(since.collect::<Vec<_>>()).chain(rollback).collect()
 }
 
-/// CL-69, against the latest card that followed the ones before it.
+/// CL-69, compared with the latest card that validly followed its predecessor.
 fn since(card: &Card, digest: Digest, history: &History, block: u64) -> Vec<Reason> {
     let latest = history.latest.as_ref().filter(|_| history.last_block <= block);
     latest.map(|before| edition::since(before, &Edition::of(card, digest))).unwrap_or_default()

@@ -1,25 +1,25 @@
-//! A card against an earlier card of the same name: CL-69.
+//! Compares a card with an earlier card of the same name: CL-69.
 
 use crate::evidence::edition::Edition;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 
-/// Everything in which `now` does not follow `before` as a later card must. A card of the same bytes is no later card.
-/// What a card has no usable value of has a code of its own.
+/// All violations of the rules by which the card `now` may follow the card `before`. A card with the same bytes is not
+/// a later card. Unusable values are reported under other codes.
 pub fn since(before: &Edition, now: &Edition) -> Vec<Reason> {
     if before.card == now.card {
         return Vec::new();
     }
-    let said = |value: &Option<String>| value.clone().unwrap_or_default();
+    let text_of = |value: &Option<String>| value.clone().unwrap_or_default();
     let mut reasons = Vec::new();
     if !now.is_later_than(before) {
-        let expected = format!("later than {}", said(&before.updated_at));
-        let reason = Reason::new(Code::UpdatedAtNotAdvanced).expected(expected).observed(said(&now.updated_at));
+        let expected = format!("later than {}", text_of(&before.updated_at));
+        let reason = Reason::new(Code::UpdatedAtNotAdvanced).expected(expected).observed(text_of(&now.updated_at));
         reasons.push(reason.at("/updated_at"));
     }
     if !now.raises_version_of(before) {
-        let observed = format!("{}, although {}", said(&now.version), before.broken_by(now).join(", "));
-        let reason = Reason::new(Code::VersionNotRaised).expected(format!("higher than {}", said(&before.version)));
+        let observed = format!("{}, although {}", text_of(&now.version), before.broken_by(now).join(", "));
+        let reason = Reason::new(Code::VersionNotRaised).expected(format!("higher than {}", text_of(&before.version)));
         reasons.push(reason.observed(excerpt(&observed)).at("/version"));
     }
     reasons
@@ -39,7 +39,7 @@ mod tests {
         Edition::of(&Card::parse(bytes.as_bytes()).expect("a card"), Digest::of(bytes.as_bytes()))
     }
 
-    /// The codes for a card that follows the good one with these members.
+    /// The codes for a successor of the valid card with these members.
     fn after(members: &[(&str, Value)]) -> Vec<&'static str> {
         let mut next = good();
         for (member, value) in members {

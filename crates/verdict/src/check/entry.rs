@@ -1,7 +1,7 @@
 //! The `x402://` entry: CL-19 to CL-22.
 //!
-//! The entry is cut at its bytes, not by a URL parser, which would repair what must be refused. A wrong shape gives
-//! `entry-malformed` alone; in the right shape each wrong segment gives its own code.
+//! The entry is split bytewise, because a URL parser would repair what must be rejected. A wrong shape yields only
+//! `entry-malformed`; in the right shape, each wrong segment has its own code.
 
 use super::Findings;
 use crate::card::Card;
@@ -12,8 +12,8 @@ use clresolve_core::text::excerpt;
 const PLACE: &str = "/entry";
 const SCHEME: &str = "x402://";
 
-/// Everything that is wrong with the card's entry. A missing or blank entry, one that is not a string, and a class that
-/// no rule is known for, are matters of [`super::card`].
+/// All findings on the card's entry. A missing, blank or non-string entry, and a class without a rule, are reported by
+/// [`super::card`].
 pub fn entry(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     if let (Some(entry), Some(rule)) = (card.entry(), profile.entry(card.class())) {
@@ -25,7 +25,7 @@ pub fn entry(card: &Card, profile: &Profile) -> Vec<Reason> {
     found.weighed(profile)
 }
 
-/// Whether this step objects to every text that the base schema refuses at `place`.
+/// Whether this step reports every text that the base schema rejects at `place`.
 pub(super) fn judges(card: &Card, place: &str) -> bool {
     place == PLACE && card.entry().is_some()
 }
@@ -66,8 +66,8 @@ struct Parts<'e> {
     route: &'e str,
 }
 
-/// Name, verb and route, when the entry has the scheme and exactly three segments, none of them empty and none with
-/// white space, control characters, or the marks of a port, user, query, fragment or escape.
+/// Name, verb and route, if the entry has the scheme and exactly three non-empty segments without white space, control
+/// characters, or the delimiters of a port, user, query, fragment or escape.
 fn cut(entry: &str) -> Option<Parts<'_>> {
     let rest = entry.strip_prefix(SCHEME)?;
     if rest.chars().any(|c| c.is_whitespace() || c.is_control() || ":@?#%\\".contains(c)) {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_entry_cannot_be_held_against_is_another_step_s_matter() {
+    fn entry_without_a_reference_is_reported_by_another_step() {
         let mut document = good();
         document["ens"] = json!("");
         document["implements"] = json!([]);

@@ -1,13 +1,13 @@
-//! The reasons that a check collects.
+//! The collected reasons of a check.
 
 use clresolve_core::json::pointer;
 use clresolve_core::reason::{Code, Reason};
 
 use crate::profile::Profile;
 
-/// Most reasons of one code from one rule function.
+/// Maximum number of reasons with the same code from one rule function.
 ///
-/// A hostile card can break one rule a hundred thousand times; the verdict is the same after the first one.
+/// A hostile card can break a rule a hundred thousand times, but one violation decides the verdict.
 pub const MAX_REASONS_PER_CODE: usize = 16;
 
 /// Collects reasons, at most [`MAX_REASONS_PER_CODE`] of each code.
@@ -15,27 +15,27 @@ pub const MAX_REASONS_PER_CODE: usize = 16;
 pub struct Findings(pub(super) Vec<Reason>);
 
 impl Findings {
-    /// Adds a reason, as long as there is room.
+    /// Adds a reason, unless the limit for its code is reached.
     pub fn add(&mut self, reason: Reason) {
         if self.count(reason.code) < MAX_REASONS_PER_CODE {
             self.0.push(reason);
         }
     }
 
-    /// Adds a reason, unless one with its code stands at its place.
+    /// Adds a reason, unless one with the same code and location exists.
     pub fn add_once(&mut self, reason: Reason) {
         if !self.0.iter().any(|other| (other.code, &other.place) == (reason.code, &reason.place)) {
             self.add(reason);
         }
     }
 
-    /// Whether a reason with another code than `general` objects to `place` or to what holds it.
+    /// Whether a reason with a code other than `general` concerns `place` or one of its parents.
     pub fn speak_of(&self, place: &str, general: Code) -> bool {
         let others = self.0.iter().filter(|reason| reason.code != general);
         others.filter_map(|reason| reason.place.as_deref()).any(|objected| pointer::within(place, objected))
     }
 
-    /// Whether there is no more room for this code.
+    /// Whether the limit for this code is reached.
     pub fn full(&self, code: Code) -> bool {
         self.count(code) >= MAX_REASONS_PER_CODE
     }

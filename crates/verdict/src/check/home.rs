@@ -1,7 +1,7 @@
-//! Where the card says that it and its schema are published: CL-72.
+//! The URLs at which the card states that it and its schema are published: CL-72.
 //!
-//! What is absent is no finding. A `$id` under a folder that the card's class must not sit under is a matter of
-//! [`super::verbs`] alone.
+//! Missing members are not a finding. A `$id` under a folder that is forbidden for the card's class is reported by
+//! [`super::verbs`] only.
 
 use super::{Findings, verbs};
 use crate::card::Card;
@@ -15,7 +15,7 @@ use clresolve_core::uri;
 const ID: &str = "/$id";
 const SCHEMA: &str = "/$schema";
 
-/// What the card alone shows: the folder of its `$id` is its class, and its `$schema` is the base schema of the profile.
+/// Checks the card alone: the folder of its `$id` is its class, and its `$schema` is the profile's base schema.
 pub fn home(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     if let (Some(id), Some(class)) = (own_id(card, profile), card.class())
@@ -32,7 +32,7 @@ pub fn home(card: &Card, profile: &Profile) -> Vec<Reason> {
     found.weighed(profile)
 }
 
-/// Whether the card's `$id` is the URL under which its name publishes it. A URL that must not be asked has been named.
+/// Whether the card's `$id` is the URL under which its name publishes it. A forbidden URL is reported elsewhere.
 pub fn against_record(evidence: &Evidence, card: &Card, profile: &Profile) -> Option<Reason> {
     let url = Usable::of(&evidence.found()?.records, Key::Agentcard).text().filter(|url| is_https_url(url))?;
     if matches!(evidence.https, Source::Forbidden(_)) {
@@ -42,7 +42,7 @@ pub fn against_record(evidence: &Evidence, card: &Card, profile: &Profile) -> Op
     (!uri::are_equivalent(id, url)).then(|| profile.weigh(differs(ID, url, id)))
 }
 
-/// Drops what this file says of a member that the base schema refuses.
+/// Drops this file's findings on members that the base schema rejects.
 pub fn give_way(reasons: &mut Vec<Reason>) {
     let refused: Vec<_> = reasons
         .iter()

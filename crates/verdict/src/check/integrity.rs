@@ -1,7 +1,7 @@
 //! Steps `fetch-https`, `fetch-ipfs` and `integrity`: the sources, the CID, the mirror and the checksum.
 //!
-//! The content is proven when the card's bytes match both `cl.cid.agentcard`, walked block by block, and
-//! `cl.checksum.agentcard`. One defect gives one code: what follows only from a defect already named is not repeated.
+//! The content is proven if the card's bytes match both `cl.cid.agentcard`, verified block by block, and
+//! `cl.checksum.agentcard`. Each defect yields one code; its consequences are not reported.
 
 use std::cell::OnceCell;
 
@@ -14,25 +14,25 @@ use clresolve_core::reason::{Code, Reason, Step};
 use clresolve_core::records::{Key, RecordSet};
 use clresolve_ipfs::{CidError, ContentId, Refutation};
 
-/// Where a source's bytes came from, as named in reasons.
+/// The names of the sources in reasons.
 const HTTPS: &str = "https";
 const IPFS: &str = "ipfs";
 
-/// The findings on the sources and on the proof of the content.
+/// The findings on the sources and the proof of the content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Integrity {
-    /// Everything that is wrong.
+    /// All findings.
     pub reasons: Vec<Reason>,
     /// Whether the judged bytes match both the CID and the checksum.
     pub proven: bool,
 }
 
-/// The digests of the sources' bytes. Several reasons and steps name them, and each takes as long as a whole rule.
+/// The digests of the sources' bytes. Several reasons and steps need them, and each costs as much as a whole rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Digests(Vec<(Bytes, Digest)>);
 
 impl Digests {
-    /// Of what the URL served and of what IPFS gave, hashed once if they are the same.
+    /// Hashes what the URL and IPFS served, once if both are the same.
     pub(crate) fn of_sources(evidence: &Evidence) -> Self {
         let mut known = Self::default();
         for bytes in [evidence.https.bytes(), evidence.ipfs.bytes()].into_iter().flatten() {
@@ -41,7 +41,7 @@ impl Digests {
         known
     }
 
-    /// The digest of `bytes`, which are best one of the sources.
+    /// The digest of `bytes`, cached if they are from one of the sources.
     pub(crate) fn of(&self, bytes: &Bytes) -> Digest {
         let known = self.0.iter().find(|(known, _)| known == bytes);
         known.map_or_else(|| Digest::of(bytes), |(_, digest)| *digest)
@@ -53,7 +53,7 @@ pub fn integrity(evidence: &Evidence) -> Integrity {
     integrity_with(evidence, &Digests::of_sources(evidence))
 }
 
-/// As [`integrity()`], by digests of the sources that are at hand.
+/// Like [`integrity()`], with precomputed digests.
 pub(super) fn integrity_with(evidence: &Evidence, digests: &Digests) -> Integrity {
     let Some(found) = evidence.found() else { return Integrity::default() };
     let claims = Claims::read(&found.records, evidence.https.bytes());
@@ -69,18 +69,18 @@ pub(super) fn integrity_with(evidence: &Evidence, digests: &Digests) -> Integrit
     Integrity { reasons, proven }
 }
 
-/// The bytes that `cl.cid.agentcard` proves: walked block by block, or served bytes that have the hash of a raw CID.
+/// The bytes that `cl.cid.agentcard` proves: by a walk, or because the served bytes have the hash of a raw CID.
 fn proven<'a>(evidence: &'a Evidence, claims: &Claims<'_>) -> Option<&'a Bytes> {
     let in_hand = || evidence.https.bytes().filter(|_| claims.served_is_proven());
     evidence.ipfs.bytes().or_else(in_hand)
 }
 
-/// What the records claim about the content: each claim that can be used.
+/// The usable claims in the records about the content.
 struct Claims<'e> {
     cid: Option<ContentId>,
-    /// What the URL served.
+    /// The bytes that the URL served.
     served: Option<&'e Bytes>,
-    /// Whether the CID is raw and names what the URL served, once that was hashed.
+    /// Whether the CID is raw and is the hash of the served bytes; computed on first use.
     names_served: OnceCell<bool>,
     mirror: Option<Mirror>,
     checksum: Option<Digest>,
@@ -117,7 +117,7 @@ impl<'e> Claims<'e> {
                 malformed.push(
                     Reason::new(Code::ChecksumMalformed)
                         .at(Key::Checksum.as_str())
-                        .expected("64 hex digits, with or without sha256: before them")
+                        .expected("64 hex digits, with or without the prefix sha256:")
                         .observed(value),
                 );
             }
@@ -132,13 +132,13 @@ impl<'e> Claims<'e> {
         *self.names_served.get_or_init(names)
     }
 
-    /// Whether the CID is raw, needs no path, and what the URL served is its content.
+    /// Whether the served bytes are the content of a raw CID that needs no path.
     fn served_is_proven(&self) -> bool {
         let pathless = self.mirror.as_ref().is_none_or(|mirror| mirror.path.is_empty());
         clresolve_core::mutant!("any-bytes-prove-a-cid") || pathless && self.names_served()
     }
 
-    /// Whether the path that was walked is the one that the publisher means for this CID.
+    /// Whether the mirror record that supplied the walked path is about this CID.
     fn path_is_meant(&self) -> bool {
         match (&self.cid, &self.mirror) {
             (Some(cid), Some(mirror)) => mirror.cid == *cid,
@@ -147,7 +147,7 @@ impl<'e> Claims<'e> {
     }
 }
 
-/// The defect of a mirror record; none of its own where its CID is the very text that `cl.cid.agentcard` holds.
+/// The defect of a mirror record. `None` if its CID is the same malformed text as in `cl.cid.agentcard`.
 fn mirror_reason(error: &MirrorError, value: &str, cid: Option<&str>) -> Option<Reason> {
     let code = match error {
         MirrorError::Cid(_) if cid.is_some() && cid == Mirror::cid_text(value) => return None,
@@ -178,7 +178,7 @@ fn https_source(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
     Some(reason.at(HTTPS))
 }
 
-/// Whether IPFS gave nothing either: it was not asked, or no gateway gave the blocks.
+/// Whether IPFS yielded nothing either: not requested, or no gateway had the blocks.
 fn nothing_else_is_known(evidence: &Evidence, claims: &Claims<'_>) -> bool {
     match &evidence.ipfs {
         Walked::NotAsked | Walked::Unproven(_) => true,
@@ -187,7 +187,7 @@ fn nothing_else_is_known(evidence: &Evidence, claims: &Claims<'_>) -> bool {
     }
 }
 
-/// Whether the path is at fault, and not what lies under the CID.
+/// Whether the path is at fault, not the content under the CID.
 const fn is_about_path(refuted: &Refuted) -> bool {
     matches!(refuted.proves(), Refutation::PathMissing | Refutation::NotFile)
 }
@@ -199,7 +199,7 @@ fn liars(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
         .map(|(gateway, cid)| Reason::new(Code::GatewayLied).at(gateway.as_str()).expected(cid.as_str()))
 }
 
-/// What the walk under `cl.cid.agentcard` found wrong.
+/// The defect that the walk under `cl.cid.agentcard` found.
 fn walk(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
     let reason = match &evidence.ipfs {
         Walked::NotAsked | Walked::Proven { .. } => return None,
@@ -219,18 +219,18 @@ fn walk(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
     Some(reason.at(IPFS))
 }
 
-/// No gateway gave the blocks: `cid-unproven` when the card was fetched, `card-unreachable` when it was not.
+/// No gateway had the blocks: `cid-unproven` if the URL served a card, otherwise `card-unreachable`.
 fn unproven(evidence: &Evidence, claims: &Claims<'_>, causes: &[(String, String)]) -> Option<Reason> {
     let causes = || causes.iter().map(|(gateway, cause)| format!("{gateway}: {cause}")).collect::<Vec<_>>().join("; ");
     match &evidence.https {
-        // A raw CID is proven by the bytes in hand, so the gateways are only a source that gave nothing.
+        // The bytes in hand prove the raw CID, so only a source is missing.
         Source::Body { .. } if claims.served_is_proven() => {
             Some(Reason::new(Code::SourceUnavailable).in_step(Step::FetchIpfs).at(IPFS).observed(causes()))
         }
-        // Refuted by them, nothing is left undecided.
+        // The bytes in hand refute the raw CID, so nothing is undecided.
         Source::Body { .. } if claims.cid.as_ref().is_some_and(ContentId::is_raw) => None,
         Source::Body { .. } => Some(Reason::new(Code::CidUnproven).at(IPFS).observed(causes())),
-        // Reported once, by the https source.
+        // Reported as the https source.
         Source::Unavailable(_) => None,
         Source::NotAsked | Source::Forbidden(_) | Source::Oversize(_) => {
             Some(Reason::new(Code::CardUnreachable).in_step(Step::FetchIpfs).at(IPFS).observed(causes()))
@@ -238,7 +238,7 @@ fn unproven(evidence: &Evidence, claims: &Claims<'_>, causes: &[(String, String)
     }
 }
 
-/// Whether what the URL serves is what the CID names.
+/// Whether the URL serves the content of the CID.
 fn https_against_cid(evidence: &Evidence, claims: &Claims<'_>, digests: &Digests) -> Option<Reason> {
     let digest = |bytes| digests.of(bytes).to_string();
     let served = evidence.https.bytes()?;
@@ -256,7 +256,7 @@ fn https_against_cid(evidence: &Evidence, claims: &Claims<'_>, digests: &Digests
     })
 }
 
-/// Whether the bytes under another CID in the mirror record are those of the card's URL.
+/// Whether the content of the mirror's own CID equals what the card's URL serves.
 fn mirror_content(evidence: &Evidence, digests: &Digests) -> Option<Reason> {
     let digest = |bytes| digests.of(bytes).to_string();
     let (served, mirrored) = (evidence.https.bytes()?, evidence.mirror.bytes()?);
@@ -268,7 +268,7 @@ fn mirror_content(evidence: &Evidence, digests: &Digests) -> Option<Reason> {
     })
 }
 
-/// Each source whose bytes miss the checksum.
+/// A reason for each source whose bytes do not match the checksum.
 fn checksums(evidence: &Evidence, claims: &Claims<'_>, digests: &Digests) -> Vec<Reason> {
     let digest = |bytes| digests.of(bytes).to_string();
     let Some(expected) = claims.checksum else { return Vec::new() };
@@ -284,7 +284,7 @@ fn checksums(evidence: &Evidence, claims: &Claims<'_>, digests: &Digests) -> Vec
         .map(|(at, bytes)| {
             let reason =
                 Reason::new(Code::ChecksumMismatch).at(at).expected(expected.to_string()).observed(digest(bytes));
-            // Only bytes that the CID proves are worth proposing.
+            // Only suggest bytes that the CID proves.
             if proven == Some(bytes) {
                 reason.fix(format!("set {} to {}", Key::Checksum, digest(bytes)))
             } else {

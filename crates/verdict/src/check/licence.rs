@@ -6,24 +6,24 @@ use crate::card::Card;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::text::excerpt;
 
-/// Longest text that is read as an expression or as the name of a licence, in bytes; a longer one is prose.
+/// Maximum bytes of an SPDX expression or licence name. Longer texts are prose.
 const MAX_LICENCE_BYTES: usize = 256;
 
-/// How a card says under which terms the agent is offered.
+/// How clearly a card states the terms of its agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Licence {
-    /// An SPDX expression that licences meet which OSI or FSF recognise.
+    /// An SPDX expression that can be satisfied with licences approved by OSI or FSF.
     Open,
-    /// A `LicenseRef-`, a URL, or words that say where the terms stand.
+    /// A `LicenseRef-`, a URL, or a text that points to the terms.
     Documented,
-    /// An SPDX expression that needs a licence which neither recognises.
+    /// An SPDX expression that requires a licence approved by neither.
     NotOpen,
-    /// Words that document nothing.
+    /// A text that documents no terms.
     Unrecognized,
 }
 
 impl Licence {
-    /// What the text of a `license` says.
+    /// Classifies the text of a `license` member.
     pub fn of(text: &str) -> Self {
         let short = text.len() <= MAX_LICENCE_BYTES;
         if short && let Some(expression) = expression(text) {
@@ -50,7 +50,7 @@ impl Licence {
         }
     }
 
-    /// The word for it in the evidence.
+    /// The name of this variant in the evidence.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -61,7 +61,6 @@ impl Licence {
     }
 }
 
-/// What is to be said of the card's licence.
 pub(super) fn objection(card: &Card) -> Option<Reason> {
     let text = card.text("/license")?;
     let code = match Licence::of(text) {
@@ -76,21 +75,21 @@ fn is_open(licence: spdx::LicenseId) -> bool {
     licence.is_osi_approved() || licence.is_fsf_free_libre()
 }
 
-/// The text as an SPDX expression. Its identifiers match without regard to case (SPDX 2.3, annex D).
+/// Parses an SPDX expression. Its identifiers are case-insensitive (SPDX 2.3, annex D).
 fn expression(text: &str) -> Option<Expression> {
     let mode = ParseMode { allow_deprecated: true, allow_postfix_plus_on_gpl: true, ..ParseMode::STRICT };
     let read = |text: &str| Expression::parse_mode(text, mode).ok();
     read(text).or_else(|| read(&text.split_inclusive([' ', '(', ')', '+']).map(in_listed_case).collect::<String>()))
 }
 
-/// A word with the character that ends it, with the case that the list of licences gives it.
+/// Replaces a word, up to its delimiters, with the spelling in the SPDX licence list.
 fn in_listed_case(word: &str) -> String {
     let name = word.trim_end_matches([' ', '(', ')', '+']);
     let listed = spdx::identifiers::LICENSES.iter().find(|licence| licence.name.eq_ignore_ascii_case(name));
     listed.map_or_else(|| word.to_owned(), |licence| licence.name.to_owned() + &word[name.len()..])
 }
 
-/// The licence that the whole text names in another way than SPDX does: by its title, or as people write it.
+/// The licence that the whole text names by its title or a common alias (`MIT License`).
 fn named(text: &str) -> Option<spdx::LicenseId> {
     let text = text.trim();
     let title = spdx::identifiers::LICENSES.iter().find(|licence| licence.full_name.eq_ignore_ascii_case(text));
@@ -102,7 +101,8 @@ fn named(text: &str) -> Option<spdx::LicenseId> {
     }
 }
 
-/// The licence whose identifier or title the text begins with. Identifiers without a digit or a hyphen are words, too.
+/// The licence whose identifier or title begins the text. Identifiers of letters only are ignored: they are also
+/// words.
 fn begins_with_licence(text: &str) -> Option<spdx::LicenseId> {
     let text = text.trim_start();
     let begins = |name: &str| {
@@ -115,11 +115,11 @@ fn begins_with_licence(text: &str) -> Option<spdx::LicenseId> {
     known.and_then(|known| spdx::license_id(known.name))
 }
 
-/// Words that deny what their clause names.
+/// Words that negate their clause.
 const NEGATIONS: [&str; 6] = ["no", "none", "nor", "not", "never", "without"];
 
-/// Whether a word of the text leads to the terms: a web address, a `LicenseRef-`, or the usual name of a file. "NO LICENSE"
-/// leads nowhere, but a name with an extension or a folder is a file even there.
+/// Whether a word points to the terms: a web address, a `LicenseRef-`, or a common file name. In a negated clause ("NO
+/// LICENSE"), a file name needs an extension or a folder.
 fn leads_to_terms(text: &str) -> bool {
     let plain = |word| str::trim_matches(word, |c: char| "()[]<>\"',;.:".contains(c));
     let is_negation = |word: &str| NEGATIONS.iter().any(|no| word.eq_ignore_ascii_case(no));
@@ -131,7 +131,7 @@ fn leads_to_terms(text: &str) -> bool {
     })
 }
 
-/// Whether a word is the usual name of a file with terms.
+/// Whether a word is a common name of a file with licence terms.
 fn is_file(word: &str, is_denied: bool) -> bool {
     const FILES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "TERMS", "EULA"];
     let name = word.rsplit('/').next().unwrap_or(word);

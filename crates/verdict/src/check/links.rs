@@ -1,4 +1,5 @@
-//! Whether what links back to a card agrees with it. For information: no state, reason or conclusion depends on it.
+//! Whether documents that link back to a card agree with it. Informational: no state, reason or conclusion depends on
+//! it.
 
 use serde::Serialize;
 
@@ -9,53 +10,53 @@ use clresolve_core::records::Record;
 use clresolve_core::text::excerpt;
 use clresolve_core::uri;
 
-/// Most words of `agent-context` that are looked at: it is free text of any length.
+/// Maximum number of words of `agent-context` that are examined: it is free text of any length.
 const MAX_WORDS: usize = 4096;
 
-/// One statement from outside, beside what the card says.
+/// An external statement, compared with the card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// The record, or the member of the registration file, that says it.
+    /// The record, or the member of the registration file, that contains the statement.
     pub source: String,
-    /// What it says, cut short.
+    /// The statement, truncated.
     pub says: String,
-    /// What the card or the name says instead, cut short.
+    /// The corresponding value of the card or the name, truncated.
     pub card: Option<String>,
-    /// How the two stand.
+    /// The result of the comparison.
     pub relation: Relation,
 }
 
-/// How a statement from outside stands to the card.
+/// How an external statement relates to the card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Relation {
-    /// Both say the same.
+    /// Both have the same value.
     Agrees,
-    /// They say different things of the same.
+    /// They have different values.
     Contradicts,
-    /// The card says nothing of it.
+    /// The card has no corresponding value.
     Unmentioned,
-    /// It could not be read; nothing follows.
+    /// The statement could not be read, which implies nothing.
     Unread,
 }
 
-/// What `links` say, beside `card` of `name`, whose record `cl.agentcard` holds `url`.
+/// Compares `links` with the card of `name`, whose record `cl.agentcard` contains `url`.
 pub fn links(links: &Links, name: &EnsName, card: &Card, url: Option<&str>) -> Vec<Link> {
-    let mut said = Vec::new();
+    let mut found = Vec::new();
     match &links.records {
-        Ok(records) => said.extend(records.iter().flat_map(|(key, record)| of_record(key, record, card, url))),
-        Err(cause) => said.push(unread("agent-endpoint", cause)),
+        Ok(records) => found.extend(records.iter().flat_map(|(key, record)| of_record(key, record, card, url))),
+        Err(cause) => found.push(unread("agent-endpoint", cause)),
     }
     match links.file.as_deref().map(RegistrationFile::parse) {
-        Ok(Ok(file)) => said.extend(of_file(&file, name, card)),
-        Ok(Err(error)) => said.push(unread("agent-registration.json", &error.to_string())),
-        Err(cause) => said.push(unread("agent-registration.json", cause)),
+        Ok(Ok(file)) => found.extend(of_file(&file, name, card)),
+        Ok(Err(error)) => found.push(unread("agent-registration.json", &error.to_string())),
+        Err(cause) => found.push(unread("agent-registration.json", cause)),
     }
     match &links.registrations {
-        Ok(records) => said.extend(records.iter().map(|(key, record)| of_registration(key, record, name))),
-        Err(cause) => said.push(unread("agent-registration", cause)),
+        Ok(records) => found.extend(records.iter().map(|(key, record)| of_registration(key, record, name))),
+        Err(cause) => found.push(unread("agent-registration", cause)),
     }
-    said
+    found
 }
 
 fn of_record(key: &str, record: &Record, card: &Card, url: Option<&str>) -> Vec<Link> {
@@ -81,18 +82,18 @@ fn of_record(key: &str, record: &Record, card: &Card, url: Option<&str>) -> Vec<
 }
 
 fn of_file(file: &RegistrationFile, name: &EnsName, card: &Card) -> Vec<Link> {
-    let mut said = Vec::new();
+    let mut found = Vec::new();
     if let Some(stated) = &file.name {
-        said.push(compared("agent-registration.json /name", stated, card.text("/display_name")));
+        found.push(compared("agent-registration.json /name", stated, card.text("/display_name")));
     }
     for endpoint in file.names() {
         let relation = if is_name(endpoint, name) { Relation::Agrees } else { Relation::Contradicts };
-        said.push(link("agent-registration.json ENS service", endpoint, Some(name.as_str()), relation));
+        found.push(link("agent-registration.json ENS service", endpoint, Some(name.as_str()), relation));
     }
-    said
+    found
 }
 
-/// A record that is set vouches for the entry; one that is proven not to be set leaves the file's claim alone.
+/// A record that is set confirms the registration; a record that is not set leaves the file's claim unconfirmed.
 fn of_registration(key: &str, record: &Record, name: &EnsName) -> Link {
     match record {
         Record::Absent => link(key, "not set", Some(name.as_str()), Relation::Contradicts),
@@ -110,11 +111,11 @@ fn compared(source: &str, says: &str, card: Option<&str>) -> Link {
     link(source, says, card, relation)
 }
 
-/// A URL beside the card's own and every text in it: that it is not among them contradicts nothing.
+/// Looks for a URL among the card's own URL and all of its texts. Absence is not a contradiction.
 fn mentioned(source: &str, says: &str, card: &Card, url: Option<&str>) -> Link {
     let mut open = vec![card.document()];
     let mut found = url.is_some_and(|url| uri::are_equivalent(url, says));
-    // Ends with the document, which strict JSON bounds.
+    // The loop visits each value of the document once; the parser bounds its size.
     while let Some(value) = open.pop().filter(|_| !found) {
         found = value.as_str().is_some_and(|text| uri::are_equivalent(text, says));
         open.extend(value.as_array().into_iter().flatten());
@@ -141,7 +142,7 @@ mod tests {
 
     const URL: &str = "https://cards.example/a.json";
 
-    fn told(links_of: &Links) -> Vec<(String, Relation)> {
+    fn checked(links_of: &Links) -> Vec<(String, Relation)> {
         let card = Card::parse(good().to_string().as_bytes()).expect("a card");
         let name = EnsName::parse("summarizeagent.eth").expect("a name");
         links(links_of, &name, &card, Some(URL)).into_iter().map(|link| (link.source, link.relation)).collect()
@@ -167,25 +168,29 @@ mod tests {
             file("Summarize Agent", "SummarizeAgent.eth"),
             Record::Text("1".to_owned()),
         );
-        assert!(told(&agree).iter().all(|(_, relation)| *relation == Relation::Agrees), "{:?}", told(&agree));
-        assert_eq!(told(&agree).len(), 6);
+        assert!(checked(&agree).iter().all(|(_, relation)| *relation == Relation::Agrees), "{:?}", checked(&agree));
+        assert_eq!(checked(&agree).len(), 6);
         let differ = given(
             &[("agent-context", "x402://other.eth/summarize/v1"), ("agent-endpoint[card]", "https://other.example/")],
             file("Another", "other.eth"),
             Record::Absent,
         );
-        assert!(told(&differ).iter().all(|(_, relation)| *relation == Relation::Contradicts), "{:?}", told(&differ));
-        assert_eq!(told(&differ).len(), 5);
+        assert!(
+            checked(&differ).iter().all(|(_, relation)| *relation == Relation::Contradicts),
+            "{:?}",
+            checked(&differ)
+        );
+        assert_eq!(checked(&differ).len(), 5);
     }
 
     #[test]
     fn what_could_not_be_read_says_nothing() {
         let failed = || Err("no answer in time".to_owned());
         let none = Links { records: failed(), file: Err("404".to_owned()), registrations: failed() };
-        assert!(told(&none).iter().all(|(_, relation)| *relation == Relation::Unread));
-        assert_eq!(told(&none).len(), 3);
+        assert!(checked(&none).iter().all(|(_, relation)| *relation == Relation::Unread));
+        assert_eq!(checked(&none).len(), 3);
         let other = given(&[("agent-endpoint[mcp]", "https://mcp.example/")], json!([]), Record::NotUtf8(vec![255]));
-        let relations: Vec<_> = told(&other).into_iter().map(|(_, relation)| relation).collect();
+        let relations: Vec<_> = checked(&other).into_iter().map(|(_, relation)| relation).collect();
         assert_eq!(relations, [Relation::Unmentioned, Relation::Unread, Relation::Unread]);
     }
 }

@@ -1,4 +1,4 @@
-//! Step `records`: what the chain says about the name, before anything is fetched.
+//! Step `records`: judges what the chain states about the name, before anything is fetched.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,15 @@ use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::Foreign;
 
-/// A registration that ends within this time is reported.
+/// Remaining time of a registration below which its end is reported.
 pub const EXPIRY_NOTICE: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// For this long after its expiry, a second-level `.eth` name can be renewed but not registered: `GRACE_PERIOD` of the
-/// `.eth` registrar, ENS's `BaseRegistrarImplementation`, whose `available` is
-/// `expiries[id] + GRACE_PERIOD < block.timestamp`.
+/// Grace period after the expiry of a second-level `.eth` name, during which it can be renewed but not registered.
+/// `GRACE_PERIOD` of ENS's `BaseRegistrarImplementation`, whose `available` is `expiries[id] + GRACE_PERIOD <
+/// block.timestamp`.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// Everything that is wrong with what the chain says.
+/// All findings on the name's state on the chain.
 pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
     let reading = match &evidence.reading {
         Ok(reading) => reading,
@@ -45,16 +45,15 @@ pub fn records(evidence: &Evidence, profile: &Profile) -> Vec<Reason> {
     reasons
 }
 
-/// Why what a reading says cannot be relied on, or not by everybody: one stranger's word, an old block, or a change
-/// that is not final.
+/// Reasons against relying on a reading: a single third-party endpoint, an old block, or a change that is not final.
 pub fn unsettled(reading: &Reading, block: BlockSelector, chain_id: u64, now: Timestamp) -> Vec<Reason> {
     [vouching(reading), behind(&reading.block, block, chain_id, now), pending(reading)].into_iter().flatten().collect()
 }
 
-/// The place that a reason names if nothing at all could be reached: neither an endpoint nor a setting is to blame.
+/// The location in a reason if the machine has no network: neither an endpoint nor a setting is to blame.
 pub const NO_NETWORK: &str = "network";
 
-/// The reason behind a reading that failed.
+/// The reason for a failed reading.
 pub fn chain_error(error: &ChainError) -> Reason {
     let code = match error {
         ChainError::NoNetwork(why) => {
@@ -64,6 +63,7 @@ pub fn chain_error(error: &ChainError) -> Reason {
         ChainError::Unreachable(_) | ChainError::Late { .. } | ChainError::TooFew { .. } => Code::RpcUnreachable,
         ChainError::Disagree(_) => Code::RpcDisagree,
         ChainError::Unproven(_) => Code::ProofRefused,
+        ChainError::HeaderUnproven(_) => Code::HeaderUnproven,
         ChainError::WrongChain { .. } | ChainError::WrongGenesis { .. } => Code::RpcWrongChain,
         ChainError::BlockUnavailable { .. } => Code::BlockUnavailable,
         ChainError::Resolver(_) => Code::ResolverFailed,
@@ -77,7 +77,7 @@ fn vouching(reading: &Reading) -> Option<Reason> {
     reading.proof.is_one_strangers_word().then(|| Reason::new(Code::SingleRpc))
 }
 
-/// Why a block of this chain is too old to rely on what it says, unless it was selected by number.
+/// The reason if the chain's block is too old to rely on. A block selected by number is never too old.
 pub fn behind(block: &Block, selector: BlockSelector, chain_id: u64, now: Timestamp) -> Option<Reason> {
     if selector.number().is_some() {
         return None;
@@ -95,7 +95,7 @@ pub fn behind(block: &Block, selector: BlockSelector, chain_id: u64, now: Timest
 fn pending(reading: &Reading) -> Option<Reason> {
     let latest = match reading.latest.as_ref()? {
         Ok(latest) => latest,
-        // What stays undecided counts as a change.
+        // An undecided value counts as a change.
         Err(error @ ChainError::Disagree(_)) => {
             return Some(Reason::new(Code::RecordPending).observed(error.to_string()));
         }
@@ -143,8 +143,8 @@ fn origin(found: &Found) -> Vec<Reason> {
     reasons
 }
 
-/// Whether the registration ends, or has ended, at the time of the block: at one block everybody finds the same, whenever
-/// they judge. Only a second-level `.eth` name can be released: the expiry of other names is not the registrar's.
+/// Whether the registration has ended, or ends soon, at the block's timestamp, so that the result does not depend on
+/// when it is judged. Only second-level `.eth` names can be released: other names do not expire at the registrar.
 fn expiry(name: &EnsName, expiry: Option<Timestamp>, now: Timestamp) -> Option<Reason> {
     let expiry = expiry?;
     let code = if name.is_second_level_eth() && now.duration_since(expiry) > GRACE {
@@ -170,12 +170,12 @@ fn values(records: &RecordSet, profile: &Profile) -> Vec<Reason> {
     missing.chain(present).collect()
 }
 
-/// A record under almost the key of a missing one. Its value is not read.
+/// A record whose key resembles that of a missing one. Its value is not read.
 fn near_miss(key: Key, spelt: &str) -> Reason {
     Reason::new(Code::TxtKeyNearMiss).at(spelt).expected(key.as_str()).observed(spelt)
 }
 
-/// The row of the checklist that demands `key`.
+/// The checklist row that requires `key`.
 fn missing_requirement(key: Key) -> &'static str {
     match key {
         Key::Agentcard => "CL-36",
@@ -187,7 +187,7 @@ fn missing_requirement(key: Key) -> &'static str {
     }
 }
 
-/// The defect of one value, if any: unsafe characters alone, else surrounding white space.
+/// The defect of a value, if any: unsafe characters, otherwise surrounding white space.
 fn value(key: Key, record: &Record) -> Option<Reason> {
     let text = match record {
         Record::Absent => return None,
@@ -219,7 +219,7 @@ pub fn owner_is_proven(evidence: &Evidence) -> bool {
     }
 }
 
-/// Holder and expiry of the name are unknown.
+/// The name's holder and expiry are unknown.
 fn holder_unreadable(holder: Holder) -> Option<Reason> {
     holder.unreadable().map(|how| Reason::new(Code::HolderUnreadable).observed(how.to_string()))
 }
@@ -253,16 +253,16 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// What is said of a reading whose newest block is changed.
-    fn told_of(change: impl FnOnce(&mut Result<Latest, ChainError>)) -> Option<Reason> {
+    /// The reason for a reading after `change` to its newest block.
+    fn reason_for(change: impl FnOnce(&mut Result<Latest, ChainError>)) -> Option<Reason> {
         let evidence = sample::evidence(&sample::good(), &bytes::Bytes::new(), Timestamp::UNIX_EPOCH);
         let mut reading = evidence.reading.expect("it was read");
         change(reading.latest.as_mut().expect("it was asked"));
         pending(&reading)
     }
 
-    fn told(change: impl FnOnce(&mut Latest)) -> Option<String> {
-        let reason = told_of(|latest| change(latest.as_mut().expect("it was read")))?;
+    fn observed_in(change: impl FnOnce(&mut Latest)) -> Option<String> {
+        let reason = reason_for(|latest| change(latest.as_mut().expect("it was read")))?;
         assert_eq!(reason.code, Code::RecordPending);
         reason.observed
     }
@@ -319,20 +319,20 @@ mod tests {
 
     #[test]
     fn whatever_differs_at_the_newest_block_is_pending() {
-        assert_eq!(told(|_| ()), None);
-        assert_eq!(told(|latest| latest.holder = Holder::Nobody).as_deref(), Some("changed: the holder"));
-        let gone = told(|latest| latest.answer = Answer::Unregistered);
+        assert_eq!(observed_in(|_| ()), None);
+        assert_eq!(observed_in(|latest| latest.holder = Holder::Nobody).as_deref(), Some("changed: the holder"));
+        let gone = observed_in(|latest| latest.answer = Answer::Unregistered);
         assert_eq!(gone.as_deref(), Some("changed: the resolver"));
         // It says the same, for now.
-        let twin = told(|latest| match &mut latest.answer {
+        let twin = observed_in(|latest| match &mut latest.answer {
             Answer::Records(found) => found.resolver = [9; 20].into(),
             other => panic!("{other:?}"),
         });
         assert_eq!(twin.as_deref(), Some("changed: the resolver"));
         let disagree = ChainError::Disagree(vec![("a".to_owned(), "another".to_owned())]);
-        let undecided = told_of(|latest| *latest = Err(disagree)).expect("it counts as a change");
+        let undecided = reason_for(|latest| *latest = Err(disagree)).expect("it counts as a change");
         assert_eq!(undecided.code, Code::RecordPending);
-        let failed = told_of(|latest| *latest = Err(ChainError::Unreachable(Vec::new()))).expect("a failure");
+        let failed = reason_for(|latest| *latest = Err(ChainError::Unreachable(Vec::new()))).expect("a failure");
         assert_eq!((failed.code, failed.place.as_deref()), (Code::RpcUnreachable, Some("latest")));
     }
 }

@@ -1,21 +1,21 @@
-//! The bytes of the bound schemas, and the text records of the schema binding; depth `schemas` only.
-//! CL-11, CL-15, CL-17, CL-2, PC-2 to PC-5, PC-9.
+//! The bytes of the bound schemas, and the text records of the schema binding; depth `schemas` only. CL-11, CL-15,
+//! CL-17, CL-2, PC-2 to PC-5, PC-9.
 //!
-//! Where the rows of the checklist overlap, one defect has one code:
+//! If several rows of the checklist apply, one defect has one code:
 //!
-//! | what is found at the canonical location | code |
+//! | content of the canonical location | code |
 //! |---|---|
 //! | the bytes that the manifest pins | none |
-//! | those bytes but for line ends | `schema-checksum-mismatch`, with the note `checksum-line-endings` |
+//! | those bytes with other line ends | `schema-checksum-mismatch`, with the note `checksum-line-endings` |
 //! | a schema, pinned or not, whose `$id` is not the URL of its path | `schema-id-mismatch` |
-//! | other bytes under the same `$id`, or no JSON | `published-version-mutated` |
-//! | nothing, and nothing good at the mirror either | `schema-unavailable` |
+//! | other bytes with the same `$id`, or no JSON | `published-version-mutated` |
+//! | nothing, and no pinned bytes at the mirror either | `schema-unavailable` |
 //!
-//! Where the manifest pins no bytes nothing can be proven, and `schema-unpinned` stands alone.
+//! If the manifest pins no bytes, nothing can be proven, and only `schema-unpinned` is reported.
 //!
-//! A mirror is held against the pinned bytes first, so that it is not blamed for a canonical location that changed. A
-//! checksum record is held against the pinned digest: where the bytes in hand are the pinned ones that is "as
-//! received", and where they are not, they are the defect.
+//! A mirror is first compared with the pinned bytes, so that it is not blamed for a changed canonical location. A
+//! checksum record is compared with the pinned digest: if the fetched bytes differ from the pinned ones, they are the
+//! defect.
 
 use super::{Findings, verbs};
 use crate::card::Card;
@@ -23,7 +23,7 @@ use crate::evidence::{BoundSchema, SchemaEvidence, SchemaFault};
 use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
 use crate::profile::Profile;
 use crate::schema::served::ServedSchema;
-use crate::schema::strict::Strictness;
+use crate::schema::strict::StrictModeFaults;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Effect, Reason};
 use clresolve_core::recordable::Recordable;
@@ -31,18 +31,17 @@ use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
 use clresolve_core::uri;
 
-/// Everything that is wrong with the bound schemas and their text records. A card whose class or primary verb the
-/// manifests do not know binds no schema: that is a matter of [`super::verbs`].
+/// All findings on the bound schemas and their text records. A card whose class or primary verb is unknown to the
+/// manifests binds no schema; [`super::verbs`] reports that.
 pub fn schemas(card: &Card, evidence: &SchemaEvidence, records: &RecordSet, profile: &Profile) -> Vec<Reason> {
     bound(card, KnownBytes::Fetched(evidence), records, profile)
 }
 
-/// What is known of the bytes of the bound schemas.
+/// The state of the bound schemas' bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KnownBytes<'e> {
-    /// They were fetched.
     Fetched(&'e SchemaEvidence),
-    /// They are taken to be those that the manifest pins.
+    /// Assumed to be the bytes that the manifest pins.
     AsPinned,
 }
 
@@ -85,7 +84,7 @@ pub(super) fn bound(card: &Card, schemas: KnownBytes<'_>, records: &RecordSet, p
     found.weighed(profile)
 }
 
-/// The bytes of one bound schema, proven by the digest that the manifest pins.
+/// Returns the bytes of one bound schema if they have the digest that the manifest pins.
 ///
 /// # Errors
 /// The reasons why the bytes are not proven, with the codes of depth `schemas`.
@@ -114,8 +113,8 @@ pub fn proven(
     }
 }
 
-/// Everything that is wrong with one schema as its layer publishes it: its bytes at the canonical location and at one
-/// mirror, and the publisher's checksum list. A good mirror does not stand for a canonical location that gave nothing.
+/// All findings on one schema as its layer publishes it: its bytes at the canonical location and at one mirror, and
+/// the publisher's checksum list. A good mirror does not replace a canonical location that serves nothing.
 pub fn published(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     let Some(pinned) = Pinned::of(entry) else {
@@ -132,10 +131,9 @@ pub fn published(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile
     found.weighed(profile)
 }
 
-/// The publisher's checksum list, in the place of a finding.
+/// The location of findings on the publisher's checksum list.
 const CHECKSUM_LIST: &str = "checksums.txt";
 
-/// A schema with the digest that proves its bytes.
 #[derive(Clone, Copy)]
 struct Pinned<'m> {
     entry: &'m SchemaEntry,
@@ -148,7 +146,7 @@ impl<'m> Pinned<'m> {
     }
 }
 
-/// One bound schema: the bytes of its canonical location and of its mirror.
+/// Checks one bound schema's bytes from its canonical location and its mirror.
 fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile, found: &mut Findings) {
     let BoundSchema { canonical, mirror } = bound;
     match canonical {
@@ -170,16 +168,16 @@ fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile,
         Some(Ok(mirror)) => mirrored(mirror, canonical.as_ref().ok(), pinned, side.mirror_pointer(), found),
     }
     if let Some(Ok(document)) = bound.served().next().map(ServedSchema::document) {
-        strict(&document.strictness, side.schema_pointer(), profile, found);
+        strict(&document.strict_mode, side.schema_pointer(), profile, found);
     }
 }
 
-/// The canonical location gave nothing.
+/// The canonical location served nothing.
 fn unavailable(side: Side, fault: &Recordable<SchemaFault>) -> Reason {
     Reason::new(Code::SchemaUnavailable).observed(excerpt(&fault.to_string())).at(side.schema_pointer())
 }
 
-/// PC-2, PC-5, PC-9: the bytes of a canonical location against the manifest.
+/// PC-2, PC-5, PC-9: compares the bytes of a canonical location with the manifest.
 fn held(served: &ServedSchema, pinned: Pinned<'_>, place: &str, found: &mut Findings) {
     let id = &pinned.entry.id;
     let same = served.digest() == pinned.sha256;
@@ -200,13 +198,12 @@ fn held(served: &ServedSchema, pinned: Pinned<'_>, place: &str, found: &mut Find
     }
 }
 
-/// Whether these are the pinned bytes, but with CRLF line ends.
+/// Whether these are the pinned bytes with CRLF line ends.
 fn is_but_for_line_ends(served: &ServedSchema, pinned: Pinned<'_>) -> bool {
     served.unix_digest() == Some(pinned.sha256)
 }
 
-/// CL-17: the mirror yields the pinned bytes, or those of the canonical location, or the same JSON value under the same
-/// `$id`.
+/// CL-17: the mirror serves the pinned bytes, the bytes of the canonical location, or the same JSON value.
 fn mirrored(
     mirror: &ServedSchema,
     canonical: Option<&ServedSchema>,
@@ -230,15 +227,15 @@ fn mirrored(
     );
 }
 
-/// CL-2. A foreign schema is never compiled here.
-fn strict(strictness: &Strictness, place: &str, profile: &Profile, found: &mut Findings) {
+/// CL-2. A third party's schema is never compiled here.
+fn strict(strict_mode: &StrictModeFaults, place: &str, profile: &Profile, found: &mut Findings) {
     let at_hand = |uri: &str| profile.manifests().any(|manifest| manifest.schema_ids().any(|id| id == uri));
-    if let Some(fault) = strictness.faults(at_hand).next() {
+    if let Some(fault) = strict_mode.faults(at_hand).next() {
         found.add(Reason::new(Code::SchemaNotStrict).observed(excerpt(&fault.to_string())).at(place));
     }
 }
 
-/// PC-4: both spellings of the checksum record, where they are set.
+/// PC-4: both spellings of the checksum record, if set.
 fn checksums(side: Side, pinned: Pinned<'_>, records: &RecordSet, found: &mut Findings) {
     let keys = match side {
         Side::Request => [Key::ChecksumRequest, Key::ChecksumSchemaRequest],
@@ -261,12 +258,12 @@ fn checksums(side: Side, pinned: Pinned<'_>, records: &RecordSet, found: &mut Fi
     }
 }
 
-/// The records of the schema binding. They are those of a schema layer's name: an agent's name needs none of them.
+/// The records of the schema binding. They belong to the name of a schema layer; an agent's name needs none of them.
 const BINDING: [Key; 6] =
     [Key::Verb, Key::Version, Key::SchemaRequest, Key::SchemaReceipt, Key::CidSchemas, Key::SchemasMirrorIpfs];
 
-/// CL-11, PC-3: the records of the schema binding, where any of them is set. A record that is not UTF-8 is a matter of
-/// the step `records`.
+/// CL-11, PC-3: the records of the schema binding, if any is set. The step `records` reports values that are not
+/// UTF-8.
 fn binding(verb: &Verb, manifest: &Manifest, records: &RecordSet, found: &mut Findings) {
     if BINDING.iter().all(|key| matches!(records.get(*key), Record::Absent)) {
         return;
@@ -291,7 +288,7 @@ fn binding(verb: &Verb, manifest: &Manifest, records: &RecordSet, found: &mut Fi
     }
 }
 
-/// Any location that the manifest gives for the schema; the published records hold its `$id`.
+/// Whether `text` is one of the manifest's locations of the schema; published records contain its `$id`.
 fn is_location_of(text: &str, entry: &SchemaEntry) -> bool {
     let known = [&entry.canonical, &entry.id].into_iter().chain(&entry.mirrors);
     let mut known = known.map(String::as_str);
@@ -302,7 +299,7 @@ fn is_location_of(text: &str, entry: &SchemaEntry) -> bool {
     })
 }
 
-/// `ipfs://CID` or a gateway's URL of it: the directory of the release, or that of the class in it.
+/// `ipfs://CID` or a gateway's URL of it: the directory of the release, or the class's directory in it.
 fn is_release(text: &str, cid: &str, manifest: &Manifest) -> bool {
     verbs::ipfs_root(text).is_some_and(|(root, path)| {
         let path = path.trim_end_matches('/');
@@ -321,7 +318,7 @@ mod tests {
     use crate::sample::{codes, good};
     use clresolve_core::fetch::{Cause, FetchError};
 
-    /// A world in which the two schemas of `summarize` are short texts of our own, pinned by a manifest of our own.
+    /// A network whose schemas of `summarize` are two short texts, pinned by a manifest of its own.
     struct World {
         profiles: Profiles,
         evidence: SchemaEvidence,
@@ -450,9 +447,8 @@ mod tests {
         assert_eq!(world.codes(), ["schema-mirror-mismatch", "schema-unavailable"]);
     }
 
-    /// A mirror is enough for a verdict. The publisher must serve the schema at its canonical location.
     #[test]
-    fn a_published_schema_is_not_known_where_its_canonical_location_gives_nothing() {
+    fn published_schema_is_unknown_without_its_canonical_location() {
         let world = World::good();
         let profile = world.profiles.get(DEFAULT).expect("built in");
         let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;

@@ -1,8 +1,9 @@
 //! Verbs, class and schema locations against the manifests: CL-12 to CL-14, CL-16, CL-18, CL-56, CL-57, PC-1.
 //!
-//! A canonical location of another shape, verb or side is `schema-uri-not-canonical`; one of the right shape that
-//! names another CID or release is `schema-manifest-mismatch`, and so is a mirror that leads anywhere else than to the
-//! schema of the primary verb. Whether a mirror on a host of its own serves the schema shows at depth `schemas`. What sits under a class that it must not sit under gives `commercial-as-commons` alone.
+//! A canonical location with another shape, verb or side is `schema-uri-not-canonical`. A canonical location with
+//! another CID or release, or a mirror that is not the primary verb's schema, is `schema-manifest-mismatch`. Whether a
+//! mirror on another host serves the schema is only checked at depth `schemas`. A location under a folder that is
+//! forbidden for the class yields only `commercial-as-commons`.
 
 use serde_json::Value;
 
@@ -15,12 +16,11 @@ use clresolve_core::text::{excerpt, nearest};
 use clresolve_core::uri;
 use clresolve_ipfs::{CidError, ContentId};
 
-/// Verbs at the head of the list for which a likely one is looked for: an honest card has a handful, and each is compared
-/// with every verb of the manifest.
+/// Number of verbs for which similar verbs are suggested: an honest card has a handful, and each is compared with
+/// every verb of the manifest.
 const MAX_SUGGESTIONS: usize = 8;
 
-/// Everything that is wrong with the card's verbs and schema locations. Without a known class nothing can be judged:
-/// that is a matter of [`super::card`].
+/// All findings on the card's verbs and schema locations. An unknown class is reported by [`super::card`] only.
 pub fn verbs(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     if let Some(layer) = layer(card, profile) {
@@ -34,7 +34,7 @@ pub fn verbs(card: &Card, profile: &Profile) -> Vec<Reason> {
     found.weighed(profile)
 }
 
-/// Whether this step objects to every text that the base schema refuses at `place`.
+/// Whether this step reports every text that the base schema rejects at `place`.
 pub(super) fn judges(card: &Card, profile: &Profile, place: &str) -> bool {
     let location = Side::ALL.into_iter().any(|side| place == side.schema_pointer() || place == side.mirror_pointer());
     location
@@ -46,7 +46,7 @@ fn layer<'p>(card: &Card, profile: &'p Profile) -> Option<Layer<'p>> {
     profile.layer(card.class()?)
 }
 
-/// What the manifest says of the primary verb's schema; `None` when it knows no such verb.
+/// The manifest's entry for the primary verb's schema; `None` for an unknown verb.
 fn bound<'p>(card: &Card, side: Side, layer: &Layer<'p>) -> Option<&'p SchemaEntry> {
     Some(layer.manifest().verb(card.primary_verb()?)?.schema(side))
 }
@@ -80,7 +80,7 @@ fn misnamed(verb: &str, layer: &Layer<'_>, profile: &Profile) -> Option<Reason> 
     }
 }
 
-/// The reason with the verb that was probably meant, where a verb of the manifest is like this one.
+/// Adds the most similar verb of the manifest to the reason, if there is one.
 fn with_likely(reason: Reason, verb: &str, manifest: &Manifest) -> Reason {
     match nearest(verb, manifest.verbs().iter().map(|known| known.name.as_str())) {
         Some(likely) => {
@@ -96,8 +96,8 @@ fn listed(manifest: &Manifest) -> String {
     excerpt(&names.join(", "))
 }
 
-/// CL-74, CL-82: mirrors whose bytes nothing shows, where they are not fetched: they are on a host of their own, or the
-/// manifest knows no CID of its schemas. A placeholder and a mirror that is no https URL have been named.
+/// CL-74, CL-82: mirrors whose bytes are unproven because they are not fetched: on a host of their own, or without a
+/// CID in the manifest. Placeholders and mirrors without an https URL are reported elsewhere.
 pub fn unproven_mirrors(card: &Card, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     if let Some(layer) = layer(card, profile) {
@@ -109,23 +109,23 @@ pub fn unproven_mirrors(card: &Card, profile: &Profile) -> Vec<Reason> {
                 let reason = Reason::new(Code::SchemaMirrorElsewhere).expected(excerpt(known));
                 found.add(reason.observed(excerpt(location)).at(side.mirror_pointer()));
             } else if layer.manifest().directory_cid().is_none() {
-                found.add(unproven(location, side).message("The mirror's bytes are shown at depth schemas only."));
+                found.add(unproven(location, side).message("Only depth schemas verifies the mirror's bytes."));
             }
         }
     }
     found.weighed(profile)
 }
 
-/// CL-82: whether a mirror is an https URL on a host that the manifest does not name for the schema, and names no CID. Its
-/// digest alone can show what it serves.
+/// CL-82: whether a mirror is an https URL without a CID, on a host that the manifest does not list for the schema.
+/// Only its digest can prove what it serves.
 fn is_elsewhere(location: &str, entry: &SchemaEntry) -> bool {
     let known = entry.mirrors.iter().chain([&entry.canonical, &entry.id]);
     let is_of_manifest = |host: &str| known.filter_map(|known| https_host(known)).any(|known| known == host);
     Ipfs::cut(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(&host))
 }
 
-/// The host of an https URL without a user, a fragment and characters that no URI holds: in lower case, without the dot of a
-/// fully qualified name, and with its port unless that is the default one.
+/// The lowercase host of an https URL, with its port unless that is 443 and without a trailing dot. `None` for a URL
+/// with a user, a fragment or invalid characters.
 fn https_host(location: &str) -> Option<String> {
     let rest = uri::strip_scheme(location, "https")?;
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -148,18 +148,18 @@ fn unproven(location: &str, side: Side) -> Reason {
     Reason::new(Code::SchemaMirrorUnproven).observed(excerpt(location)).at(side.mirror_pointer())
 }
 
-/// Whether a reader without IPFS can fetch the location.
+/// Whether the location can be fetched without IPFS.
 pub(super) fn is_https(location: &str) -> bool {
     uri::strip_scheme(location, "https").is_some()
 }
 
-/// Whether the card's `$id` sits under a folder that its class must not sit under.
+/// Whether the card's `$id` is under a folder that is forbidden for its class.
 pub(super) fn is_misplaced(card: &Card, profile: &Profile) -> bool {
     let layer = layer(card, profile);
     card.text("/$id").zip(layer).is_some_and(|(id, layer)| misplaced(id, &layer).is_some())
 }
 
-/// CL-57, for the card's own address.
+/// CL-57 for the card's own URL.
 fn home(card: &Card, layer: &Layer<'_>, found: &mut Findings) {
     if let Some(id) = card.text("/$id")
         && let Some(reason) = misplaced(id, layer)
@@ -168,7 +168,7 @@ fn home(card: &Card, layer: &Layer<'_>, found: &mut Findings) {
     }
 }
 
-/// CL-57: whether `location` sits under a path segment that the class must not sit under.
+/// CL-57: whether `location` contains a path segment that is forbidden for the class.
 fn misplaced(location: &str, layer: &Layer<'_>) -> Option<Reason> {
     let under =
         layer.not_under().iter().find(|name| location.split(['/', '?', '#']).any(|segment| segment == **name))?;
@@ -196,7 +196,7 @@ fn canonical(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
     found.add(Reason::new(code).expected(excerpt(&entry.canonical)).observed(excerpt(location)).at(place));
 }
 
-/// CL-16, CL-18, CL-74. A placeholder and a wrong path are two defects.
+/// CL-16, CL-18, CL-74. A placeholder and a wrong path are separate defects.
 fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
     let Some(location) = card.schema_mirror(side) else {
         return;
@@ -221,13 +221,12 @@ fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
             found.add(reason(Code::SchemaManifestMismatch));
         }
     } else if !is_https(location) {
-        found.add(unproven(location, side).message("A mirror is an https URL.").expected("an https URL"));
+        found.add(unproven(location, side).message("A mirror must be an https URL.").expected("an https URL"));
     }
 }
 
-/// Whether a mirror leads to the schema: it is a location that the manifest names, or an IPFS one with the release's
-/// CID and the schema's path. Where the manifest knows no CID of the release, none can contradict it; a placeholder is
-/// judged apart.
+/// Whether a mirror is a location in the manifest, or an IPFS location with the release's CID and the schema's path.
+/// If the manifest has no CID, any CID is accepted. Placeholders are judged separately.
 fn leads_to(location: &str, ipfs: Option<&Ipfs<'_>>, entry: &SchemaEntry, manifest: &Manifest) -> bool {
     let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| uri::are_equivalent(known, location));
     let proven = |ipfs: &Ipfs<'_>| {
@@ -240,18 +239,18 @@ fn leads_to(location: &str, ipfs: Option<&Ipfs<'_>>, entry: &SchemaEntry, manife
     named() || ipfs.is_some_and(proven)
 }
 
-/// The schema's path below the directory of the release: `commons/clean/requests/clean.request.schema.json`.
+/// The schema's path in the release's directory: `commons/clean/requests/clean.request.schema.json`.
 fn path_in_release<'e>(entry: &'e SchemaEntry, manifest: &Manifest) -> &'e str {
     let mark = format!("/{}/", manifest.class());
     entry.path.find(&mark).map_or(entry.path.as_str(), |at| &entry.path[at + 1..])
 }
 
-/// How a location relates to the one that the manifest names.
+/// How a location compares with the one in the manifest.
 #[derive(Debug, PartialEq, Eq)]
 enum Likeness {
-    /// The same; CIDs are compared as binary.
+    /// The same; CIDs are compared in binary.
     Same,
-    /// The same but for the CID or the version segment.
+    /// The same except for the CID or the version segment.
     OtherRelease,
     /// Anything else.
     Other,
@@ -280,21 +279,20 @@ fn compare(location: &str, known: &str) -> Likeness {
     if known_segments.next().is_some() { Likeness::Other } else { likeness }
 }
 
-/// `v1.0.0` and the like.
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|version| {
         !version.is_empty() && version.split('.').all(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     })
 }
 
-/// A location on IPFS: what stands where a CID must stand, and the path below it.
+/// A location on IPFS: the segment in the position of the CID, and the path below it.
 struct Ipfs<'l> {
     root: &'l str,
     path: &'l str,
 }
 
 impl<'l> Ipfs<'l> {
-    /// Cuts `ipfs://root/path` and `https://host/ipfs/root/path`; `None` for anything else.
+    /// Splits `ipfs://root/path` and `https://host/ipfs/root/path`; `None` for anything else.
     fn cut(location: &'l str) -> Option<Self> {
         let below = match uri::strip_scheme(location, "ipfs") {
             Some(rest) => rest,
@@ -309,14 +307,13 @@ impl<'l> Ipfs<'l> {
     }
 }
 
-/// Whether a mirror holds a placeholder in place of its CID, so that there is nothing to fetch.
+/// Whether a mirror contains a placeholder instead of a CID, so that there is nothing to fetch.
 pub fn holds_placeholder(mirror: &str) -> bool {
     Ipfs::cut(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
 }
 
-/// Whether `text` is a placeholder for a CID: neither a CID nor an attempt at one.
-///
-/// A word such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...` is; a CID with a slip in it is not.
+/// Whether `text` is a placeholder for a CID, such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...`. A mistyped
+/// CID is not a placeholder.
 fn is_placeholder(text: &str) -> bool {
     const WORDS: [&str; 6] = ["cid", "todo", "tbd", "placeholder", "xxx", "pending"];
     let lower = text.to_ascii_lowercase();
@@ -324,12 +321,12 @@ fn is_placeholder(text: &str) -> bool {
     !is_cid(text) && (odd || text.is_empty() || WORDS.iter().any(|word| lower.contains(word)))
 }
 
-/// Whether `text` is a CID, also one whose hash function proves too little.
+/// Whether `text` is a CID, including one with a forbidden hash function.
 fn is_cid(text: &str) -> bool {
     !matches!(ContentId::parse(text), Err(CidError::Malformed(_)))
 }
 
-/// Whether two texts are the same CID, as binary and after version 0 is lifted to version 1.
+/// Whether two texts are the same CID in binary, after conversion of version 0 to version 1.
 pub(super) fn same_cid(a: &str, b: &str) -> bool {
     a == b || matches!((ContentId::parse(a), ContentId::parse(b)), (Ok(a), Ok(b)) if a == b)
 }
@@ -347,7 +344,6 @@ mod tests {
     use crate::sample::{codes, good, good_commercial, judged, judged_under};
 
     const CID: &str = "bafybeigvf6nkzws7dblos74dqqjkguwkrwn4a2c27ieygoxmgofyzdkz6m";
-    /// The same CID in base16.
     const CID_BASE16: &str = "f01701220d52f9aacda5f1856e97f838412a352ca8d9bc0685afa09833aec338b8c8d59f3";
     const OTHER: &str = "bafybeigypvbe4bd2skluhkdbetltfvrfm3urfiz5lshsfa57kz6pafw6le";
 

@@ -42,7 +42,7 @@ impl Continuity {
     }
 
     /// Why reading or writing the history failed, if it did.
-    pub fn trouble(&self) -> Option<&str> {
+    pub fn store_failure(&self) -> Option<&str> {
         match self {
             Self::Unavailable(cause) | Self::NotKept(_, cause) => Some(cause),
             Self::NotAsked | Self::Recalled(_) => None,

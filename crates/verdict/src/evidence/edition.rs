@@ -56,7 +56,7 @@ impl Edition {
     /// The edition as a reference for later ones at `time`. A date in the future is dropped; otherwise every later card
     /// would fail until that date.
     #[must_use]
-    pub fn as_of(mut self, time: Timestamp) -> Self {
+    pub fn without_future_date(mut self, time: Timestamp) -> Self {
         let is_future = |date: &String| instant(date).is_some_and(|date| date > time);
         if self.updated_at.as_ref().is_some_and(is_future) && !clresolve_core::mutant!("dates-to-come-count") {
             self.updated_at = None;

@@ -106,7 +106,7 @@ impl<'m> Gathering<'m> {
         for served in std::iter::once(&self.schema).chain(self.siblings.values()) {
             let document = served.document().map_err(|error| not_strict(&error.clone().into()))?;
             let known = |id: &str| id == self.entry.id || self.siblings.contains_key(id);
-            if let Some(id) = document.strictness.references().find(|id| !known(id)) {
+            if let Some(id) = document.strict_mode.references().find(|id| !known(id)) {
                 return self.sibling(id).map(Some);
             }
         }
@@ -170,7 +170,7 @@ impl Ready {
     pub fn compile(self) -> Result<CompiledSchema, Box<Reason>> {
         let document = parsed(&self.schema)?;
         let read = self.siblings.iter().filter_map(|sibling| sibling.document().ok());
-        let faults: Vec<_> = read.flat_map(|document| document.strictness.faults(|_| true)).cloned().collect();
+        let faults: Vec<_> = read.flat_map(|document| document.strict_mode.faults(|_| true)).cloned().collect();
         if !faults.is_empty() {
             return Err(not_strict(&SchemaError::NotStrict(faults)));
         }

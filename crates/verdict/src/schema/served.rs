@@ -7,7 +7,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::json::{self, JsonError, Limits};
 use clresolve_core::text::clipped;
 
-use super::strict::{self, Strictness};
+use super::strict::{self, StrictModeFaults};
 
 /// Maximum length of a stored `$id`, in bytes. No manifest has one this long.
 const MAX_ID_BYTES: usize = 2048;
@@ -30,7 +30,7 @@ pub struct ReadSchema {
     /// The digest of its JSON value, independent of formatting.
     pub value: Digest,
     /// The parts that a strict compiler would reject.
-    pub strictness: Strictness,
+    pub strict_mode: StrictModeFaults,
 }
 
 impl ServedSchema {
@@ -40,7 +40,7 @@ impl ServedSchema {
             id: strict::id(&document).map(|id| clipped(id, MAX_ID_BYTES)),
             // `serde_json` prints the members of an object sorted.
             value: Digest::of(document.to_string().as_bytes()),
-            strictness: Strictness::of(&document),
+            strict_mode: StrictModeFaults::of(&document),
         });
         Self { digest: Digest::of(&bytes), unix_digest: unix_digest(&bytes), read: Arc::new(read), bytes }
     }

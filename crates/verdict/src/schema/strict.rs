@@ -34,7 +34,7 @@ pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The parts of a schema that a strict compiler would reject. One pass finds them, before it is known which other
 /// schemas are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strictness(Vec<Refusable>);
+pub struct StrictModeFaults(Vec<Refusable>);
 
 /// A part that a strict compiler rejects: always, or unless the schema with this absolute URI is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ struct Refusable {
     fault: Fault,
 }
 
-impl Strictness {
+impl StrictModeFaults {
     /// Analyses `schema`.
     pub fn of(schema: &Value) -> Self {
         let base = id(schema);
@@ -114,7 +114,7 @@ pub enum FaultKind {
     #[error("{0} without {1}")]
     Ignored(&'static str, &'static str),
     /// A value that is not a schema where one is required.
-    #[error("{0} in place of a schema")]
+    #[error("{0} instead of a schema")]
     NotSchema(&'static str),
 }
 
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     fn only(schema: &Value) -> (String, FaultKind) {
-        let strictness = Strictness::of(schema);
+        let strictness = StrictModeFaults::of(schema);
         let mut faults: Vec<_> = strictness.faults(|uri| uri == "https://schemas.example/known").cloned().collect();
         assert_eq!(faults.len(), 1, "{faults:?}");
         let fault = faults.remove(0);
@@ -346,24 +346,24 @@ mod tests {
             "properties": {"format": {"const": {"y": 2}}, "if": {"$ref": "known"}, "me": {"$ref": "me#/$defs/a"}},
             "default": {"z": 3}, "if": true, "then": false});
         let at_hand = |uri: &str| ["https://schemas.example/known", "https://schemas.example/me"].contains(&uri);
-        assert_eq!(Strictness::of(&schema).faults(at_hand).count(), 0);
+        assert_eq!(StrictModeFaults::of(&schema).faults(at_hand).count(), 0);
     }
 
     #[test]
     fn faults_are_bounded() {
         let many: Map<String, Value> = (0..100).map(|at| (format!("x{at}"), Value::Null)).collect();
-        assert_eq!(Strictness::of(&Value::Object(many)).faults(|_| false).count(), MAX_FAULTS);
+        assert_eq!(StrictModeFaults::of(&Value::Object(many)).faults(|_| false).count(), MAX_FAULTS);
     }
 
     #[test]
     fn references_to_others_are_bounded() {
         let to = |count: usize| -> Vec<Value> { (0..count).map(|at| json!({"$ref": format!("s{at}#/x")})).collect() };
         let many = |count: usize| json!({"$id": "https://schemas.example/me", "allOf": to(count), "anyOf": to(count)});
-        let allowed = Strictness::of(&many(MAX_REFERENCES));
+        let allowed = StrictModeFaults::of(&many(MAX_REFERENCES));
         assert_eq!(allowed.references().count(), MAX_REFERENCES);
         assert_eq!(allowed.references().next(), Some("https://schemas.example/s0"));
         assert_eq!(allowed.faults(|_| true).count(), 0);
-        let beyond = Strictness::of(&many(MAX_REFERENCES + 1));
+        let beyond = StrictModeFaults::of(&many(MAX_REFERENCES + 1));
         assert_eq!(beyond.references().count(), MAX_REFERENCES);
         assert!(beyond.faults(|_| true).count() > 0);
     }
@@ -373,7 +373,7 @@ mod tests {
     fn no_reference_starts_from_an_endless_base() {
         let schema = |id: String| json!({"$id": id, "$ref": "other"});
         let base = "https://schemas.example/";
-        let from = |id: String| Strictness::of(&schema(id)).references().map(str::to_owned).collect::<Vec<_>>();
+        let from = |id: String| StrictModeFaults::of(&schema(id)).references().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(from(base.to_owned()), [format!("{base}other")]);
         assert_eq!(from(format!("{base}{}", "x".repeat(MAX_BASE_BYTES))), ["other"]);
     }

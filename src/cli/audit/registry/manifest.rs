@@ -1,5 +1,5 @@
-//! The manifest of a registry (`meta/manifest.json`) and the descriptor that leads to it (`.well-known/agent.json`), as
-//! CommandLayer publishes them. Pure.
+//! Parses the manifest of a registry (`meta/manifest.json`) and the descriptor that refers to it
+//! (`.well-known/agent.json`), as published by CommandLayer. No I/O.
 
 use clresolve_audit::list_digest::identity;
 use clresolve_core::json::{self, JsonError, Limits, kind, locate, pointer};
@@ -8,36 +8,32 @@ use serde_json::Value;
 
 use crate::cli::names::{Line, MAX_LINE_BYTES};
 
-/// What a manifest may use up. A published entry has eleven values on three levels; these are for twice as many entries as
-/// [`REGISTRY_LIMIT`] has room for, on as many levels as a card may have.
+/// Parser limits for a manifest. A published entry has eleven values on three levels. The limits allow twice as many
+/// entries as fit into [`REGISTRY_LIMIT`], on as many levels as a card may have.
 const LIMITS: Limits = Limits { bytes: REGISTRY_LIMIT, levels: 16, values: 128 * 1024, ..Limits::DOCUMENT };
 
-/// Most entries: each may become a row with a question to the chain, and the smallest would fit by the hundred thousand
-/// into [`REGISTRY_LIMIT`].
+/// Maximum number of entries. Each may become a row with a request to the chain, and hundreds of thousands of minimal
+/// entries would fit into [`REGISTRY_LIMIT`].
 const MAX_ENTRIES: usize = 10_000;
 
-/// Where a descriptor names the manifest, in the order in which it is looked for: what a CID proves comes first.
+/// The pointers to the manifest's location, in order of preference: content that a CID verifies comes first.
 const NAMED: [&str; 2] = ["/registry/manifest/ipfs", "/registry/manifest/http"];
 
-/// The members of an entry that name the agent. Manifests of 1.0.0 have both, those of 1.1.0 the second alone.
+/// The members of an entry with the agent's name. Manifests of 1.0.0 have both, those of 1.1.0 only the second.
 const NAMES: [&str; 2] = ["ens", "id"];
 
-/// A document of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Document {
-    /// The entries, as lines of a list that are counted from 1.
+    /// The entries, as lines of a list that are numbered from 1.
     Manifest(Vec<Line>),
-    /// Where the manifest is.
     Descriptor(String),
 }
 
-/// Why a document is no manifest of a registry.
+/// Why a document is not a manifest of a registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ManifestError {
-    /// It is not strict JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// It has another form.
     #[error("line {line}, column {column}: {what}")]
     Form { line: usize, column: usize, what: String },
 }
@@ -45,7 +41,7 @@ pub(super) enum ManifestError {
 /// Reads a document.
 ///
 /// # Errors
-/// [`ManifestError`]; an entry that names no agent is none, but a line that cannot be read.
+/// [`ManifestError`]. An entry without a name is not an error, but becomes an unreadable line.
 pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
     let value = json::parse(bytes, LIMITS).map_err(|error| placed(bytes, error))?;
     let text = std::str::from_utf8(bytes).unwrap_or_default();
@@ -84,7 +80,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, ManifestError> {
     }
 }
 
-/// The error, with line and column where it does not say them itself.
+/// Adds line and column to an error that does not contain them.
 fn placed(bytes: &[u8], error: JsonError) -> ManifestError {
     let offset = match error {
         JsonError::NotUtf8 { offset } => offset,
@@ -96,7 +92,7 @@ fn placed(bytes: &[u8], error: JsonError) -> ManifestError {
     ManifestError::Form { line, column, what: error.to_string() }
 }
 
-/// An entry as the line of a list. The name is taken as it stands: what would be trimmed off a line is part of it.
+/// An entry as a line of a list. The name is not trimmed, unlike that of a line.
 fn line(number: u64, entry: &Value) -> Line {
     match name(entry) {
         Ok(name) if name.len() > MAX_LINE_BYTES => {
@@ -205,8 +201,8 @@ mod tests {
             ),
             (" []", "line 1, column 1: the JSON text is a list, not an object"),
             ("\u{feff}{}", "line 1, column 1: a byte order mark"),
-            ("{\"entries\": [], \"entries\": []}", "line 1, column 25: the member /entries stands there twice"),
-            ("{\"entries\": [{\"id\": \"a\", \"id\": \"b\"}]}", "the member /entries/0/id stands there twice"),
+            ("{\"entries\": [], \"entries\": []}", "line 1, column 25: the member /entries occurs twice"),
+            ("{\"entries\": [{\"id\": \"a\", \"id\": \"b\"}]}", "the member /entries/0/id occurs twice"),
             ("{\"entries\": [}", "line 1, column 14: "),
         ] {
             assert!(refused(text).contains(why), "{text}: {}", refused(text));

@@ -2,7 +2,6 @@
 
 use crate::system::mapping::{AUTHENTICATION, Field, Form, Mapping, SkillField, Words};
 
-/// The protocols of `invocation`.
 const PROTOCOLS: Words =
     &[("mcp", "mcp"), ("rest", "rest"), ("grpc", "grpc"), ("graphql", "graphql"), ("websocket", "websocket")];
 

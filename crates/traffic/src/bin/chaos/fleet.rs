@@ -1,4 +1,4 @@
-//! One daemon of the fleet through all its lives, and what it says.
+//! One replica across its restarts, and its responses.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,35 +12,31 @@ use clresolve_traffic::{Daemon, announce, exchange};
 
 use crate::line::{Laid, Line};
 
-/// What an answer takes at most.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A daemon that may be killed and started again.
+/// A daemon that may be killed and restarted.
 pub(crate) struct Member {
     config: PathBuf,
-    /// Where a Prometheus that watches finds it in all its lives.
+    /// The proxy through which Prometheus finds it after each restart.
     watched: Laid,
     lives: Mutex<Lives>,
 }
 
 struct Lives {
-    /// How often it was started.
     started: u64,
-    /// `None` while it is down.
     daemon: Option<Daemon>,
 }
 
-/// Which face of a daemon is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Face {
-    /// May a request pass?
+pub(crate) enum ApiKind {
+    /// Whether a request may pass.
     Gate,
-    /// What is proven?
+    /// What is proven about a name.
     Report,
 }
 
-impl Face {
-    /// Where it is asked about a name.
+impl ApiKind {
+    /// The path of the query for a name.
     pub(crate) fn path(self, name: &str) -> String {
         match self {
             Self::Gate => format!("/v1/gate/{name}/summarize"),
@@ -49,13 +45,12 @@ impl Face {
     }
 }
 
-/// What came of a question.
 pub(crate) enum DaemonReply {
-    /// The whole answer, head and body.
+    /// The whole response, head and body.
     Answer(String),
-    /// The daemon was down, or was killed meanwhile.
+    /// The daemon was down, or was killed before it answered.
     Down,
-    /// It lives, and did not answer.
+    /// It is up, but did not answer.
     Unanswered(String),
 }
 
@@ -67,7 +62,7 @@ impl Member {
         Ok(Self { config, watched, lives: Mutex::new(Lives { started: 1, daemon: Some(daemon) }) })
     }
 
-    /// Starts it again, after it was killed.
+    /// Restarts it after it was killed.
     pub(crate) async fn start_again(&self) -> anyhow::Result<()> {
         let daemon = Daemon::start(&self.config).await?;
         self.watched.set(Line::To(daemon.address));
@@ -77,37 +72,36 @@ impl Member {
         Ok(())
     }
 
-    /// Ends its process at once.
     pub(crate) fn kill(&self) -> anyhow::Result<()> {
         self.take()?.signal("-KILL")
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM, and waits until the process has ended.
     pub(crate) async fn stop(&self) -> anyhow::Result<()> {
         self.take()?.stop().await
     }
 
-    /// Has it read its configuration again.
+    /// Makes it reload its configuration.
     pub(crate) fn reload(&self) -> anyhow::Result<()> {
         self.lives().daemon.as_mut().context("it is down")?.signal("-HUP")
     }
 
-    /// Its memory in KiB, where it is up.
+    /// Its resident memory in KiB, if it is up.
     pub(crate) fn memory(&self) -> anyhow::Result<u64> {
         self.lives().daemon.as_ref().context("it is down")?.memory("VmRSS:")
     }
 
-    /// That its process has not ended by itself.
+    /// Fails if the process has ended by itself.
     pub(crate) fn is_alive(&self) -> anyhow::Result<()> {
         self.lives().daemon.as_mut().map_or(Ok(()), Daemon::is_alive)
     }
 
-    /// One question on a connection of its own.
+    /// Sends one request on its own connection.
     pub(crate) async fn ask(&self, path: &str) -> DaemonReply {
         let Some((life, address)) = self.place() else { return DaemonReply::Down };
         let why = match timeout(PATIENCE, exchange(address, path)).await {
             Ok(Ok(answer)) if answer.starts_with("HTTP/1.1 ") => return DaemonReply::Answer(answer),
-            Ok(Ok(answer)) => format!("no answer but {answer:?}"),
+            Ok(Ok(answer)) => format!("unexpected response {answer:?}"),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };

@@ -1,4 +1,4 @@
-//! A line to an upstream that can be cut, held, or laid to somebody else.
+//! A TCP proxy to an upstream that can be cut, stalled, or redirected to another server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,18 +6,18 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What a line does with connections. A change of it cuts those that are open.
+/// What the proxy does with connections. A change closes those that are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// They reach this address.
+    /// Forwards them to this address.
     To(SocketAddr),
-    /// They are accepted, and nothing ever comes.
+    /// Accepts them, and sends nothing.
     Silent,
-    /// They are closed as they come.
+    /// Closes them at once.
     Cut,
 }
 
-/// A line in use. It ends with the program.
+/// A running proxy. It ends with the program.
 pub(crate) struct Laid {
     pub(crate) address: SocketAddr,
     line: watch::Sender<Line>,
@@ -41,14 +41,14 @@ impl Laid {
     }
 }
 
-/// Carries one connection until its line changes.
+/// Forwards one connection until the proxy's state changes.
 async fn carry(mut stream: TcpStream, mut watched: watch::Receiver<Line>) {
     let line = *watched.borrow_and_update();
     let carried = async {
         match line {
             Line::To(upstream) => {
                 if let Ok(mut upstream) = TcpStream::connect(upstream).await {
-                    // Either end may hang up at any time: that is what a line is for.
+                    // Either end may disconnect at any time.
                     let _ = copy_bidirectional(&mut stream, &mut upstream).await;
                 }
             }

@@ -1,24 +1,24 @@
-//! The chaos: a fleet of three daemons under load while what they rest on stalls, dies, lies and returns.
+//! Chaos test: three replicas under load while their upstreams and their Redis server stall, die, lie and recover.
 //!
 //! ```text
 //! just chaos        a minute
 //! just chaos 600    ten minutes
 //! ```
 //!
-//! The world runs in this process. The daemons, each a process of its own, share evidence through Debian's
-//! `redis-server`. They read the chain through three endpoints of different operators, two of which must agree. Beside
-//! each other, and each at times that are drawn by lot:
+//! The sandbox network runs in this process. The daemons, each in its own process, share a cache in Debian's
+//! `redis-server`. They read the chain through three endpoints of different operators, with a quorum of two. The faults
+//! below occur concurrently, each at random times:
 //!
-//! - an endpoint is silent, hangs up, or serves the whole ledger of another world in which bad names are good ones; now
-//!   and then all of them are silent;
-//! - the hosts of cards and the IPFS gateway are silent, hang up, or serve other bytes than the chain names;
-//! - the server is killed and started again, stands still, is full, and holds other bytes than were written;
-//! - a daemon is killed and started again, and another one reads its configuration again;
-//! - the owner of a name writes a record that takes the name's trust away, and later the old one.
+//! - an endpoint stalls, closes connections, or serves the chain of another network in which bad names are good;
+//!   sometimes all endpoints stall;
+//! - the card hosts and the IPFS gateway stall, close connections, or serve bytes that do not match the chain;
+//! - the Redis server is killed and restarted, is paused, is out of memory, or holds swapped values;
+//! - a daemon is killed and restarted, and another one reloads its configuration;
+//! - the owner of a name changes a record so that the name loses its trust, and later restores the record.
 //!
-//! Clients ask the gate, and others ask for verdicts. No daemon may ever allow a bad name or say that it is trusted, nor a
-//! name whose trust was taken away more than [`report::KNOWN_WITHIN`] ago. None may leave a question without an answer while
-//! it is up, or refuse a verdict without the time to ask again.
+//! Some clients query the gate, others request verdicts. No daemon may ever allow a bad name or call it trusted, nor a
+//! name that lost its trust more than [`report::KNOWN_WITHIN`] ago. While a daemon is up, it must answer every request,
+//! and a refused verdict must carry `Retry-After`.
 
 mod fleet;
 mod line;
@@ -35,12 +35,12 @@ use std::time::Duration;
 use anyhow::ensure;
 use tokio::task::JoinSet;
 
-use fleet::Face;
+use fleet::ApiKind;
 use stage::{DAEMONS, Stage};
 use trouble::Lot;
 
-/// Clients of each daemon: those that ask its gate, and those that ask for verdicts.
-const CLIENTS: [(Face, usize); 2] = [(Face::Gate, 4), (Face::Report, 2)];
+/// Number of clients per daemon, by API.
+const CLIENTS: [(ApiKind, usize); 2] = [(ApiKind::Gate, 4), (ApiKind::Report, 2)];
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -50,9 +50,9 @@ async fn main() -> anyhow::Result<()> {
     stage.warm_up().await?;
     let mut work = JoinSet::new();
     for member in 0..DAEMONS {
-        for (face, clients) in CLIENTS {
+        for (api, clients) in CLIENTS {
             for client in 0..clients {
-                work.spawn(Arc::clone(&stage).client(member, face, client));
+                work.spawn(Arc::clone(&stage).client(member, api, client));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What was said, and whether it was right.
+//! Checks the responses and counts the results.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,37 +8,36 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::fleet::{DaemonReply, Face};
+use crate::fleet::{ApiKind, DaemonReply};
 
-/// When every daemon must know of a change, whatever goes on but silence of all endpoints: one of them was asked just
-/// before, the next one is silent, and the daemon is as busy as the machine.
+/// Every daemon must notice a change within this time under any fault except a stall of all endpoints. It covers an
+/// endpoint that was just polled, a stalled next one, and a busy machine.
 pub(crate) const KNOWN_WITHIN: Duration = Duration::from_secs(2);
 
-/// From when on memory must stay as it is, in looks of a second; and the least number of them that tells. A run of ten
-/// minutes has some fewer than 600, since its names are asked first and a look takes its time.
+/// Memory samples (one a second) before memory must be stable, and the minimum number after them for a verdict. Ten
+/// minutes yield slightly fewer than 600 samples, because the names are warmed up first and sampling takes time.
 const SETTLED: usize = 120;
 const ENOUGH: usize = 550;
 
-/// How many looks make one figure: their median.
+/// Number of samples whose median is compared.
 const LOOKS: usize = 20;
 
-/// By how much it may differ then, in percent.
+/// Maximum growth between the two medians, in percent.
 const MOST_PERCENT: u64 = 5;
 
-/// Wrong answers that are printed.
+/// Maximum number of wrong responses that are printed.
 const SHOWN: usize = 20;
 
-/// The longest of them, in characters.
+/// Maximum length of each, in characters.
 const SHOWN_CHARS: usize = 300;
 
-/// An answer of the gate.
 pub(crate) struct GateAnswer {
     pub(crate) is_allowed: bool,
     code: String,
 }
 
 impl GateAnswer {
-    /// `None` where it is neither 200 nor 403.
+    /// `None` if the status is neither 200 nor 403.
     pub(crate) fn of(answer: &str) -> Option<Self> {
         let is_allowed = match answer.get(9..12)? {
             "200" => true,
@@ -50,16 +49,15 @@ impl GateAnswer {
     }
 }
 
-/// An answer of the report face.
-enum Description {
+enum ReportAnswer {
     /// A verdict: its state, and how it was served.
     Verdict { state: String, served: String },
-    /// A problem with this code, and the time to ask again.
+    /// A problem with this code and a retry time.
     Refusal(String),
 }
 
-impl Description {
-    /// `None` where it is neither.
+impl ReportAnswer {
+    /// `None` for any other response.
     fn of(answer: &str) -> Option<Self> {
         let (head, body) = answer.split_once("\r\n\r\n")?;
         let body: Value = serde_json::from_str(body).ok()?;
@@ -71,7 +69,7 @@ impl Description {
         }
     }
 
-    /// How it is counted.
+    /// The label under which it is counted.
     fn row(self) -> String {
         match self {
             Self::Verdict { state, served } if served == "stale" => format!("{state}, stale"),
@@ -90,26 +88,26 @@ struct Seen {
     /// Refusals of good names, by code.
     refused: BTreeMap<String, u64>,
     denied: u64,
-    /// Verdicts, by state, and refusals to give one, by code.
+    /// Verdicts by state, and problems by code.
     described: BTreeMap<String, u64>,
     down: u64,
     slowest: Duration,
     wrong: Vec<String>,
-    /// Names that are trusted no more: since when, and when one of them was last asked for and allowed.
+    /// Names that lost their trust: when, and the send time of the latest request that was allowed.
     turned: BTreeMap<String, (Instant, Instant)>,
-    /// How long after its change a name was allowed last, where it was allowed before.
+    /// The delay from each change to the last allowed request, for names that were allowed before the change.
     known: Vec<Duration>,
     troubles: BTreeMap<&'static str, u64>,
     memory: Vec<u64>,
 }
 
 impl Seen {
-    /// A name that may have changed was asked for then, and allowed.
+    /// Records that a request for a name that may have changed, sent at `asked`, was allowed.
     fn allowed_at(&mut self, name: &str, asked: Instant, answer: &str) {
         let Some((since, last)) = self.turned.get_mut(name) else { return };
         *last = (*last).max(asked);
         if asked.saturating_duration_since(*since) > KNOWN_WITHIN {
-            self.wrong.push(format!("{name} still has its trust: {answer}"));
+            self.wrong.push(format!("{name} is still allowed: {answer}"));
         }
     }
 
@@ -127,10 +125,10 @@ impl Seen {
     }
 
     fn report_said(&mut self, name: &str, asked: Instant, answer: &str) {
-        let Some(said) = Description::of(answer) else {
+        let Some(said) = ReportAnswer::of(answer) else {
             return self.wrong.push(format!("{name}: neither verdict nor problem: {answer}"));
         };
-        let is_trusted = matches!(&said, Description::Verdict { state, .. } if state == "trusted");
+        let is_trusted = matches!(&said, ReportAnswer::Verdict { state, .. } if state == "trusted");
         if is_trusted && is_good(name) {
             self.allowed_at(name, asked, answer);
         } else if is_trusted {
@@ -140,7 +138,6 @@ impl Seen {
     }
 }
 
-/// Whether a name may be trusted.
 fn is_good(name: &str) -> bool {
     name == "good.eth" || name.starts_with("turning")
 }
@@ -154,8 +151,8 @@ impl Report {
         *self.seen().troubles.entry(what).or_default() += 1;
     }
 
-    /// What a daemon said about `name` when it was asked at `asked`.
-    pub(crate) fn heard(&self, face: Face, name: &str, asked: Instant, said: &DaemonReply) {
+    /// Records the response of a daemon to a request for `name` that was sent at `asked`.
+    pub(crate) fn heard(&self, api: ApiKind, name: &str, asked: Instant, said: &DaemonReply) {
         let mut seen = self.seen();
         let answer = match said {
             DaemonReply::Down => {
@@ -165,22 +162,23 @@ impl Report {
             DaemonReply::Unanswered(why) => return seen.wrong.push(format!("{name}: {why}")),
             DaemonReply::Answer(answer) => answer,
         };
-        match face {
-            Face::Gate => {
+        match api {
+            ApiKind::Gate => {
                 seen.slowest = seen.slowest.max(asked.elapsed());
                 seen.gate_said(name, asked, answer);
             }
-            Face::Report => seen.report_said(name, asked, answer),
+            ApiKind::Report => seen.report_said(name, asked, answer),
         }
     }
 
-    /// A record of a name was written that takes its trust away.
+    /// Records that a name has lost its trust.
     pub(crate) fn turns(&self, name: &str) {
         let now = Instant::now();
         self.seen().turned.insert(name.to_owned(), (now, now));
     }
 
-    /// The old record of a name is about to be written. Whether it was allowed before says whether the change counts.
+    /// Records that the original record is about to be restored. The change counts only if the name was allowed before
+    /// it.
     pub(crate) fn returns(&self, name: &str, was_allowed: bool) {
         let mut seen = self.seen();
         if let Some((since, last)) = seen.turned.remove(name).filter(|_| was_allowed) {
@@ -188,7 +186,7 @@ impl Report {
         }
     }
 
-    /// The memory of the daemon that is never killed, in KiB.
+    /// Records the memory of the daemon that is never killed, in KiB.
     pub(crate) fn took(&self, memory: u64) {
         self.seen().memory.push(memory);
     }
@@ -207,7 +205,7 @@ impl Report {
         for (what, count) in &seen.described {
             println!("  {what:<20} {count}");
         }
-        println!("asked while down       {}", seen.down);
+        println!("requests while down    {}", seen.down);
         for (what, count) in &seen.troubles {
             println!("{what:<22} {count} times");
         }
@@ -223,7 +221,7 @@ impl Report {
         let first = median(&settled[..LOOKS.min(settled.len())]);
         let last = median(&settled[settled.len().saturating_sub(LOOKS)..]);
         let is_enough = seen.memory.len() >= ENOUGH;
-        let held = if is_enough { format!("held to {MOST_PERCENT} %") } else { "too short to tell".to_owned() };
+        let held = if is_enough { format!("limit {MOST_PERCENT} %") } else { "too short to tell".to_owned() };
         let mib = |kib: u64| kib as f64 / 1024.0;
         println!("memory                 {:.1} MiB, at the end {:.1} MiB ({held})", mib(first), mib(last));
         println!("wrong                  {}", seen.wrong.len());
@@ -232,7 +230,7 @@ impl Report {
         }
         ensure!(seen.wrong.is_empty(), "some answers were wrong");
         let is_described = seen.described.contains_key("trusted") && seen.described.contains_key("untrusted");
-        ensure!(seen.allowed > 0 && seen.denied > 0 && is_described, "nobody was answered");
+        ensure!(seen.allowed > 0 && seen.denied > 0 && is_described, "no request was answered");
         let is_settled = last * 100 <= first * (100 + MOST_PERCENT);
         ensure!(!is_enough || is_settled, "memory grew by more than {MOST_PERCENT} %");
         Ok(())

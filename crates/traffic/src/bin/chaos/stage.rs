@@ -1,4 +1,4 @@
-//! The fleet, and all that it rests on.
+//! The replicas and everything they depend on.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,41 +12,40 @@ use clresolve_resolver::sandbox::{ChainState, World};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use crate::fleet::{DaemonReply, Face, Member};
+use crate::fleet::{ApiKind, DaemonReply, Member};
 use crate::line::{Laid, Line};
 use crate::report::{GateAnswer, Report};
 use crate::server::Redis;
 
-/// Daemons. The first one is never killed.
+/// Number of daemons. The first one is never killed.
 pub(crate) const DAEMONS: usize = 3;
 
-/// The pause of a client between two questions.
+/// A client's pause between two requests.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Names whose trust is taken away and given back.
+/// Number of names that lose and regain their trust.
 pub(crate) const TURNING: usize = 8;
 
-/// How often endpoints are asked for their newest block.
+/// How often endpoints are polled for their newest block.
 const POLL: Duration = Duration::from_millis(500);
 
-/// The pause between two looks at memory.
+/// Time between two memory samples.
 const LOOK: Duration = Duration::from_secs(1);
 
 const MAC_KEY: &str = "3333333333333333333333333333333333333333333333333333333333333333";
 
-/// The fleet, and all that it rests on.
 pub(crate) struct Stage {
     pub(crate) end: Instant,
     pub(crate) fleet: Vec<Member>,
-    /// The line to each endpoint, and where it leads when all is well.
+    /// The proxy to each endpoint, and its normal target.
     pub(crate) endpoints: Vec<(Laid, Line)>,
-    /// The line to all hosts and the gateway.
+    /// The proxy to all hosts and the gateway, and its normal target.
     pub(crate) hosts: (Laid, Line),
-    /// Where the ledger of the other world is, and where its hosts and its gateway are.
+    /// The chain endpoint of the lying network, and the address of its hosts and gateway.
     pub(crate) liar: Line,
     pub(crate) lying_hosts: Line,
     pub(crate) redis: std::sync::Mutex<Redis>,
-    /// Held while all endpoints are silent, and while a change becomes known: nobody could know of it.
+    /// Locked while all endpoints stall, and until a change must be known, because no daemon could notice it meanwhile.
     pub(crate) sight: Mutex<World>,
     pub(crate) report: Report,
     _lying: World,
@@ -63,11 +62,11 @@ impl Stage {
         let endpoints = lay_endpoints(&world, &mut config).await?;
         let hosts = lay_hosts(&mut config).await?;
         let of_liar = lying.config();
-        // Its hosts have the names of the others, and a certificate that is believed.
+        // Its hosts have the same names as the others, so their certificates must be trusted too.
         config.network.ca_pems.extend_from_slice(&of_liar.network.ca_pems);
         config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
         config.http.cold_runs_per_minute = u32::MAX;
-        // The sandbox shares nothing; this is a world like any other.
+        // The sandbox network uses no shared cache, so this network gets another name.
         config.chain.world = "chaos".to_owned();
         config.chain.proof = Some(ProofDemand::Quorum);
         config.chain.head_poll = POLL;
@@ -97,13 +96,13 @@ impl Stage {
         Instant::now() < self.end
     }
 
-    /// Every daemon comes to know the good names, so that a refusal later says something.
+    /// Makes every daemon resolve the good names, so that a later refusal is significant.
     pub(crate) async fn warm_up(&self) -> anyhow::Result<()> {
         for member in &self.fleet {
             for name in std::iter::once("good.eth".to_owned()).chain((0..TURNING).map(turning)) {
-                // It waits for the run, as the gate does not.
-                member.ask(&Face::Report.path(&name)).await;
-                let DaemonReply::Answer(said) = member.ask(&Face::Gate.path(&name)).await else {
+                // Unlike the gate, the report API waits for the resolution.
+                member.ask(&ApiKind::Report.path(&name)).await;
+                let DaemonReply::Answer(said) = member.ask(&ApiKind::Gate.path(&name)).await else {
                     anyhow::bail!("{name}: no answer")
                 };
                 ensure!(GateAnswer::of(&said).is_some_and(|said| said.is_allowed), "{name}: {said}");
@@ -112,8 +111,8 @@ impl Stage {
         Ok(())
     }
 
-    /// Asks one daemon about every name, over and over.
-    pub(crate) async fn client(self: Arc<Self>, member: usize, face: Face, client: usize) -> anyhow::Result<()> {
+    /// Queries one daemon about every name in a loop.
+    pub(crate) async fn client(self: Arc<Self>, member: usize, api: ApiKind, client: usize) -> anyhow::Result<()> {
         let names = ["good.eth", "bad.eth", "unproven.eth"].map(str::to_owned);
         let names: Vec<String> = names.into_iter().chain((0..TURNING).map(turning)).collect();
         for name in names.iter().cycle().skip(client) {
@@ -121,14 +120,14 @@ impl Stage {
                 break;
             }
             let asked = Instant::now();
-            let said = self.fleet[member].ask(&face.path(name)).await;
-            self.report.heard(face, name, asked, &said);
+            let said = self.fleet[member].ask(&api.path(name)).await;
+            self.report.heard(api, name, asked, &said);
             sleep(PAUSE).await;
         }
         Ok(())
     }
 
-    /// Looks at the memory of the daemon that is never killed.
+    /// Samples the memory of the daemon that is never killed.
     pub(crate) async fn memory(self: Arc<Self>) -> anyhow::Result<()> {
         while self.goes_on() {
             for member in &self.fleet {
@@ -147,7 +146,7 @@ async fn start(config: &Config, folder: &Path, number: usize) -> anyhow::Result<
     Member::start(file, &format!("fleet-{number}")).await
 }
 
-/// Three endpoints of three operators, each behind a line.
+/// Three endpoints of three operators, each behind a proxy.
 async fn lay_endpoints(world: &World, config: &mut Config) -> anyhow::Result<Vec<(Laid, Line)>> {
     config.chain.endpoints.clear();
     let mut laid = Vec::new();
@@ -163,7 +162,7 @@ async fn lay_endpoints(world: &World, config: &mut Config) -> anyhow::Result<Vec
     Ok(laid)
 }
 
-/// All hosts behind one line: they are one server.
+/// Puts all hosts, which are one server, behind one proxy.
 async fn lay_hosts(config: &mut Config) -> anyhow::Result<(Laid, Line)> {
     let server = host_server(config)?;
     let line = Line::To(server.parse()?);
@@ -174,7 +173,7 @@ async fn lay_hosts(config: &mut Config) -> anyhow::Result<(Laid, Line)> {
     Ok((before, line))
 }
 
-/// The address of the server that is all hosts of a world.
+/// The address of the server behind all hosts of a network.
 fn host_server(config: &Config) -> anyhow::Result<String> {
     let rule = config.network.connect_to.first().context("a world has hosts")?.to_string();
     Ok(rule.splitn(3, ':').nth(2).context("HOST:PORT:ADDRESS:PORT")?.to_owned())
@@ -188,8 +187,8 @@ pub(crate) fn turning(number: usize) -> String {
     format!("turning-{number}.eth")
 }
 
-/// Good, bad and turning names. In the liar's world the ledger calls all of them good. Its hosts serve another version of
-/// each card, and its gateway blocks with a changed byte, under the names that the true ones have.
+/// Good, bad and turning names. In the lying network, the chain makes all of them good, its hosts serve another version
+/// of each card, and its gateway serves blocks with one changed byte under the true CIDs.
 fn spec(is_lie: bool) -> Spec {
     let served = if is_lie { "web = \"other\"\nipfs = \"lie\"\n" } else { "" };
     let agent =

@@ -1,4 +1,4 @@
-//! What goes wrong, each kind by itself, at times that are drawn by lot.
+//! The faults: each kind runs by itself at random times.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -9,27 +9,27 @@ use clresolve_core::name::EnsName;
 use redis::Commands as _;
 use tokio::time::sleep;
 
-use crate::fleet::{DaemonReply, Face, Member};
+use crate::fleet::{ApiKind, DaemonReply, Member};
 use crate::line::Line;
 use crate::report::{GateAnswer, KNOWN_WITHIN};
 use crate::stage::{Stage, TURNING, turning};
 
-/// The record that takes the trust of a name away.
+/// The change that makes a name lose its trust.
 const RECORD: (&str, &str, &str) = ("cl.owner", "publisher.eth", "thief.eth");
 
-/// How long a change stands after it must be known, before it is taken back.
+/// How long a change stays in place after it must be known.
 const STANDS: Duration = Duration::from_secs(2);
 
-/// The longest that one trouble lasts.
+/// Maximum duration of one fault.
 pub(crate) const LONGEST: Duration = Duration::from_secs(3);
 
-/// Memory that a full server may take, in bytes: less than an empty one.
+/// Memory limit of a full Redis server, in bytes: below what an empty one uses.
 const FULL: &str = "1";
 
-/// The pause before a daemon is started again.
+/// The pause before a daemon is restarted.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Numbers by lot: the same ones in each run (SplitMix64).
+/// SplitMix64 random numbers, the same in each run.
 pub(crate) struct Lot(u64);
 
 impl Lot {
@@ -48,18 +48,18 @@ impl Lot {
         Duration::from_millis((millis.start + self.below(millis.len())) as u64)
     }
 
-    /// How long a trouble lasts.
+    /// A random duration of a fault.
     fn trouble(&mut self) -> Duration {
         self.time(500..LONGEST.as_millis() as usize)
     }
 
-    /// How long all is well.
+    /// A random time between two faults.
     fn rest(&mut self) -> Duration {
         self.time(200..2_000)
     }
 }
 
-/// One endpoint at a time is silent, hangs up or lies; now and then all are silent.
+/// One endpoint at a time stalls, closes connections or lies. Sometimes all stall.
 pub(crate) async fn of_endpoints(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
     while stage.goes_on() {
         sleep(lot.rest()).await;
@@ -84,7 +84,7 @@ pub(crate) async fn of_endpoints(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Res
     Ok(())
 }
 
-/// The hosts and the gateway are silent, hang up, or serve other bytes than the chain names.
+/// The hosts and the gateway stall, close connections, or serve bytes that do not match the chain.
 pub(crate) async fn of_hosts(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
     let (laid, line) = &stage.hosts;
     while stage.goes_on() {
@@ -102,7 +102,7 @@ pub(crate) async fn of_hosts(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<
     Ok(())
 }
 
-/// The server is killed, stands still, is full, or lies.
+/// The Redis server is killed, paused, full, or returns wrong values.
 pub(crate) async fn of_redis(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
     let redis = || stage.redis.lock().unwrap_or_else(PoisonError::into_inner);
     while stage.goes_on() {
@@ -140,10 +140,10 @@ pub(crate) async fn of_redis(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<
     Ok(())
 }
 
-/// Gives each question the evidence of the next one, as whoever writes there could.
+/// Replaces each value with that of the next key, as anyone with write access could.
 fn mix_up(connection: &mut redis::Connection) -> anyhow::Result<()> {
     let keys: Vec<String> = connection.keys("clresolve:*")?;
-    // What is no value of ours in this form is left out: leases, for one.
+    // Other values, such as leases, are skipped.
     let mut values: Vec<(&String, Vec<u8>)> = Vec::new();
     for key in &keys {
         if let Ok(value) = connection.get::<_, Vec<u8>>(key) {
@@ -157,7 +157,7 @@ fn mix_up(connection: &mut redis::Connection) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A daemon is killed and started again; the first one reads its configuration again.
+/// Either a daemon is killed and restarted, or the first one reloads its configuration.
 pub(crate) async fn of_daemons(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
     while stage.goes_on() {
         sleep(lot.rest()).await;
@@ -175,8 +175,8 @@ pub(crate) async fn of_daemons(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Resul
     Ok(())
 }
 
-/// Starts a daemon as its supervisor does: again and again while the host of its rules is gone. Nothing else keeps it
-/// from starting.
+/// Restarts a daemon until it succeeds, as its supervisor does. Only an unreachable host of its profile manifest may
+/// prevent a start.
 async fn start_again(daemon: &Member) -> anyhow::Result<()> {
     while let Err(error) = daemon.start_again().await {
         ensure!(error.to_string().contains("manifest"), "a daemon does not start: {error}");
@@ -185,7 +185,7 @@ async fn start_again(daemon: &Member) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The owner takes the trust of a name away. When every daemon must know, and some time after, the old record is written.
+/// The owner makes a name lose its trust. After every daemon must know, the original record is restored.
 pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<()> {
     let (record, old, new) = RECORD;
     while stage.goes_on() {
@@ -207,10 +207,9 @@ pub(crate) async fn of_names(stage: Arc<Stage>, mut lot: Lot) -> anyhow::Result<
     Ok(())
 }
 
-/// Whether some daemon allows a name.
 async fn is_allowed(stage: &Stage, name: &str) -> bool {
     for member in &stage.fleet {
-        if let DaemonReply::Answer(said) = member.ask(&Face::Gate.path(name)).await
+        if let DaemonReply::Answer(said) = member.ask(&ApiKind::Gate.path(name)).await
             && GateAnswer::of(&said).is_some_and(|said| said.is_allowed)
         {
             return true;

@@ -23,11 +23,11 @@ use crate::scale::SLOT;
 /// Number of hot names: as many as one call reads.
 pub(crate) const NAMES: usize = 20;
 
-/// The owner of all hot names, and the account that holds it and them.
+/// The owner of all hot names, and the account that controls all of them.
 pub(crate) const PUBLISHER: &str = "publisher.eth";
 const PUBLISHER_ACCOUNT: Address = address!("00000000000000000000000000000000000a11ce");
 
-/// How long before the run the records became final.
+/// Age of the final records when the run starts.
 const FINAL_SINCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Every slot with a multiple of this number is missed: 2 %.
@@ -59,10 +59,8 @@ pub(crate) const ENDPOINTS: [(&str, Conduct); 4] = [
     ("honest-2", Conduct::Honest),
 ];
 
-/// A record of a hot name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HotRecord {
-    /// The index of the name.
     pub(crate) name: usize,
     pub(crate) key: Key,
 }
@@ -102,7 +100,6 @@ pub(crate) struct RequestSample {
     pub(crate) requests: Vec<RequestCounts>,
 }
 
-/// The hot name with this index.
 pub(crate) fn hot_name(index: usize) -> String {
     format!("hot-{index}.eth")
 }
@@ -135,7 +132,6 @@ impl SlottedChain {
         Ok(Self { builder, names, newest, before, nodes, first, began, slot: 0, heads: 0 })
     }
 
-    /// Hash of block 0.
     pub(crate) fn genesis(&self) -> B256 {
         self.newest.genesis().hash
     }
@@ -167,13 +163,13 @@ impl SlottedChain {
         sleep_until(self.began + SLOT * self.slot).await;
     }
 
-    /// Gives a record another value in the next block.
+    /// Changes the value of a record in the next block.
     pub(crate) fn change(&mut self, record: HotRecord) -> anyhow::Result<()> {
         let name = &self.names[record.name].name;
         Ok(self.builder.set_text(name, record.key.as_str(), CHANGED)?)
     }
 
-    /// Gives a record its original value again in the next block.
+    /// Restores the original value of a record in the next block.
     pub(crate) fn restore(&mut self, record: HotRecord) -> anyhow::Result<()> {
         let HotName { name, texts } = &self.names[record.name];
         let (key, none) = (record.key.as_str(), String::new());

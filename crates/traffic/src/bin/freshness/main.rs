@@ -40,7 +40,7 @@ use chain::{ENDPOINTS, NAMES, PUBLISHER, RequestSample, SlottedChain, hot_name};
 use report::{BlockPlan, Report};
 use scale::{FACTOR, LATENCY, SLOT};
 
-/// Clients, and the pause of each between two questions.
+/// Number of clients, and the pause of each between two requests.
 const CLIENTS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -50,17 +50,17 @@ const MAX_HEAD_AGE: u32 = 5;
 /// Number of blocks before the first change, during which requests are counted separately.
 const QUIET_BLOCKS: usize = 20;
 
-/// The design's budget of each endpoint: header polls per head, and hot names per call.
+/// The budget of each endpoint: header polls per head, and hot names per call.
 const POLLS_PER_HEAD: usize = 6;
 const NAMES_PER_CALL: usize = 20;
 
 /// Maximum number of consecutive blocks without a write. Within them, the daemon must trust a restored name again.
 const IDLE_BLOCKS: usize = 100;
 
-/// Time limit of an answer, and of the daemon's start with all hot names.
+/// Time limit of a response, and of the daemon's start with all hot names.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The pause before a name is asked for again.
+/// The pause before a name is requested again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 #[tokio::main]
@@ -190,9 +190,9 @@ fn is_empty(plan: &BlockPlan) -> bool {
     plan.changed.is_none() && plan.restored.is_empty()
 }
 
-/// Asks the gate about every hot name, over and over.
+/// Queries the gate about every hot name in a loop.
 async fn ask_on(daemon: SocketAddr, client: usize, report: Arc<Report>) {
-    // At any time, the clients ask about different names.
+    // At any time, the clients query different names.
     let first = client * NAMES / CLIENTS;
     for name in (0..NAMES).cycle().skip(first) {
         let asked = Instant::now();
@@ -209,7 +209,7 @@ fn gate(name: usize) -> String {
     format!("/v1/gate/{}/summarize", hot_name(name))
 }
 
-/// Prints how many requests each endpoint got per head and hot name between two samples.
+/// Prints the number of requests to each endpoint per head and hot name between two samples.
 fn print_requests(from: &RequestSample, to: &RequestSample, meanwhile: &str) {
     let heads = f64::from(to.heads - from.heads);
     let per_name = |requests: f64| requests / NAMES as f64;

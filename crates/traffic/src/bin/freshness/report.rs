@@ -1,4 +1,4 @@
-//! What the gate answered about the hot names, and how soon it closed after each change.
+//! The gate's responses for the hot names, and how soon it closed after each change.
 
 use std::collections::BTreeMap;
 use std::mem::replace;
@@ -15,7 +15,7 @@ use crate::scale::FACTOR;
 /// How many blocks after its change a record is restored.
 const RESTORED_AFTER: u32 = 3;
 
-/// The least share of changes that must close the gate before the next block, in percent.
+/// Minimum share of changes that must close the gate before the next block, in percent.
 const LEAST_PERCENT: usize = 99;
 
 /// Codes of refusals that may end without another block: the gate had no time to decide.
@@ -27,7 +27,6 @@ const SHOWN: usize = 20;
 /// Maximum length of a printed answer, in characters.
 const SHOWN_CHARS: usize = 300;
 
-/// An answer of the gate.
 enum GateAnswer {
     Allowed,
     /// With this code.
@@ -48,7 +47,7 @@ impl GateAnswer {
     }
 }
 
-/// What the gate last showed of a hot name.
+/// The gate's latest response for a hot name.
 enum NameState {
     /// The records are the original ones, and the gate allows the name.
     Open,
@@ -60,7 +59,6 @@ enum NameState {
     Restored(Instant),
 }
 
-/// A record that is changed.
 struct Change {
     key: Key,
     /// When its block was sealed.
@@ -80,7 +78,7 @@ impl Change {
         Self { key, sealed, next_block: None, blocks: 0, closed: None, lasting_refusal: None }
     }
 
-    /// Notes an answer to a question of `asked`. Returns whether the answer is right.
+    /// Records the response to a request sent at `asked`. Returns whether it is right.
     fn note(&mut self, asked: Instant, answer: GateAnswer) -> bool {
         if asked < self.sealed {
             return true;
@@ -104,24 +102,21 @@ impl Change {
     }
 }
 
-/// The writes of one block.
 pub(crate) struct BlockPlan {
     pub(crate) changed: Option<HotRecord>,
     pub(crate) restored: Vec<HotRecord>,
 }
 
-/// What the clients have seen.
 pub(crate) struct Report(Mutex<Observations>);
 
 struct Observations {
     names: Vec<NameState>,
     /// The index of the next name to change.
     next: usize,
-    /// Number of changes so far.
     changes: usize,
-    /// Time from the change to the refusal, of each record that was restored.
+    /// Time from each change to its refusal.
     delays: Vec<Duration>,
-    /// How many of them were refused before the next block.
+    /// Number of refusals before the next block.
     in_time: usize,
     /// The codes of those refusals.
     closed_with: BTreeMap<String, u64>,
@@ -150,7 +145,7 @@ impl Report {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the gate's answer about the hot name with this index.
+    /// Records the gate's response for the hot name with this index.
     pub(crate) fn answered(&self, name: usize, asked: Instant, answer: &str) {
         let mut observations = self.observations();
         let Observations { names, allowed, refused, wrong, .. } = &mut *observations;
@@ -175,7 +170,7 @@ impl Report {
         }
     }
 
-    /// Notes a question that got no answer.
+    /// Records a request without a response.
     pub(crate) fn unanswered(&self, name: usize, why: &str) {
         self.observations().wrong.push(format!("hot name {name}: no answer: {why}"));
     }
@@ -197,7 +192,7 @@ impl Report {
         BlockPlan { changed: open.filter(|_| may_change).map(|name| HotRecord { name, key }), restored }
     }
 
-    /// Notes that a block with these writes is sealed.
+    /// Records that a block with these writes is sealed.
     pub(crate) fn sealed(&self, plan: &BlockPlan) {
         let now = Instant::now();
         let mut observations = self.observations();
@@ -225,15 +220,14 @@ impl Report {
         self.observations().delays.len()
     }
 
-    /// Number of changes so far.
     pub(crate) fn changes(&self) -> usize {
         self.observations().changes
     }
 
-    /// Prints what the gate did.
+    /// Prints the results.
     ///
     /// # Errors
-    /// If it closed too late too often, or gave a wrong answer.
+    /// If the gate closed too late too often, or gave a wrong response.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
         let mut observations = self.observations();
         observations.delays.sort_unstable();

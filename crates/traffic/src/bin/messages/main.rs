@@ -1,9 +1,9 @@
-//! Counts the instructions that a daemon takes for each of the worst messages, from its first byte to the end of the answer,
-//! on all its threads. `CLRESOLVE_BIN` names a program that runs the daemon under callgrind with the counters off;
-//! `.ci/worst` does.
+//! Counts the instructions, across all threads, that a daemon executes for each of the worst messages, from its first
+//! byte to the end of the response. `CLRESOLVE_BIN` names a program that runs the daemon under callgrind with the
+//! counters off, as `.ci/worst` does.
 //!
 //! ```text
-//! messages FOLDER MOST    FOLDER is where callgrind writes, MOST what one message may take
+//! messages FOLDER MOST    FOLDER is callgrind's output folder, MOST the limit per message
 //! ```
 
 #[path = "../soak/documents.rs"]
@@ -25,10 +25,10 @@ use tokio::time::sleep;
 
 use documents::{DocumentAnswer, Question};
 
-/// Bytes of the description of the large agent.
+/// Length of the large agent's description, in bytes.
 const LARGE_BYTES: usize = 200_000;
 
-/// Messages after which nothing is looked up or compiled any more.
+/// Warm-up messages. After them, nothing is fetched or compiled any more.
 const SMALL: [(&str, &str); 5] = [
     ("/v1/lint", "{}"),
     ("/v1/requests/check", r#"{"name":"good.eth","verb":"summarize","request":{}}"#),
@@ -37,7 +37,7 @@ const SMALL: [(&str, &str); 5] = [
     ("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#),
 ];
 
-/// How often it is looked whether callgrind has written, and the pause between two looks.
+/// Number of checks for callgrind's output, and the pause between two checks.
 const LOOKS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -68,7 +68,7 @@ async fn main() -> anyhow::Result<()> {
         println!("{instructions:12} instructions  {bytes:7} bytes to {}", question.to);
         exceeded += u32::from(instructions == 0 || instructions > most);
     }
-    ensure!(exceeded == 0, "{exceeded} messages take more than they may, or nothing was counted");
+    ensure!(exceeded == 0, "{exceeded} messages exceed the limit, or nothing was counted");
     Ok(())
 }
 
@@ -83,7 +83,7 @@ fn agents() -> String {
 async fn ask(daemon: &Daemon, question: &Question) -> anyhow::Result<()> {
     let said = answer(daemon, &question.request).await?;
     let excerpt = || said.chars().take(500).collect::<String>();
-    ensure!(question.said(&said) == DocumentAnswer::Judged, "{}: {}", question.to, excerpt());
+    ensure!(question.classify(&said) == DocumentAnswer::Judged, "{}: {}", question.to, excerpt());
     Ok(())
 }
 
@@ -95,7 +95,7 @@ async fn answer(daemon: &Daemon, request: &str) -> anyhow::Result<String> {
     Ok(said)
 }
 
-/// Has callgrind begin anew, or write what it has counted.
+/// Makes callgrind reset its counters, or write them.
 fn control(daemon: &Daemon, folder: &Path, command: &[&str]) -> anyhow::Result<()> {
     let output =
         Command::new("callgrind_control").args(command).arg(daemon.process().to_string()).current_dir(folder).output();
@@ -104,7 +104,7 @@ fn control(daemon: &Daemon, folder: &Path, command: &[&str]) -> anyhow::Result<(
     Ok(())
 }
 
-/// What was counted last, once callgrind has written it. The file is removed.
+/// The latest count, once callgrind has written it. Removes the file.
 async fn total(folder: &Path) -> anyhow::Result<u64> {
     for _ in 0..LOOKS {
         for entry in fs::read_dir(folder)? {

@@ -1,15 +1,15 @@
-//! A rolling restart: three daemons behind nginx are replaced one after the other, over and over, while clients ask on.
-//! Is a request lost?
+//! Rolling restart: three daemons behind nginx are replaced one after the other while clients send requests. No request
+//! may be lost.
 //!
 //! ```text
 //! just rolling        a minute
 //! just rolling 300    five minutes
 //! ```
 //!
-//! The order is that of docs/run.md: out of the proxy, SIGTERM, the next life, its readiness and the names in use,
-//! back into the proxy. nginx runs under `deploy/nginx.conf` and tries no second daemon; the gate has its own deadline.
-//! Each request has a connection of its own and is sent once. One that gets no answer, or another than the agent
-//! deserves, is lost.
+//! Each restart follows docs/run.md: remove the daemon from the proxy, send SIGTERM, start it, wait until it is ready
+//! and has resolved the hot names, and add it back. nginx runs with `deploy/nginx.conf`, which never retries on a
+//! second daemon, because the gate has its own deadline. Each request is sent once, on its own connection. A request
+//! without the expected response is lost.
 
 mod nginx;
 
@@ -30,20 +30,20 @@ use nginx::Nginx;
 
 const DAEMONS: usize = 3;
 
-/// Clients that ask for a good name and for a bad one, each; and their pause between two requests.
+/// Number of clients for the good name and for the bad one, each, and their pause between two requests.
 const CLIENTS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(5);
 
 const GOOD: &str = "summarizeagent.eth";
 const BAD: &str = "entry-version.eth";
 
-/// What an answer, and the start of a daemon, takes at most.
+/// Time limit of a response, and of a daemon's start.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The pause between two looks at a daemon that starts.
+/// Time between two checks of a starting daemon.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Lost requests that are printed.
+/// Maximum number of lost requests that are printed.
 const SHOWN: usize = 20;
 
 #[tokio::main]
@@ -87,14 +87,14 @@ async fn main() -> anyhow::Result<()> {
     seen.print(seconds, restarts)
 }
 
-/// A daemon of the fleet, in one of its lives.
+/// One daemon process of the fleet.
 struct Member {
     file: PathBuf,
     daemon: Daemon,
 }
 
 impl Member {
-    /// Starts it, and waits until it is ready and knows the names in use.
+    /// Starts it, and waits until it is ready and has resolved the hot names.
     async fn start(file: PathBuf) -> anyhow::Result<Self> {
         let daemon = Daemon::start(&file).await?;
         let is_ready = async {
@@ -116,7 +116,7 @@ impl Member {
     }
 }
 
-/// The runtime behind the proxy.
+/// The agent runtime behind the proxy.
 async fn runtime() -> anyhow::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -143,13 +143,12 @@ fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or_default()
 }
 
-/// What the clients saw.
 #[derive(Default)]
 struct Seen(Mutex<Counts>);
 
 #[derive(Default)]
 struct Counts {
-    /// Right answers, by name.
+    /// Expected responses, by name.
     answered: BTreeMap<&'static str, u64>,
     times: Vec<Duration>,
     lost: Vec<String>,
@@ -181,7 +180,7 @@ impl Seen {
         for lost in counts.lost.iter().take(SHOWN) {
             println!("  {lost}");
         }
-        ensure!(restarts >= DAEMONS, "not every daemon was restarted: give it more time");
+        ensure!(restarts >= DAEMONS, "not every daemon was restarted: run it for longer");
         ensure!(counts.lost.is_empty(), "{} requests were lost", counts.lost.len());
         Ok(())
     }

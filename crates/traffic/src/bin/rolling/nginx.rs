@@ -1,4 +1,4 @@
-//! nginx in front of the fleet, under the shipped file.
+//! nginx in front of the daemons, with the shipped configuration.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,15 +11,14 @@ use clresolve_traffic::free_address;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// How long nginx may take to start, or to end the workers of another configuration.
+/// Time limit for nginx to start, or to stop the workers of an old configuration.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The pause between two looks.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_millis(20);
 
 const SHIPPED: &str = include_str!("../../../linked/nginx.conf");
 
-/// nginx, running.
 pub(crate) struct Nginx {
     master: Child,
     pub(crate) address: SocketAddr,
@@ -30,7 +29,7 @@ pub(crate) struct Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // The master ends its workers at SIGTERM. It may have ended by itself.
+        // At SIGTERM, the master stops its workers. It may have ended already.
         let _ = Command::new("kill").args(["-TERM", &self.master.id().to_string()]).status();
         let _ = self.master.wait();
     }
@@ -54,7 +53,7 @@ impl Nginx {
         Ok(nginx)
     }
 
-    /// Takes one daemon out, or puts all in, and waits until no worker is left that would ask it.
+    /// Removes one daemon from the configuration, or adds all, and waits until the old workers have ended.
     pub(crate) async fn leave_out(&self, out: Option<usize>) -> anyhow::Result<()> {
         let text = configuration(&self.folder, self.address, self.runtime, &self.daemons, out)?;
         std::fs::write(self.folder.join("nginx.conf"), text)?;
@@ -77,7 +76,7 @@ impl Nginx {
     }
 }
 
-/// The shipped file with the daemons of the fleet, one of which may be left out.
+/// The shipped configuration with the daemons of the fleet, except `out`.
 fn configuration(
     folder: &Path,
     address: SocketAddr,
@@ -96,7 +95,7 @@ fn configuration(
         ("server 127.0.0.1:4021;", format!("server {runtime};")),
         ("listen 127.0.0.1:8083;", format!("listen {address};")),
     ] {
-        ensure!(gate.contains(from), "deploy/nginx.conf has no `{from}`");
+        ensure!(gate.contains(from), "deploy/nginx.conf does not contain `{from}`");
         gate = gate.replace(from, &to);
     }
     let folder = folder.display();

@@ -1,5 +1,4 @@
-//! The documents that cost most to judge, as cards behind names and as bodies of requests, and what may be answered to
-//! each.
+//! The documents that cost most to judge, as cards of names and as request bodies, and the permitted responses.
 
 #[path = "../../../linked/payment/tests/worst/kinds.rs"]
 #[allow(dead_code, reason = "what those who judge need of it")]
@@ -18,37 +17,34 @@ use serde_json::{Value, json};
 
 use seeds::{Judge, Seed};
 
-/// The agent that all of them are said to be for, and what it does.
+/// The agent and verb that all of the documents claim.
 const NAME: &str = "good.eth";
 const VERB: &str = "summarize";
 
-/// An agent whose good card is large.
+/// A good agent with a large card.
 pub(crate) const LARGE: &str = "large.eth";
 
-/// What the daemon may be called by MCP clients.
+/// The daemon's host name for MCP clients.
 pub(crate) const HOST: &str = "soak";
 
-/// A document in a request to the daemon.
+/// A request that carries a document.
 pub(crate) struct Question {
-    /// The path, and the tool where MCP is spoken.
+    /// The path, and for MCP the tool.
     pub(crate) to: &'static str,
-    /// The whole request.
     pub(crate) request: String,
     is_shut: fn(&Value) -> bool,
 }
 
-/// What the daemon said to a document.
+/// How the daemon responded to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentAnswer {
-    /// It was judged, and nothing follows from it.
+    /// It was judged, with the expected result.
     Judged,
-    /// There was no room for it.
     Full,
-    /// Anything else.
     Wrong,
 }
 
-/// A request with this body.
+/// A POST request with this body.
 pub(crate) fn posted(path: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -78,8 +74,8 @@ impl Question {
         })
     }
 
-    /// What an answer means, which is a status line with its head, and a body.
-    pub(crate) fn said(&self, answer: &str) -> DocumentAnswer {
+    /// Classifies a response, given as its status line, headers and body.
+    pub(crate) fn classify(&self, answer: &str) -> DocumentAnswer {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let codes =
@@ -92,7 +88,7 @@ impl Question {
     }
 }
 
-/// Whether the strict reader of messages refused one: it has more values than a message may have.
+/// Whether the strict message parser rejected the message because it contains too many values.
 fn is_refused(answer: &Value) -> bool {
     answer["error"]["code"] == -32700
 }
@@ -101,22 +97,22 @@ fn is_no_trust(document: &Value) -> bool {
     ["untrusted", "indeterminate"].iter().any(|state| document["state"] == *state)
 }
 
-/// The known worst cards that a name can lead to.
+/// The known worst cards of a name.
 pub(crate) fn cards() -> Vec<String> {
     known(Judge::Verdict)
 }
 
-/// The known worst documents that the location of a schema can serve.
+/// The known worst documents at a schema's location.
 pub(crate) fn schemas() -> Vec<String> {
     known(Judge::Served)
 }
 
-/// Where the sandbox serves the card of an agent.
+/// The URL at which the sandbox serves an agent's card.
 pub(crate) fn location(agent: &str) -> String {
     format!("https://cards.sandbox.example/agents/v1.0.0/commons/{agent}.json")
 }
 
-/// What counts for lint, requests, receipts, decisions and tools.
+/// Requests to lint, check requests, verify receipts, decide, and call tools.
 pub(crate) fn questions() -> Vec<Question> {
     let lint = [("lint", Judge::Lint), ("lint, signed", Judge::Signatures), ("lint, converted", Judge::Conversion)];
     let lint = lint.into_iter().flat_map(|(to, judge)| known(judge).into_iter().map(move |card| (to, card)));
@@ -139,14 +135,14 @@ pub(crate) fn questions() -> Vec<Question> {
         let path = if kind == decisions::Kind::Signed { "/v1/decisions/signed" } else { "/v1/decisions" };
         let question = text(kind.question());
         questions.push(Question::new("decisions", path, &question, |answer| answer["abort"] == true));
-        // A question that the strict reader of messages refuses is no question to a tool.
+        // The strict message parser rejects such a message before it reaches a tool.
         let arguments = serde_json::from_str(&question).expect("JSON");
         questions.push(Question::to_tool("check_payment", &arguments));
     }
     questions
 }
 
-/// Discoveries of hosts that serve the worst cards, where they are those of these agents.
+/// Discovery requests for hosts that serve the worst cards, which are those of these agents.
 pub(crate) fn discoveries(agents: impl Iterator<Item = String>) -> impl Iterator<Item = Question> {
     agents.map(|agent| {
         let path = format!("/v1/discover?url={}", location(&agent).replace(':', "%3A").replace('/', "%2F"));

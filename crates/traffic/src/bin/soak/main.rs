@@ -1,15 +1,14 @@
-//! The soak: honest, hostile and worst-case traffic against one daemon, and whether the gate was ever late.
+//! Soak test: sends honest, hostile and worst-case traffic to one daemon, and checks that the gate is never late.
 //!
 //! ```text
 //! just soak        a minute
 //! just soak 600    ten minutes
 //! ```
 //!
-//! The world runs in this process, the daemon in one of its own (the `clresolve` beside this program) with the
-//! shipped limits but for the number of runs, which is unbounded, and the pools of the cache, which are small: what they
-//! keep by design is not what floods cost. Nobody reads its log. An answer of the gate to a cached name is late when it
-//! takes longer than the gate's deadline plus the worst `livez` of the same run. Each client has an address of its own
-//! (`own-network`).
+//! The sandbox network runs in this process, the daemon in its own (the `clresolve` next to this program). The daemon
+//! has the default limits, except that resolutions are unlimited and the verdict caches are small, so that the cache
+//! does not count as memory growth. Nobody reads its log. A gate response for a cached name is late if it takes longer
+//! than the gate's deadline plus the slowest `livez` of the run. Each client has its own address (`own-network`).
 
 mod documents;
 
@@ -31,57 +30,53 @@ use tokio::time::{Instant, sleep, timeout};
 
 use documents::{DocumentAnswer, Question};
 
-/// Clients that ask the gate for cached names, and the pause of each between two questions.
+/// Number of clients that query the gate for cached names, and the pause of each between two requests.
 const HONEST: u8 = 4;
 const HONEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The pause between two questions of liveness.
 const LIVEZ_PAUSE: Duration = Duration::from_millis(100);
 
-/// Clients that have the worst cards judged under one new name after the other, as many as the daemon has workers here
-/// and twice that.
+/// Number of clients that make the daemon judge the worst cards, each time under a new name.
 const WORST: u8 = 4;
 
-/// Clients that ask for such names at depth `schemas`, whose locations serve the worst schemas.
+/// Number of clients that request such names at depth `schemas`, where the schemas are the worst ones.
 const DEEP: u8 = 2;
 
-/// Clients that send the worst documents themselves, and the pause of each between two.
+/// Number of clients that send the worst documents themselves, and the pause of each between two.
 const SENDERS: u8 = 4;
 const SENDER_PAUSE: Duration = Duration::from_millis(20);
 
-/// Clients that hold as many connections as they can, and how many that is.
+/// Number of clients that open as many connections as they can, and that number.
 const HOLDERS: u8 = 3;
 const HELD: usize = 256;
 
-/// Bytes of the description of a good agent.
+/// Length of the large agent's description, in bytes.
 const LARGE_BYTES: usize = 200_000;
 
-/// The pause before a holder looks for connections that it has lost.
+/// The pause before a client replaces the connections that it has lost.
 const HOLD_PAUSE: Duration = Duration::from_millis(200);
 
-/// Clients that send malformed and ambiguous requests, and paths that the log must name.
+/// Number of clients that send malformed and ambiguous requests, and paths that appear in the log.
 const HOSTILE: u8 = 4;
 
-/// What each pool of verdicts may take.
+/// Maximum size of each verdict cache.
 const CACHE_BYTES: u64 = 4 << 20;
 
-/// Most memory above idle.
 const MOST_ABOVE_IDLE_KIB: u64 = 64 << 10;
 
-/// One cached answer in this many may be refused at the deadline: the verdict on an untrusted name has just ended, and takes
-/// a run.
+/// At most one gate response in this many may be a refusal at the deadline: the verdict on the untrusted name has
+/// expired and must be resolved again.
 const ANSWERS_TO_A_REFUSAL: usize = 100;
 
-/// What a request takes at most before it counts as wrong.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Wrong answers that are printed.
+/// Maximum number of wrong responses that are printed.
 const SHOWN: usize = 20;
 
-/// The longest of them, in characters.
+/// Maximum length of each, in characters.
 const SHOWN_CHARS: usize = 200;
 
-/// Agents whose hosts or contracts are hostile, each asked for again and again.
+/// Agents whose hosts or contracts are hostile. They are requested repeatedly.
 const ATTACKERS: [(&str, &str); 6] = [
     ("endless", "web = \"endless\"\nipfs = \"endless\""),
     ("bomb", "web = \"gzip-bomb\""),
@@ -101,7 +96,7 @@ async fn main() -> anyhow::Result<()> {
     let mut config = world.config();
     config.http.listen = clresolve_resolver::config::ListenAt::loopback(0);
     config.http.cold_runs_per_minute = u32::MAX;
-    // What the cache keeps by design is not what floods cost.
+    // A full cache is no memory growth.
     config.cache.verdict_bytes = CACHE_BYTES;
     config.mcp.hosts = vec![documents::HOST.to_owned()];
     config.http.discover = true;
@@ -133,7 +128,7 @@ fn spec() -> Result<Spec, String> {
     ]
     .concat();
     for (number, card) in documents::cards().iter().enumerate() {
-        // A string of JSON is one of TOML, but for a slash that nothing here escapes.
+        // A JSON string is also a TOML string, except for an escaped slash, which does not occur here.
         let card = format!("chain.resolver = \"parent-wildcard\"\ncard.text = {}", serde_json::Value::from(&**card));
         agents.push_str(&agent(&format!("a.worst-{number}.eth"), &card));
     }
@@ -151,18 +146,17 @@ fn spec() -> Result<Spec, String> {
     Spec::parse(&agents)
 }
 
-/// What counts for all routes and tools.
+/// The requests to all routes and tools.
 fn questions() -> Vec<Question> {
     let agents = (0..documents::cards().len()).map(|number| format!("a.worst-{number}.eth"));
     documents::questions().into_iter().chain(documents::discoveries(agents)).collect()
 }
 
-/// The agent whose card's location serves a worst schema.
+/// The agent whose card's URL serves a worst schema.
 fn schema_host(number: usize) -> String {
     format!("schema-{number}.eth")
 }
 
-/// What all clients share.
 struct Run {
     to: SocketAddr,
     end: Instant,
@@ -171,11 +165,10 @@ struct Run {
     livez: Mutex<Vec<Duration>>,
     judged: AtomicU64,
     deep: AtomicU64,
-    /// The documents, and how many of each kind were judged.
     documents: Vec<Question>,
     cards: usize,
     sent: Mutex<BTreeMap<&'static str, u64>>,
-    without_room: AtomicU64,
+    overloaded: AtomicU64,
     attacks: AtomicU64,
     hostile: AtomicU64,
     reopened: AtomicU64,
@@ -195,7 +188,7 @@ impl Run {
             documents: questions(),
             cards: documents::cards().len(),
             sent: Mutex::default(),
-            without_room: AtomicU64::new(0),
+            overloaded: AtomicU64::new(0),
             attacks: AtomicU64::new(0),
             hostile: AtomicU64::new(0),
             reopened: AtomicU64::new(0),
@@ -203,7 +196,7 @@ impl Run {
         }
     }
 
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         Instant::now() < self.end
     }
 
@@ -241,17 +234,17 @@ impl Run {
         Ok(())
     }
 
-    /// One answer on a connection of its own.
+    /// Sends one request on its own connection.
     async fn ask(&self, from: Ipv4Addr, request: &str) -> io::Result<String> {
         let mut stream = connect(from, self.to).await?;
         answer_on(&mut stream, request).await
     }
 
     async fn liveness(self: Arc<Self>) {
-        while self.goes_on() {
+        while self.is_running() {
             let asked = Instant::now();
             match self.ask(client(0, 1), &get("/livez")).await {
-                Ok(said) if said.starts_with("HTTP/1.1 200 ") => {
+                Ok(response) if response.starts_with("HTTP/1.1 200 ") => {
                     self.livez.lock().expect("no panic").push(asked.elapsed());
                 }
                 other => self.is_wrong(format!("livez: {other:?}")),
@@ -260,22 +253,22 @@ impl Run {
         }
     }
 
-    /// Cached names. A good one is refreshed before its verdict ends, so that it is never refused.
+    /// Requests cached names. A good name is refreshed before its verdict expires, so it is never refused.
     async fn honest(self: Arc<Self>, number: u8) {
         let from = client(1, 1 + number);
         let mut line = None;
         for (path, wanted) in
             [("/v1/gate/good.eth/summarize", "200"), ("/v1/gate/bad.eth/summarize", "403")].into_iter().cycle()
         {
-            if !self.goes_on() {
+            if !self.is_running() {
                 return;
             }
             let asked = Instant::now();
             match self.answer_on_kept(&mut line, from, path).await {
-                Ok(said) if said[9..].starts_with(wanted) => {
+                Ok(response) if response[9..].starts_with(wanted) => {
                     self.gate.lock().expect("no panic").push(asked.elapsed());
-                    // The verdict on an untrusted name ends after a minute, and is not refreshed ahead.
-                    if said.contains("clresolve-code: deadline-passed\r\n") {
+                    // The verdict on an untrusted name expires after a minute, and is not refreshed early.
+                    if response.contains("clresolve-code: deadline-passed\r\n") {
                         self.refused_at_the_deadline.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -290,15 +283,15 @@ impl Run {
             Some(stream) => stream,
             None => connect(from, self.to).await?,
         };
-        let said = answer_on(&mut stream, &get(path)).await?;
+        let response = answer_on(&mut stream, &get(path)).await?;
         *line = Some(stream);
-        Ok(said)
+        Ok(response)
     }
 
     async fn worst(self: Arc<Self>, number: u8) {
         let from = client(2, 1 + number);
         for turn in 0_u64.. {
-            if !self.goes_on() {
+            if !self.is_running() {
                 return;
             }
             let card = turn as usize % self.cards;
@@ -311,35 +304,37 @@ impl Run {
     async fn deep(self: Arc<Self>, number: u8) {
         let from = client(7, 1 + number);
         for turn in 0_u64.. {
-            if !self.goes_on() {
+            if !self.is_running() {
                 return;
             }
             let path = format!("/v1/verdicts/n{number}-{turn}.deep.eth?depth=schemas");
             match self.ask(from, &get(&path)).await {
-                Ok(said)
-                    if said.contains("\"state\":\"untrusted\"")
-                        && said.contains("\"step\":\"schemas\",\"status\":\"fail\"") =>
+                Ok(response)
+                    if response.contains("\"state\":\"untrusted\"")
+                        && response.contains("\"step\":\"schemas\",\"status\":\"fail\"") =>
                 {
                     self.deep.fetch_add(1, Ordering::Relaxed);
                 }
-                Ok(said) if said.contains("\"overloaded\"") => _ = self.without_room.fetch_add(1, Ordering::Relaxed),
+                Ok(response) if response.contains("\"overloaded\"") => {
+                    _ = self.overloaded.fetch_add(1, Ordering::Relaxed)
+                }
                 other => self.is_wrong(format!("{path}: {other:?}")),
             }
         }
     }
 
-    /// All documents again and again, each client from another one on.
+    /// Sends all documents in a loop. Each client starts at a different one.
     async fn send(self: Arc<Self>, number: u8) {
         let from = client(6, 1 + number);
         let first = usize::from(number) * self.documents.len() / usize::from(SENDERS);
         for question in self.documents.iter().cycle().skip(first) {
-            if !self.goes_on() {
+            if !self.is_running() {
                 return;
             }
             let answer = self.ask(from, &question.request).await;
-            match answer.as_deref().map(|said| question.said(said)) {
+            match answer.as_deref().map(|response| question.classify(response)) {
                 Ok(DocumentAnswer::Judged) => *self.sent.lock().expect("no panic").entry(question.to).or_default() += 1,
-                Ok(DocumentAnswer::Full) => _ = self.without_room.fetch_add(1, Ordering::Relaxed),
+                Ok(DocumentAnswer::Full) => _ = self.overloaded.fetch_add(1, Ordering::Relaxed),
                 _ => self.is_wrong(format!("{}: {answer:?}", question.to)),
             }
             sleep(SENDER_PAUSE).await;
@@ -349,7 +344,7 @@ impl Run {
     async fn attack(self: Arc<Self>, number: u8, name: &str) {
         let from = client(3, 1 + number);
         let path = format!("/v1/gate/{name}.eth/summarize");
-        while self.goes_on() {
+        while self.is_running() {
             self.never_opens(from, &path).await;
             self.attacks.fetch_add(1, Ordering::Relaxed);
             sleep(HONEST_PAUSE).await;
@@ -358,21 +353,21 @@ impl Run {
 
     async fn never_opens(&self, from: Ipv4Addr, path: &str) {
         match self.ask(from, &get(path)).await {
-            Ok(said) if said.starts_with("HTTP/1.1 403 ") => {}
+            Ok(response) if response.starts_with("HTTP/1.1 403 ") => {}
             other => self.is_wrong(format!("{path}: {other:?}")),
         }
     }
 
-    /// Takes all connections that one client may have, and again those that it loses.
+    /// Opens all connections that one client may have, and replaces those that it loses.
     async fn hold(self: Arc<Self>, number: u8) {
         let from = client(4, 1 + number);
         let sent = ["", "GET /v1/gate/good.eth HTTP/1.1\r\nx: ", "GET /livez HTTP/1.1\r\n\r\n"];
         let mut held: Vec<TcpStream> = Vec::new();
-        while self.goes_on() {
+        while self.is_running() {
             held.retain(|stream| !is_closed(stream));
-            while held.len() < HELD && self.goes_on() {
-                let Ok(Ok(mut stream)) = timeout(PATIENCE, connect(from, self.to)).await else { break };
-                // It may be told to make room at once.
+            while held.len() < HELD && self.is_running() {
+                let Ok(Ok(mut stream)) = timeout(TIMEOUT, connect(from, self.to)).await else { break };
+                // The daemon may evict it at once.
                 let _ = stream.write_all(sent[held.len() % sent.len()].as_bytes()).await;
                 held.push(stream);
                 self.reopened.fetch_add(1, Ordering::Relaxed);
@@ -395,18 +390,17 @@ impl Run {
             (get(&format!("/{long}")), "404"),
         ];
         for (request, wanted) in attacks.iter().cycle() {
-            if !self.goes_on() {
+            if !self.is_running() {
                 return;
             }
             match self.ask(from, request).await {
-                Ok(said) if said[9..].starts_with(wanted) => {}
+                Ok(response) if response[9..].starts_with(wanted) => {}
                 other => self.is_wrong(format!("{request:?}: {other:?}")),
             }
             self.hostile.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Prints what came of it.
     fn report(&self, seconds: u64, deadline: Duration, above_idle: u64, metrics: &str) -> anyhow::Result<()> {
         let sorted = |times: &Mutex<Vec<Duration>>| {
             let mut times = times.lock().expect("no panic").clone();
@@ -415,7 +409,7 @@ impl Run {
         };
         let (gate, livez) = (sorted(&self.gate), sorted(&self.livez));
         let (Some(worst), Some(worst_livez)) = (gate.last(), livez.last()) else {
-            anyhow::bail!("nobody was answered")
+            anyhow::bail!("no request was answered")
         };
         let allowed = deadline + *worst_livez;
         let late = gate.iter().filter(|time| **time > allowed).count();
@@ -429,17 +423,17 @@ impl Run {
         println!("late                   {late} (over {allowed:?}); {of_deadline} over the deadline alone");
         let refused = count(&self.refused_at_the_deadline);
         println!("refused at the deadline {refused}");
-        println!("worst cards            {} questions", count(&self.judged));
-        println!("worst schemas          {} questions", count(&self.deep));
+        println!("worst cards            {} requests", count(&self.judged));
+        println!("worst schemas          {} requests", count(&self.deep));
         let sent = self.sent.lock().expect("no panic");
         for (to, count) in sent.iter() {
             println!("{:<22} {count} documents", format!("worst, {to}"));
         }
-        println!("without room           {}", count(&self.without_room));
-        println!("hostile hosts, chains  {} questions", count(&self.attacks));
+        println!("overloaded             {}", count(&self.overloaded));
+        println!("hostile hosts, chains  {} requests", count(&self.attacks));
         println!("hostile requests       {}", count(&self.hostile));
         println!("held connections       {} opened", count(&self.reopened));
-        println!("made room              {}", metric("clresolve_http_connections_evicted_total"));
+        println!("connections evicted    {}", metric("clresolve_http_connections_evicted_total"));
         println!("log lines dropped      {}", metric("clresolve_log_lines_dropped_total"));
         println!("memory above idle      {:.1} MiB at most", above_idle as f64 / 1024.0);
         println!("wrong                  {}", wrong.len());
@@ -452,7 +446,7 @@ impl Run {
         ensure!(unjudged.is_none(), "no document was judged by {}", unjudged.map_or("", |question| question.to));
         ensure!(late == 0, "some answers were late");
         ensure!(refused as usize * ANSWERS_TO_A_REFUSAL <= gate.len(), "too many answers were refused at the deadline");
-        ensure!(above_idle <= MOST_ABOVE_IDLE_KIB, "the daemon took more than 64 MiB");
+        ensure!(above_idle <= MOST_ABOVE_IDLE_KIB, "the daemon used more than 64 MiB above idle");
         Ok(())
     }
 }
@@ -467,33 +461,32 @@ async fn connect(from: Ipv4Addr, to: SocketAddr) -> io::Result<TcpStream> {
     socket.connect(to).await
 }
 
-/// The whole answer to one request.
 async fn answer_on(stream: &mut TcpStream, request: &str) -> io::Result<String> {
     let ask = async {
         stream.write_all(request.as_bytes()).await?;
-        let (mut said, mut length) = (Vec::new(), None);
+        let (mut response, mut length) = (Vec::new(), None);
         loop {
-            if stream.read_buf(&mut said).await? == 0 {
+            if stream.read_buf(&mut response).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            length = length.or_else(|| length_of(&said));
-            if length.is_some_and(|length| said.len() >= length) {
-                return Ok(String::from_utf8_lossy(&said).into_owned());
+            length = length.or_else(|| length_of(&response));
+            if length.is_some_and(|length| response.len() >= length) {
+                return Ok(String::from_utf8_lossy(&response).into_owned());
             }
         }
     };
-    timeout(PATIENCE, ask).await?
+    timeout(TIMEOUT, ask).await?
 }
 
-/// How many bytes the answer has that begins so, once its head is whole.
-fn length_of(said: &[u8]) -> Option<usize> {
-    let end = said.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let head = String::from_utf8_lossy(&said[..end]);
+/// The total length of a response, once its head is complete.
+fn length_of(response: &[u8]) -> Option<usize> {
+    let end = response.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&response[..end]);
     let body = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     Some(end + 4 + body.unwrap_or(0))
 }
 
-/// Whether the other side has closed the connection. What it said before is thrown away.
+/// Whether the peer has closed the connection. Discards received data.
 fn is_closed(stream: &TcpStream) -> bool {
     match stream.try_read(&mut [0; 1024]) {
         Ok(0) => true,

@@ -1,4 +1,4 @@
-//! Private addresses (CL-32): where a URL or a host stands, and as numbers in prose.
+//! Private addresses (CL-32): in URLs and hosts, and as numbers in prose.
 
 mod local;
 mod names;
@@ -9,17 +9,18 @@ use self::local::is_local;
 use super::{Marks, Separators, begins_with, colons, ends_with, last_run, last_word, split_at_mark};
 use clresolve_core::address::{HostName, HostNameError, is_public_ip};
 
-/// Longest token that is read as an address, in bytes: the longest IPv6 text with brackets, zone and port is shorter.
+/// Maximum length of a token parsed as an address, in bytes. The longest IPv6 text with brackets, zone and port is
+/// shorter.
 const MAX_TOKEN_BYTES: usize = 80;
 
-/// Longest label of a host, in bytes (RFC 1035).
+/// Maximum length of a host label, in bytes (RFC 1035).
 const MAX_LABEL_BYTES: usize = 63;
 
-/// Longest scheme that is looked at, in bytes; no registered one in use is longer.
+/// Maximum length of a scheme, in bytes; no registered scheme in use is longer.
 const MAX_SCHEME_BYTES: usize = 32;
 
-/// Schemes whose authority is a host for certain, so that a single label is one of a private network: `http://printer`.
-/// Of `git+ssh` each part is looked up.
+/// Schemes whose authority is always a host, so that a single label such as `http://printer` is a private host. Each
+/// part of a compound scheme such as `git+ssh` is looked up separately.
 const NETWORK: [&str; 52] = [
     "http",
     "https",
@@ -75,30 +76,30 @@ const NETWORK: [&str; 52] = [
     "bolt",
 ];
 
-/// Schemes of which a URL parser reads `http:/a`, `http:\\a` and `http:a` as `http://a`.
+/// Schemes for which a URL parser reads `http:/a`, `http:\\a` and `http:a` as `http://a`.
 const SPECIAL: [&str; 5] = ["http", "https", "ws", "wss", "ftp"];
 
-/// Schemes that name a file or socket of the reader's own machine.
+/// Schemes that refer to a file or socket on the local machine.
 const OWN_MACHINE: [&str; 5] = ["file", "unix", "http+unix", "https+unix", "npipe"];
 
-/// Accounts of servers: with one of them before the `@`, what follows is a host and no version.
+/// Server accounts. After one of them and `@` comes a host, not a version.
 const ACCOUNTS: [&str; 10] =
     ["root", "admin", "administrator", "ubuntu", "ec2-user", "git", "deploy", "user", "debian", "postgres"];
 
 /// A private address in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sighting<'t> {
-    /// It stands where a URL or a host stands.
+    /// It occurs in a URL or as a host.
     Stated(&'t str),
-    /// It is a number in prose, which may mean something else.
+    /// It is a number in prose and may mean something else.
     Mentioned(&'t str),
 }
 
-/// The first private address in `text`, the value of `member`; one that is stated rather than one that is mentioned.
+/// The first private address in `text`, the value of `member`. A stated address takes precedence over a mentioned one.
 ///
-/// A URL's host counts when it is not public. Outside of URLs an address counts when it is the whole text or has a port
-/// or a path, and so does a private host name. In prose "localhost" is a word, `10.0.0.0/8` is a range, and `10.0.0.1`
-/// is mentioned only. A member that is named for a version has numbers, not addresses.
+/// In a URL, every host that is not public counts. Elsewhere, an address or private host name counts if it is the
+/// whole text or has a port or path. In prose, "localhost" is a word, `10.0.0.0/8` is a range, and `10.0.0.1` is only
+/// mentioned. Members named for a version contain version numbers, not addresses.
 pub(super) fn find<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'t>> {
     if !marks.any(Marks::COLON | Marks::DOT | Marks::ESCAPE) {
         return without_dots(text).or_else(|| service(member, text)).map(Sighting::Stated);
@@ -115,8 +116,8 @@ fn without_dots(text: &str) -> Option<&str> {
     host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| in_multiaddr(text))
 }
 
-/// The name of one label by which a service is known in its own network: `redis`, `db01`. Only in a member that is named
-/// for nothing else, and by a closed list: such a label is also a word, or the name of a provider.
+/// A single-label service name on a private network: `redis`, `db01`. The list is closed and applies only if the
+/// member's name suggests nothing else, because such labels are also words or provider names.
 fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     const MACHINES: [&str; 2] = ["host", "hostname"];
     const SERVICES: [&str; 26] = [
@@ -147,7 +148,6 @@ fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
         "valkey",
         "zookeeper",
     ];
-    /// What stands beside them.
     const ROLES: [&str; 12] = [
         "cluster",
         "dev",
@@ -162,7 +162,7 @@ fn service<'t>(member: &str, text: &'t str) -> Option<&'t str> {
         "staging",
         "svc",
     ];
-    // Told fast, as most members are named for other things.
+    // A cheap test first: most members are named for other things.
     let single = member.strip_suffix(['s', 'S']).unwrap_or(member);
     let may_name = MACHINES.iter().any(|word| ends_with(single, word));
     if !may_name || !is_word(member, &MACHINES) || text.len() > MAX_LABEL_BYTES {
@@ -190,7 +190,7 @@ fn in_urls(text: &str, marks: Marks) -> Option<&str> {
     })
 }
 
-/// The private host of a URL, by its scheme and what stands behind the colon.
+/// The private host in a URL, given its scheme and the text after the colon.
 fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     let is = |list: &[&str]| list.iter().any(|known| scheme.eq_ignore_ascii_case(known));
     let after = rest.trim_start_matches(['/', '\\']);
@@ -216,23 +216,24 @@ fn in_url<'t>(scheme: &str, rest: &'t str) -> Option<&'t str> {
     private.then_some(host)
 }
 
-/// What stands before the next white space, quote or bracket.
+/// The text before the next white space, quote or bracket.
 fn token(rest: &str) -> &str {
     const END: Separators = Separators::ascii(b"\"'`<>()|");
     END.first(rest)
 }
 
-/// As much of `rest` as a token may have. It bounds the look behind each colon: `file:/_` over and over ends no token.
+/// The start of `rest`, up to the maximum token length. The bound keeps repeated `file:/_`, which ends no token,
+/// cheap.
 fn beginning(rest: &str) -> &str {
     &rest[..rest.floor_char_boundary(MAX_TOKEN_BYTES)]
 }
 
-/// The host of an authority that `rest` begins with: without user info and port.
+/// The host of the authority at the start of `rest`, without user info and port.
 fn host(rest: &str) -> &str {
     const END: Separators = Separators::ascii(b"/?#\\\"'`<>()|");
     let authority = END.first(rest);
     if rest[authority.len()..].starts_with('<') {
-        // A placeholder stands there: `https://host:<port>/`, `https://user:<password>@host`.
+        // A placeholder such as `https://host:<port>/` or `https://user:<password>@host`.
         let is_password = || beginning(&rest[authority.len()..]).contains(">@");
         if !authority.ends_with(':') || is_password() {
             return "";
@@ -245,8 +246,8 @@ fn host(rest: &str) -> &str {
     without(host, |_, port| is_port(port) || stands_for_port(port))
 }
 
-/// A host outside of URLs without its port. A placeholder is one only behind an address or `localhost`: `ens:{name}` and
-/// `read.internal:*` have other meanings.
+/// A host outside of URLs, without its port. A placeholder counts as a port only after an address or `localhost`:
+/// `ens:{name}` and `read.internal:*` mean something else.
 fn without_port(host: &str) -> &str {
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok() || name.eq_ignore_ascii_case("localhost");
     without(host, |name, port| is_port(port) || stands_for_port(port) && is_address(name))
@@ -257,14 +258,14 @@ fn without(host: &str, is_port: impl Fn(&str, &str) -> bool) -> &str {
         Some(end) => &host[..end + 2],
         None => {
             let Some((name, ports)) = split_at_mark(host, b':') else { return host };
-            // Behind an address there may be two, that of a host and that of a container: `10.0.0.1:80:8080`.
+            // An address may have a host port and a container port: `10.0.0.1:80:8080`.
             let are_two = || name.contains('.') && ports.split(':').all(|port| is_port(name, port));
             if is_port(name, ports) || are_two() { name } else { host }
         }
     }
 }
 
-/// A number or a range of them.
+/// A port number or a range of them.
 fn is_port(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
 }
@@ -274,8 +275,8 @@ fn stands_for_port(text: &str) -> bool {
     text.starts_with(['{', '$', '<', '[', '%', '*']) || text.eq_ignore_ascii_case("port")
 }
 
-/// A text that is a private host name and nothing more, or that is one with a port or a path. In a member that is named
-/// for a host, names of one label and of every private suffix are hosts; elsewhere `unit.test` is a word.
+/// A text that is exactly a private host name, with or without a port or path. In members named for a host, single
+/// labels and all private suffixes count; elsewhere `unit.test` is a word.
 fn whole<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     let text = text.trim();
     let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
@@ -292,8 +293,8 @@ fn whole<'t>(member: &str, text: &'t str) -> Option<&'t str> {
     (named || label() || reserved() || has_port && is_local(bare)).then_some(bare)
 }
 
-/// Whether `host` is an address that is not public, in full or, where a port follows, in one of the notations that URL
-/// parsers take too: `127.1`, `2130706433`. Without a port such numbers are others, and `0.5:1` is a ratio.
+/// Whether `host` is a non-public address, in full or, before a port, in another notation that URL parsers accept:
+/// `127.1`, `2130706433`. Without a port, such numbers mean something else, and `0.5:1` is a ratio.
 fn is_reserved(host: &str, has_port: bool) -> bool {
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         return !is_public_ip(address);
@@ -304,7 +305,7 @@ fn is_reserved(host: &str, has_port: bool) -> bool {
     }
 }
 
-/// A name of one label with a letter in it, as services of one network call each other.
+/// A single label with a letter, as used for services within a network.
 fn is_label(name: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
     name.bytes().all(fits) && name.bytes().any(|b| b.is_ascii_alphabetic())
@@ -338,9 +339,8 @@ fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'
     }
 }
 
-/// Whether a text can hold an address outside of URLs: three dots among digits, two colons in a row, or a colon before
-/// a digit, as an IPv6 group or a port has it; or a path behind a private name. Most texts cannot, and are not cut into
-/// tokens.
+/// Whether a text can contain an address outside of URLs: three dots among digits, two consecutive colons, a colon
+/// before a digit (IPv6 group or port), or a path after a private name. Most texts cannot, and are not tokenized.
 fn may_hold_address(text: &str) -> bool {
     let (mut dots, mut before) = (0, 0);
     text.bytes().any(|byte| {
@@ -355,8 +355,8 @@ fn may_hold_address(text: &str) -> bool {
     }) || names::may_hold_path(text)
 }
 
-/// The private address in a token of a text. `before` is the preceding token. `marks` are the kinds of characters in
-/// the whole text: a token is not searched for addresses that need others.
+/// The private address in a token. `before` is the preceding token. `marks` describes the whole text: patterns that
+/// need characters outside of it are skipped.
 fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'t>> {
     use Sighting::{Mentioned, Stated};
     if !may_be_place(token) {
@@ -390,7 +390,7 @@ fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'
     if is_local(bare) {
         let has_path = !path.is_empty() && path.parse::<IpAddr>().is_err();
         let is_of_account = account.is_some_and(|user| host.len() < place.len() || ACCOUNTS.contains(&user));
-        // No version is written as an IPv6 address is.
+        // Versions are never written like IPv6 addresses.
         let is_v6 = is_assigned && bare.contains("::");
         let is_stated = is_placed || has_path || is_of_account || is_v6;
         // `parser==10.0.0.1` and `>=10.0.0.1` compare versions.
@@ -407,13 +407,12 @@ fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'
     (is_host || is_unc).then_some(Stated(bare))
 }
 
-/// Whether a token can name a host: it has a dot, two colons or a slash, or has room for `localhost`. Told fast, as most
-/// tokens cannot.
+/// A cheap test whether a token can name a host: it has a dot, two colons or a slash, or room for `localhost`.
 fn may_be_place(token: &str) -> bool {
     token.len() >= "localhost".len() || token.contains(['.', '/', '\\']) || colons(token).nth(1).is_some()
 }
 
-/// The host of `host:path`, as scp and git write it behind an account.
+/// The host in `host:path`, the form of scp and git after an account.
 fn remote(token: &str) -> Option<&str> {
     let (host, _) = token.split_once(':').filter(|(host, _)| !host.is_empty() && !host.starts_with('['))?;
     (!token[host.len() + 1..].contains(':')).then_some(host)
@@ -431,8 +430,8 @@ fn in_multiaddr(token: &str) -> Option<&str> {
     is_private.then_some(host)
 }
 
-/// Whether the host of a URL is one that nobody outside its own network can reach. What is no host at all, such as a
-/// placeholder, is a defect of another kind.
+/// Whether a URL's host is unreachable from outside its own network. An invalid host, such as a placeholder, is
+/// another kind of defect.
 fn is_unreachable(host: &str) -> bool {
     let parsed = match host.split_once('%') {
         Some((address, _zone)) if host.starts_with('[') => HostName::parse(&format!("{address}]")),
@@ -446,14 +445,14 @@ fn is_unreachable(host: &str) -> bool {
     }
 }
 
-/// `host` of `http://host/path`, `your-host`: one label that stands for a name.
+/// `host` in `http://host/path`, `your-host`: one label used as a placeholder.
 fn is_placeholder(host: &str) -> bool {
     let is = |name: &&str| host.eq_ignore_ascii_case(name);
     !host.contains('.') && (["host", "hostname"].iter().any(is) || begins_with(host, "your-"))
 }
 
-/// Whether `host` is a private host name and nothing more. A single label is one only if it is `localhost`: with a dot
-/// behind it, it is a sentence of one word.
+/// Whether `host` is exactly a private host name. Of single labels only `localhost` counts: one followed by a dot is a
+/// one-word sentence.
 fn is_private_host(host: &str) -> bool {
     let name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
     let labels = host.strip_suffix('.').unwrap_or(host);
@@ -466,14 +465,14 @@ fn is_private_host(host: &str) -> bool {
     }
 }
 
-/// What hosts and addresses are called.
+/// Words that denote hosts and addresses.
 const HOST_WORDS: [&str; 27] = [
     "host", "hostname", "address", "addr", "ip", "server", "endpoint", "url", "uri", "origin", "domain", "gateway",
     "target", "upstream", "proxy", "listen", "bind", "node", "rpc", "peer", "broker", "homepage", "base", "website",
     "callback", "webhook", "ssh",
 ];
 
-/// Fewest letters of such a word that tell what a name is for without a border before them: `pip` is no address.
+/// Minimum length of such a word that counts without a word boundary before it: `pip` is not an address.
 const MIN_FUSED_BYTES: usize = 4;
 
 /// Whether a member of this name holds a host or an address.
@@ -481,14 +480,14 @@ fn names_host(member: &str) -> bool {
     is_word(member, &HOST_WORDS)
 }
 
-/// Whether what is assigned to this name is a host or an address: `PGHOST`, `HOST:`.
+/// Whether a value assigned to this name is a host or an address: `PGHOST`, `HOST:`.
 fn is_assigned_host(name: &str) -> bool {
     let name = name.trim_end_matches(':');
     let is_end = |word: &&str| word.len() >= MIN_FUSED_BYTES && ends_with(name, word);
     names_host(name) || HOST_WORDS.iter().any(is_end)
 }
 
-/// Whether a member of this name holds words with dots in them: `read.internal` is a permission there.
+/// Whether a member of this name holds dotted words: in `scopes`, `read.internal` is a permission.
 fn names_word(member: &str) -> bool {
     const WORDS: [&str; 24] = [
         "scope",
@@ -519,14 +518,14 @@ fn names_word(member: &str) -> bool {
     is_word(member, &WORDS)
 }
 
-/// Whether a member of this name, or a number after this word, is a version.
+/// Whether the name denotes a version, as a member or as the word before a number.
 fn names_version(member: &str) -> bool {
     is_word(member, &["version", "ver", "v", "build", "release", "revision", "firmware"])
 }
 
-/// Whether the last word of a name is among `words`, also in the plural.
+/// Whether the last word of a name is one of `words`, singular or plural.
 fn is_word(name: &str, words: &[&str]) -> bool {
-    // None of them ends in a digit.
+    // None of these words ends in a digit.
     if !name.ends_with(|last: char| last.is_ascii_alphabetic()) {
         return false;
     }
@@ -605,7 +604,7 @@ mod tests {
         }
     }
 
-    /// In a member that is named for a host each address is one, as behind a scheme.
+    /// In members named for a host, every address counts, as after a scheme.
     #[test]
     fn reserved_addresses_and_other_notations_where_a_host_stands() {
         let find = |member, text| find(member, text, Marks::of(text));

@@ -1,15 +1,15 @@
-//! Texts in disguise: percent-encoding, HTML entities and the escapes of JavaScript, taken off.
+//! Decodes percent-encoding, HTML entities and JavaScript escapes.
 
 use super::Marks;
 
-/// How many disguises are taken off, one below the other: `%253C` has two. What is hidden deeper is run by no program
-/// that decodes a text once, or once too often.
+/// Maximum number of nested encodings: `%253C` has two. A program that decodes once, or once too often, does not run
+/// anything encoded more deeply.
 const MAX_ROUNDS: usize = 2;
 
-/// Longest entity or escape, in bytes: `&#x0000003c;` and `\u{00003c}` are shorter.
+/// Maximum length of an entity or escape, in bytes: `&#x0000003c;` and `\u{00003c}` are shorter.
 const MAX_ESCAPE_BYTES: usize = 16;
 
-/// HTML's names of the characters that markup, scripts and URLs need.
+/// HTML names of the characters used in markup, scripts and URLs.
 const ENTITIES: [(&str, char); 22] = [
     ("lt", '<'),
     ("gt", '>'),
@@ -35,7 +35,7 @@ const ENTITIES: [(&str, char); 22] = [
     ("semi", ';'),
 ];
 
-/// The text without its disguises; nothing if it has none.
+/// The decoded text; `None` if nothing was encoded.
 pub(super) fn decoded(text: &str, marks: Marks) -> Option<String> {
     if !marks.any(Marks::ESCAPE) {
         return None;
@@ -48,7 +48,8 @@ pub(super) fn decoded(text: &str, marks: Marks) -> Option<String> {
     Some(plain)
 }
 
-/// The text with one disguise less; nothing if it has none. It is never longer than `text`, but for lost bytes.
+/// The text after one decoding; `None` if nothing was encoded. It is never longer than `text`, except for invalid
+/// bytes.
 fn once(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
@@ -82,7 +83,7 @@ fn once(text: &str) -> Option<String> {
 
 #[derive(Clone, Copy)]
 enum Decoded {
-    /// A byte, which may be a part of a character.
+    /// A byte, possibly part of a multi-byte character.
     Byte(u8),
     Char(char),
 }
@@ -93,7 +94,7 @@ fn percent(rest: &[u8]) -> Option<(Decoded, usize)> {
     Some((Decoded::Byte(byte), 3))
 }
 
-/// `&lt;`, `&#60;` and `&#x3c;`; browsers do not need the semicolon after a number.
+/// `&lt;`, `&#60;` and `&#x3c;`; browsers accept a numeric entity without the semicolon.
 fn entity(rest: &[u8]) -> Option<(Decoded, usize)> {
     if rest.get(1) == Some(&b'#') {
         let (radix, start) = if matches!(rest.get(2), Some(b'x' | b'X')) { (16, 3) } else { (10, 2) };

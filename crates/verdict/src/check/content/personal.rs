@@ -1,6 +1,5 @@
-//! Personal data (CL-33, CL-83). By their form: e-mail addresses and telephone numbers. By a checksum: payment card numbers,
-//! IBANs, and two national identifiers with one of two digits. By the name of their member, with a value of the form that
-//! the name promises: everything else.
+//! Personal data (CL-33, CL-83), recognized by pattern (e-mail addresses, telephone numbers), by checksum (payment
+//! card numbers, IBANs, Brazil's CPF), or by a member's name together with a value of the matching form.
 
 use std::net::IpAddr;
 
@@ -8,17 +7,18 @@ use serde_json::Number;
 
 use super::{Marks, Separators, contains};
 
-/// Names of members of `meta` that hold the publisher's contact.
+/// Names of members of `meta` that hold the publisher's contact data.
 pub(super) fn is_contact(name: &str) -> bool {
     const NAMES: [&str; 8] =
         ["publisher", "support", "security", "maintainer", "maintainers", "author", "authors", "abuse"];
     contains(name, "contact") || NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Most candidates of one card whose checksum is computed or whose name is looked up. Honest cards have a few.
+/// Maximum number of candidates per card whose checksum is computed or whose name is looked up. Honest cards have a
+/// few.
 const MAX_CANDIDATES: usize = 2048;
 
-/// How many candidates of a card may still be looked at.
+/// The number of candidates in a card that may still be examined.
 pub(super) struct DatumSearch {
     left: usize,
 }
@@ -28,15 +28,15 @@ impl DatumSearch {
         Self { left: MAX_CANDIDATES }
     }
 
-    /// Whether one more may be looked at.
-    const fn takes(&mut self) -> bool {
-        let takes = self.left > 0;
+    /// Whether another candidate may be examined, which uses up one.
+    const fn spend(&mut self) -> bool {
+        let is_left = self.left > 0;
         self.left = self.left.saturating_sub(1);
-        takes
+        is_left
     }
 }
 
-/// The kind of the first personal datum in `text`; the datum itself is not repeated.
+/// The kind of the first personal datum in `text`, never the datum itself.
 pub(super) fn find(text: &str, marks: Marks, search: &mut DatumSearch) -> Option<String> {
     if marks.any(Marks::AT) && has_email(text) {
         return Some("an e-mail address".to_owned());
@@ -58,7 +58,7 @@ pub(super) fn find(text: &str, marks: Marks, search: &mut DatumSearch) -> Option
     found.map(str::to_owned)
 }
 
-/// What the name of a member promises.
+/// The kind of data that a member's name indicates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Promise {
     Birth,
@@ -124,17 +124,17 @@ const PROMISES: [(&str, Promise); 50] = [
     ("streetaddress", Promise::PostalAddress),
 ];
 
-/// Whose addresses and locations are personal. An address that is not a person's is a matter of CL-32.
+/// Persons whose addresses and locations are personal. Other addresses are covered by CL-32.
 const PERSONS: [&str; 9] =
     ["user", "client", "customer", "visitor", "caller", "patient", "subscriber", "buyer", "person"];
 
-/// Shortest name in the table, in bytes.
+/// Length of the shortest name in the table, in bytes.
 const MIN_NAME_BYTES: usize = 3;
 
-/// Longest name of a member that is compared, in bytes.
+/// Maximum length of a member name that is compared, in bytes.
 const MAX_NAME_BYTES: usize = 48;
 
-/// Longest value that such a member is expected to hold, in bytes.
+/// Maximum length of a value that such a member may hold, in bytes.
 const MAX_DATUM_BYTES: usize = 128;
 
 fn promise(name: &str) -> Option<Promise> {
@@ -156,14 +156,14 @@ fn promise(name: &str) -> Option<Promise> {
     known(plain).filter(|promise| !is_of_person(promise)).or_else(of_person)
 }
 
-/// The kind of the personal datum that a member of this name holds, if its value has the form that the name promises.
+/// The kind of the personal datum in a member of this name, if its value has the matching form.
 pub(super) fn in_member(name: &str, text: &str, search: &mut DatumSearch) -> Option<&'static str> {
-    // Every datum has a digit, and most texts are long or have none.
+    // Every datum contains a digit; most texts are long or contain none.
     let is_candidate = text.len() <= MAX_DATUM_BYTES && text.bytes().any(|b| b.is_ascii_digit());
-    if is_candidate && search.takes() { in_member_with(name, || text) } else { None }
+    if is_candidate && search.spend() { in_member_with(name, || text) } else { None }
 }
 
-/// As [`in_member`], of a value that is looked for only where the name promises one.
+/// Like [`in_member`], but reads the value only if the name indicates personal data.
 fn in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option<&'static str> {
     let promise = promise(name)?;
     let text = text().trim();
@@ -189,13 +189,13 @@ fn in_member_with<'t>(name: &str, text: impl FnOnce() -> &'t str) -> Option<&'st
     }
 }
 
-/// As [`in_member`], of a number.
+/// Like [`in_member`], for a number.
 pub(super) fn in_number(name: &str, number: &Number, search: &mut DatumSearch) -> Option<&'static str> {
-    let is_named = search.takes() && promise(name).is_some();
+    let is_named = search.spend() && promise(name).is_some();
     if is_named { in_member(name, &number.to_string(), search) } else { None }
 }
 
-/// `1990-04-12`, `12.04.1990`, `04/12/1990`, also with a time behind it.
+/// `1990-04-12`, `12.04.1990`, `04/12/1990`, optionally followed by a time.
 fn is_date(text: &str) -> bool {
     let day = text.split(['T', ' ']).next().unwrap_or_default();
     let mut parts = day.split(['-', '/', '.']);
@@ -207,7 +207,7 @@ fn is_date(text: &str) -> bool {
     is(b, 2) && (is_year(a) && is(c, 2) || is(a, 2) && is_year(c))
 }
 
-/// Two decimal fractions, a latitude and a longitude.
+/// A latitude and a longitude as decimal fractions.
 fn is_coordinates(text: &str) -> bool {
     let within = |part: &str, most: f64| {
         part.contains('.') && part.trim().parse::<f64>().is_ok_and(|degrees| degrees.abs() <= most)
@@ -215,13 +215,13 @@ fn is_coordinates(text: &str) -> bool {
     text.split_once(',').is_some_and(|(latitude, longitude)| within(latitude, 90.0) && within(longitude, 180.0))
 }
 
-/// How far the value of an assignment in a text is read, in bytes.
+/// Maximum length of an assignment's value in a text, in bytes.
 const MAX_ASSIGNED_BYTES: usize = 32;
 
-/// Longest name before a colon or an equals sign in a text, in words.
+/// Maximum length of a name before a colon or an equals sign in a text, in words.
 const MAX_NAME_WORDS: usize = 3;
 
-/// `ssn: 123-45-6789` and the like: an assignment in a text counts as a member.
+/// An assignment in a text, such as `ssn: 123-45-6789`, counts as a member.
 fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
     let is_of_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-');
     let signs = text.as_bytes().windows(2).enumerate();
@@ -229,7 +229,7 @@ fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> 
     named.map(|(before, _)| before + 1).find_map(|at| {
         let head = &text[text.ceil_char_boundary(at.saturating_sub(MAX_NAME_BYTES))..at];
         let name = super::last_run(head, is_of_name).trim();
-        if name.len() < MIN_NAME_BYTES || !search.takes() {
+        if name.len() < MIN_NAME_BYTES || !search.spend() {
             return None;
         }
         let rest = &text[at + 1..text.floor_char_boundary(at + 1 + MAX_ASSIGNED_BYTES)];
@@ -239,15 +239,15 @@ fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> 
     })
 }
 
-/// The shapes in which payment card numbers are written, as digits of each group.
+/// The groupings of digits in which payment card numbers are written.
 const CARD_SHAPES: [&[usize]; 11] =
     [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 6, 5], &[4, 6, 4], &[13], &[14], &[15], &[16], &[17], &[18], &[19]];
 
-/// A payment card number, or a national identifier with a checksum, among the groups of digits of a text.
+/// A payment card number, or a CPF, among the groups of digits in a text.
 fn in_digits(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
     let mut groups: Vec<&str> = Vec::new();
     let mut rest = text;
-    // Ends: each round takes at least one byte.
+    // Terminates: each iteration consumes at least one byte.
     while let Some(start) = rest.bytes().position(|b| b.is_ascii_digit()) {
         let before = rest.as_bytes().get(start.wrapping_sub(1)).copied();
         let end = rest[start..].bytes().position(|b| !b.is_ascii_digit()).map_or(rest.len(), |length| start + length);
@@ -278,24 +278,24 @@ fn in_digits(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
     has_cpf(text, search).then_some("a national identifier")
 }
 
-/// Most groups of digits in one number.
+/// Maximum number of groups of digits in one number.
 const MAX_GROUPS: usize = 5;
 
-/// Whether the last groups are the number of a payment card: one of the shapes, an issuer's prefix, and Luhn's digit.
+/// Whether the last groups form a payment card number: a known grouping, an issuer's prefix, and the Luhn check digit.
 fn ends_in_card_number(groups: &[&str], search: &mut DatumSearch) -> bool {
     if !groups.last().is_some_and(|group| matches!(group.len(), 3..=5 | 13..=19)) {
         return false;
     }
     CARD_SHAPES.iter().any(|shape| {
         let Some(groups) = groups.len().checked_sub(shape.len()).map(|start| &groups[start..]) else { return false };
-        groups.iter().zip(*shape).all(|(group, length)| group.len() == *length) && search.takes() && {
+        groups.iter().zip(*shape).all(|(group, length)| group.len() == *length) && search.spend() && {
             let number = groups.concat();
             is_of_issuer(&number) && is_luhn(&number)
         }
     })
 }
 
-/// The ranges of ISO/IEC 7812 from which cards are issued, by their first four digits, with their lengths.
+/// The ISO/IEC 7812 ranges from which cards are issued, by their first four digits, with the lengths of the numbers.
 fn is_of_issuer(number: &str) -> bool {
     let prefix: u32 = number.get(..4).and_then(|head| head.parse().ok()).unwrap_or_default();
     let lengths = match prefix {
@@ -322,7 +322,7 @@ fn is_luhn(number: &str) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Brazil's CPF as it is written, `000.000.000-00`, with its two check digits.
+/// A Brazilian CPF, `000.000.000-00`, with its two check digits.
 fn has_cpf(text: &str, search: &mut DatumSearch) -> bool {
     const SHAPE: &[u8] = b"000.000.000-00";
     let is_cpf = |part: &[u8]| {
@@ -340,11 +340,11 @@ fn has_cpf(text: &str, search: &mut DatumSearch) -> bool {
         let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric);
         let apart = !is_digit(start.checked_sub(1)) && !is_digit(Some(start + SHAPE.len()));
         let part = bytes.get(start..start + SHAPE.len()).filter(|part| part[3] == b'.' && part[7] == b'.');
-        apart && part.is_some_and(|part| search.takes() && is_cpf(part))
+        apart && part.is_some_and(|part| search.spend() && is_cpf(part))
     })
 }
 
-/// Countries whose account numbers are IBANs (ISO 13616), sorted, with the length of theirs.
+/// Countries with IBANs (ISO 13616) and the length of each, sorted.
 const IBAN_LENGTHS: [(&[u8; 2], usize); 81] = [
     (b"AD", 24),
     (b"AE", 23),
@@ -429,7 +429,7 @@ const IBAN_LENGTHS: [(&[u8; 2], usize); 81] = [
     (b"XK", 20),
 ];
 
-/// An IBAN in one piece or in groups of four, in capitals, with its checksum.
+/// An IBAN in upper case with a valid checksum, in one piece or in groups of four.
 fn has_iban(text: &str, search: &mut DatumSearch) -> bool {
     let bytes = text.as_bytes();
     let is_word = |byte: Option<&u8>| {
@@ -444,7 +444,7 @@ fn has_iban(text: &str, search: &mut DatumSearch) -> bool {
         let mut length = || {
             let country =
                 IBAN_LENGTHS.binary_search_by(|(country, _)| country.as_slice().cmp(&bytes[at..at + 2])).ok()?;
-            search.takes().then_some(IBAN_LENGTHS[country].1)
+            search.spend().then_some(IBAN_LENGTHS[country].1)
         };
         is_head && is_start && length().is_some_and(|length| is_iban(&bytes[at..], length))
     })
@@ -475,7 +475,7 @@ fn has_email(text: &str) -> bool {
     TOKENS.split(text).filter(|token| token.contains('@') && !token.contains("://")).any(is_email)
 }
 
-/// `local@domain.tld`, with a top-level domain of letters. Not a remote of git.
+/// `local@domain.tld`, with a top-level domain of letters. Git remotes do not count.
 fn is_email(token: &str) -> bool {
     let token = token.strip_prefix("mailto:").unwrap_or(token);
     let token = token.split('?').next().unwrap_or(token).trim_end_matches(['.', ':', '!']);
@@ -501,7 +501,7 @@ fn has_telephone(text: &str) -> bool {
     international || has_north_american(text)
 }
 
-/// `+` and 8 to 15 digits in at least two groups, as E.164 numbers are written for people.
+/// `+` and 8 to 15 digits in at least two groups, the notation of E.164 numbers for people.
 fn has_international(text: &str) -> bool {
     text.match_indices('+').any(|(at, _)| {
         let free = text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || "(:,;".contains(c));

@@ -6,7 +6,7 @@ use regex::bytes::Regex;
 
 use super::{Marks, begins_with, colons, ends_with};
 
-/// Media types that a program runs, or renders with the scripts in them, when they stand in a `data:` URL.
+/// Media types that a program runs, or renders including their scripts, if they occur in a `data:` URL.
 const RUNNABLE: [&str; 28] = [
     "text/html",
     "text/javascript",
@@ -38,21 +38,22 @@ const RUNNABLE: [&str; 28] = [
     "image/svg+xml",
 ];
 
-/// Schemes of URLs that are scripts. All end alike, so that one look tells most colons apart.
+/// URL schemes that contain code. They share an ending, so one comparison dismisses most colons.
 const SCRIPT_SCHEMES: [&str; 3] = ["javascript", "vbscript", "livescript"];
 
-/// How far code is looked for behind `javascript:`, in bytes: a call or an assignment shows in its first words.
+/// How many bytes after `javascript:` are searched for code: a call or an assignment is recognizable in the first
+/// words.
 const MAX_CODE_BYTES: usize = 256;
 
-/// What code has and a word of prose has not.
+/// Characters that occur in code but not in a word of prose.
 const CODE_MARKS: [char; 10] = ['(', '`', '=', ';', '%', '+', '[', '{', '"', '\''];
 
-/// Shortest text that is looked at as a program in base64, in bytes: an empty module of WebAssembly has twelve, and
-/// nothing of use is this short.
+/// Minimum length of a text that is searched for a program in base64, in bytes: an empty WebAssembly module has
+/// twelve, and no useful program is this short.
 const MIN_BINARY_BYTES: usize = 32;
 
-/// Ordinary attributes whose names begin with `on`. Every other `on…` counts as an event handler: browsers have some of
-/// their own, and new ones come.
+/// Ordinary attributes that begin with `on`. Every other `on…` counts as an event handler, because browsers have
+/// proprietary ones and new ones appear.
 const HONEST_ATTRIBUTES: [&str; 17] = [
     "onboard",
     "onboarded",
@@ -73,7 +74,7 @@ const HONEST_ATTRIBUTES: [&str; 17] = [
     "onwards",
 ];
 
-/// `<script`, elements that load a document of their own, and the opening of PHP.
+/// `<script`, elements that load a document, and PHP's opening tag.
 static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?is-u)<(?:[a-z]+:)?script(?:[\s/>]|$)
@@ -85,7 +86,7 @@ static MARKUP: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Code given to an interpreter as a string, and calls that no prose makes.
+/// Code passed to an interpreter as a string, and calls that do not occur in prose.
 static CALL: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?i-u)\b(?:eval|execscript|settimeout|setinterval|new\s+function)\s*\(\s*
@@ -98,8 +99,8 @@ static CALL: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Code right behind `javascript:`: marks in its first word that a word of prose has not, an assignment, or a word that
-/// code begins with and such marks behind it. "JavaScript:ES2020 (modules)" is prose.
+/// Code directly after `javascript:`: code characters in the first word, an assignment, or a keyword followed by code
+/// characters. "JavaScript:ES2020 (modules)" is prose.
 static CODE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?s-u)\A(?:/|[^\s(`=;%\[{"']*(?:[(`=;%\[{"']|\s+=[^=>])|[^\s+]*\+[^\s,.)]
@@ -108,7 +109,7 @@ static CODE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Code behind `javascript:` and white space in a sentence: a call as its first word, or a function in brackets.
+/// Code after `javascript:` and white space in a sentence: a call as its first word, or a function in parentheses.
 static CALL_FIRST: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"(?s-u)\A(?:/\*.*\*/\s*)?(?:(?:async|await|const|let|new|throw|var|void)\s+)*
@@ -116,37 +117,38 @@ static CALL_FIRST: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Words and versions, with brackets around some: "ES2020, Go (1.22)", "(see the manual)".
+/// Words and versions, some in parentheses: "ES2020, Go (1.22)", "(see the manual)".
 static PROSE: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"(?-u)\A(?:\(?[A-Za-z0-9\x80-\xff-]+\+?(?:\.[0-9]+)*\+?\)*[,;.:]?(?:\s+|\z))+\z"));
 
-/// Functions of browsers that do harm by themselves, before a bracket.
+/// Browser functions that are harmful by themselves, before a parenthesis.
 static HARM: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"(?i-u)\b(?:alert|confirm|eval|execscript|fetch|function|import|open|print|prompt|setinterval|settimeout|write)\s+\(",
     )
 });
 
-/// Commands that a shell runs wherever it substitutes them.
+/// Commands that match wherever a shell substitutes them.
 const COMMANDS: &str = "awk|base64|bash|cat|chmod|chown|cp|curl|cut|date|dd|dig|echo|env|eval|exec|find|grep|head|host|\
     hostname|id|ifconfig|kill|ls|mkfifo|mv|nc|ncat|node|nslookup|openssl|perl|php|ping|printenv|printf|ps|pwd|\
     python[0-9.]*|rm|ruby|scp|sed|sh|sleep|ssh|sudo|tail|tee|touch|tr|uname|wget|whoami|xargs|zsh";
 
-/// Commands that count with an argument: their names alone may be variables of a template.
+/// Commands that match only with an argument: alone, the name may be a template variable.
 const WITH_ARGUMENT: &str = "apk|apt|apt-get|aws|az|bun|bunx|busybox|bzip2|cmd|crontab|csh|deno|docker|doas|dotnet|ftp|\
     gcc|gcloud|git|gpg|gunzip|gzip|jq|ksh|kubectl|ln|lua|mkdir|mktemp|mysql|nerdctl|netstat|nmap|nohup|npm|npx|od|\
     pip[0-9.]*|pipx|pkill|pnpm|podman|powershell|psql|pwsh|redis-cli|rsync|sftp|socat|sqlite3|su|systemctl|tar|telnet|\
     terraform|tftp|timeout|tmux|tsx|unzip|uv|uvx|xxd|xz|yarn|yum|zcat";
 
-/// Commands whose names are words of prose, such as "make an offer". They count with an argument that no prose has.
+/// Commands whose names are also words, as in "make an offer". They match only with an argument that prose does not
+/// have.
 const WORDS: &str = "ash|brew|cargo|composer|dash|fish|gem|go|helm|java|make|mount|poetry|shell";
 
-/// Folders below the root of a file system. `$(/call/minute)` names no such folder.
+/// Folders in the root of a file system, which `$(/call/minute)` does not name.
 const ROOTS: &str =
     "bin|dev|etc|home|lib|lib64|media|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr|var|Applications|Users";
 
-/// Commands inside `$(…)`, `<(…)` and backticks after an assignment, and look-ups inside `${…}`. A command that is in
-/// neither list counts by its path, by an argument that no prose has, or where its output is assigned.
+/// Commands inside `$(…)`, `<(…)` and backticks after an assignment, and JNDI lookups inside `${…}`. Unlisted commands
+/// match by their path, by an argument that prose does not have, or if their output is assigned.
 static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
     const WORD: &str = "[a-z][a-z0-9._+-]+";
     compiled(&format!(
@@ -163,8 +165,8 @@ static SUBSTITUTION: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// A command between backticks that are the whole value, with an argument that no prose has, or led into a shell. It is
-/// a pattern of its own, as what it remembers of the beginning would multiply the states of the one above.
+/// A whole value in backticks that is a command with an argument that prose does not have, or is piped into a shell. A
+/// separate pattern, because its anchor would multiply the states of [`SUBSTITUTION`].
 static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(&format!(
         r"(?s-u)\A\s*(?:/[a-z0-9/._-]*/)?(?:{COMMANDS})(?:\s.*)?(?:&&|\s-{{1,2}}[A-Za-z]|\s\S*://|\s[.~]{{0,2}}/)
@@ -172,16 +174,16 @@ static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// The first line of a script, also below other lines.
+/// The first line of a script, anywhere in the text.
 static SHEBANG: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"(?m-u)^\s*\#!\s*/\S*(?:bin/|env\b|sh\b|python|perl|ruby|node|php)"));
 
-/// How programs begin in base64: WebAssembly, ELF and those of Windows.
+/// The first bytes of programs in base64: WebAssembly, ELF and Windows.
 static BINARY: LazyLock<Regex> =
     LazyLock::new(|| compiled(r"(?-u)AGFzbQEAAA|f0VMRg(?:EBAQ|IBAQ|EBAA|IBAA)|TVqQAAMAAAAEAAAA"));
 
-/// A program for PowerShell in base64, as its command line takes it. Any beginning of `-EncodedCommand` is its name; the
-/// shortest ones may be another program's option in prose, so they take a longer program.
+/// A base64 program on a PowerShell command line. PowerShell accepts any prefix of `-EncodedCommand`; the shortest
+/// ones may be another program's option in prose and therefore need a longer program.
 static ENCODED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?i-u)\b(?:powershell|pwsh)(?:\.exe)?["']?\s[^\n]*?[-/]
@@ -189,8 +191,8 @@ static ENCODED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// A function expression, or an arrow function, with its body. `=> {` also maps words to sets: behind a bare name the body
-/// must show that it is one.
+/// A function expression or arrow function with its body. `=> {` also maps words to sets, so after a bare name the
+/// body must look like code.
 static FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r"(?s-u)\bfunction\b\s*\*?\s*[A-Za-z0-9_$]*\s*\([^()]*\)\s*\{
@@ -199,7 +201,7 @@ static FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Compiles a pattern that is written over several lines.
+/// Compiles a pattern that spans several lines.
 fn compiled(pattern: &str) -> Regex {
     let pattern = format!("(?x){pattern}");
     Regex::new(&pattern).expect("a test compiles every pattern of this module")
@@ -223,8 +225,7 @@ pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
     }
 }
 
-/// Whether an element has an attribute that is run when something happens. An element ends at an angle bracket or at a
-/// quote that is not closed.
+/// Whether an element has an event handler attribute. An element ends at an angle bracket or an unclosed quote.
 fn has_handler(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -233,7 +234,7 @@ fn has_handler(text: &str) -> bool {
         if !bytes.get(at).is_some_and(u8::is_ascii_alphabetic) {
             continue;
         }
-        // What is quoted, white space and slashes stand between the names of attributes.
+        // Quoted values, white space and slashes separate attribute names.
         let mut is_apart = false;
         while let Some(byte) = bytes.get(at).filter(|byte| !matches!(byte, b'<' | b'>')) {
             let word = &bytes[at..at + bytes[at..].iter().take_while(|byte| byte.is_ascii_alphabetic()).count()];
@@ -249,7 +250,7 @@ fn has_handler(text: &str) -> bool {
     false
 }
 
-/// Whether a word is the name of a handler with a value `behind` it. Ordinary attributes are none.
+/// Whether a word is an event handler's name, followed by a value.
 fn is_handler(word: &[u8], behind: &[u8]) -> bool {
     let is_named_so = word.len() >= "on".len() + 3 && word[..2].eq_ignore_ascii_case(b"on");
     is_named_so
@@ -265,8 +266,8 @@ fn position(bytes: &[u8], from: usize, wanted: u8) -> Option<usize> {
     bytes.get(from..)?.iter().position(|byte| *byte == wanted).map(|at| from + at)
 }
 
-/// Whether the text is nothing but a command and its arguments inside `$(…)`, or a command in backticks. In prose `$(` is
-/// the price of something and backticks are Markdown.
+/// Whether the text is exactly a command with arguments inside `$(…)`, or a command in backticks. In prose, `$(`
+/// introduces a price and backticks are Markdown.
 fn is_substitution(text: &str) -> bool {
     let inside = |begin: &str, end: &str| text.trim().strip_prefix(begin)?.strip_suffix(end);
     if let Some(quoted) = inside("`", "`") {
@@ -282,18 +283,18 @@ fn is_substitution(text: &str) -> bool {
         && !arguments.contains(['(', ')'])
 }
 
-/// Told fast, as most texts do not.
+/// A cheap test before [`ENCODED`].
 fn names_powershell(text: &str) -> bool {
     let names = |part: &[u8]| part.eq_ignore_ascii_case(b"hell") || part.eq_ignore_ascii_case(b"pwsh");
     text.contains(['-', '/']) && text.as_bytes().windows(4).any(names)
 }
 
-/// Told fast, as most texts do not.
+/// A cheap test before [`FUNCTION`].
 fn has_function_mark(text: &str, marks: Marks) -> bool {
     marks.any(Marks::EQUALS) && text.contains("=>") || marks.any(Marks::PAREN) && text.contains("function")
 }
 
-/// A browser drops tabs and line ends from a URL, and white space and control characters before it.
+/// Browsers drop tabs and line ends from a URL, and white space and control characters before it.
 fn is_script_url(text: &str) -> bool {
     let dropped = ['\t', '\n', '\r'];
     if !text.bytes().any(|byte| matches!(byte, b'\t' | b'\n' | b'\r')) {
@@ -303,7 +304,7 @@ fn is_script_url(text: &str) -> bool {
     has_script_url(&whole) || has_data_url(text, false) || has_data_url(&whole, true)
 }
 
-/// `javascript:` or `vbscript:` where a URL may begin and code follows; "JavaScript: a language" is prose.
+/// `javascript:` or `vbscript:` where a URL may begin, followed by code; "JavaScript: a language" is prose.
 fn has_script_url(text: &str) -> bool {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control());
     colons(text).any(|at| {
@@ -318,7 +319,7 @@ fn has_script_url(text: &str) -> bool {
             let marked = || if is_apart { plain.contains(['(', '=']) } else { plain.contains(CODE_MARKS) };
             match text[..at - scheme.len()].chars().next_back() {
                 None => plain.starts_with('/') || marked() && !is_prose(plain),
-                // In an attribute or a Markdown link nothing but a URL is expected.
+                // In an attribute or a Markdown link only a URL is expected.
                 Some(before) if "\"'`(=<>".contains(before) => {
                     !plain.is_empty() && (!is_apart || marked() && !is_prose(plain))
                 }
@@ -330,13 +331,13 @@ fn has_script_url(text: &str) -> bool {
     })
 }
 
-/// Whether words go on behind the name of the language, and not its code.
+/// Whether prose, not code, follows the scheme.
 fn is_prose(text: &str) -> bool {
     PROSE.is_match(text.as_bytes()) && !HARM.is_match(text.as_bytes())
 }
 
-/// `data:` with a type that runs, and content behind it; or with no type and markup in base64. White space around the
-/// type is no part of it, but prose has it: `is_prose` where some is known to have stood in the text.
+/// `data:` with a type that runs and with content, or without a type and with markup in base64. White space around the
+/// type indicates prose; `is_prose` states that the text contained some before it was removed.
 fn has_data_url(text: &str, is_prose: bool) -> bool {
     colons(text).any(|at| {
         if !ends_with(&text[..at], "data") {
@@ -348,7 +349,7 @@ fn has_data_url(text: &str, is_prose: bool) -> bool {
     })
 }
 
-/// Whether content of this kind follows. In prose a list of types goes on there.
+/// Whether content of this type follows. In prose, further types may follow instead.
 fn runs(url: &str, kind: &str, is_prose: bool) -> bool {
     if !begins_with(url, kind) {
         return false;
@@ -360,7 +361,7 @@ fn runs(url: &str, kind: &str, is_prose: bool) -> bool {
     !trimmed.is_empty() && (!is_prose || is_content())
 }
 
-/// Whether a URL without a type holds base64 of a text that begins with `<`.
+/// Whether a URL without a type contains the base64 of a text that begins with `<`.
 fn is_bare_markup(url: &str) -> bool {
     let head = &url[..url.floor_char_boundary(MAX_CODE_BYTES)];
     let Some((parameters, content)) = head.split_once(";base64,") else { return false };

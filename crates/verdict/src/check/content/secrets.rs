@@ -1,4 +1,4 @@
-//! Credentials (CL-31), by a closed list of forms.
+//! Credentials (CL-31), by a closed list of patterns.
 
 mod issuers;
 mod phrase;
@@ -17,8 +17,8 @@ use self::random::{has_digit, is_random, is_scrambled};
 use self::remark::{is_cased, is_reference, is_remark, names_algorithm};
 use super::{Marks, Separators, begins_with, colons, last_word};
 
-/// A credential in any text: a token of an issuer's form, a private key block, credentials in a URL, or an assignment
-/// to a name that promises one. Gives the kind, never the credential.
+/// The kind of a credential in any text: a token in an issuer's format, a private key block, credentials in a URL, or
+/// an assignment to a name that indicates one.
 pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
     if text.len() < issuers::SHORTEST {
         return marks.any(Marks::COLON | Marks::EQUALS).then(|| assigned(text, marks)).flatten();
@@ -28,7 +28,8 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
     }
     let is_named = marks.any(Marks::COLON | Marks::EQUALS);
     if !marks.any(Marks::DIGIT) && !is_named {
-        // Of the tokens without a digit all have an underscore; of what is assigned, the header's value needs no mark.
+        // Tokens without a digit all contain an underscore, and the value of an Authorization header needs neither `:`
+        // nor `=`.
         let in_header = || text.split_once(' ').and_then(|(word, next)| scheme(word, next));
         return marks.any(Marks::UNDERSCORE).then(|| issued(text)).flatten().or_else(in_header);
     }
@@ -44,7 +45,7 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
         .or_else(|| (is_prose && is_named).then(|| named_phrase(text)).flatten())
 }
 
-/// A credential as the value of a member whose name promises one.
+/// A credential as the value of a member whose name indicates one.
 pub(super) fn in_member(name: &str, text: &str) -> Option<&'static str> {
     let kind = match promise(name)? {
         Promise::Password if is_password(text) => "a password",
@@ -55,11 +56,11 @@ pub(super) fn in_member(name: &str, text: &str) -> Option<&'static str> {
         Promise::Words | Promise::Password if phrase::is_promised(text.split_whitespace()) => phrase::KIND,
         _ => return None,
     };
-    (!says_name(text, name)).then_some(kind)
+    (!repeats_name(text, name)).then_some(kind)
 }
 
-/// Whether a value is the name of its member again: `"password": "Password"`.
-fn says_name(text: &str, name: &str) -> bool {
+/// Whether a value repeats its member's name: `"password": "Password"`.
+fn repeats_name(text: &str, name: &str) -> bool {
     let letters = |text: &str| text.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "");
     letters(text) == letters(name)
 }
@@ -69,13 +70,13 @@ pub(super) fn seed_phrase(text: &str, search: &mut PhraseSearch) -> Option<&'sta
     search.is_in_text(text).then_some(phrase::KIND)
 }
 
-/// A number as the value of a member that promises a password. What is called `pass` counts what has passed.
+/// A number in a member whose name indicates a password. `pass` is excluded: it counts what has passed.
 pub(super) fn in_number(name: &str, number: &Number) -> Option<&'static str> {
     let promises = matches!(promise(name)?, Promise::Password) && !last_word(name).eq_ignore_ascii_case("pass");
     (promises && number.to_string().len() >= MIN_PASSWORD_BYTES).then_some("a password")
 }
 
-/// A seed phrase as a list of words, or a private key as a list of bytes in a member that promises one.
+/// A seed phrase as a list of words, or a private key as a list of bytes in a member whose name indicates one.
 pub(super) fn in_list(name: &str, items: &[Value], search: &mut PhraseSearch) -> Option<&'static str> {
     let is_byte = |item: &Value| item.as_u64().is_some_and(|number| number < 256);
     let words = || items.iter().map(|item| item.as_str().unwrap_or(""));
@@ -90,8 +91,8 @@ pub(super) fn in_list(name: &str, items: &[Value], search: &mut PhraseSearch) ->
     }
 }
 
-/// A private key as a JSON Web Key (RFC 7517), a wallet's key store, which is encrypted with no more than a password, or
-/// members that hold a secret together. `name` is that of the member that holds the object.
+/// A private JSON Web Key (RFC 7517), a wallet's key store (protected only by a password), or members that together
+/// hold a secret. `name` is the member that holds the object.
 pub(super) fn in_object(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
     let text = |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let is_text = |name: &str| text(name).is_some();
@@ -106,12 +107,12 @@ pub(super) fn in_object(name: &str, members: &Map<String, Value>) -> Option<&'st
     named().or_else(|| in_group(name, members))
 }
 
-/// A secret of a group, by the name of its owner: `"api_keys": {"primary": "…"}`. What is said of the group stands beside
-/// the secrets, so a value must be a word without marks, or one that nobody chose.
+/// A secret in a group, keyed by its owner: `"api_keys": {"primary": "…"}`. Such groups also contain metadata, so only
+/// an alphanumeric word or a random text counts.
 fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
-    /// First words of what is said of a time, and of who did it then.
+    /// First words of metadata about a time or a person.
     const TIMES: [&str; 4] = ["created", "expires", "rotated", "updated"];
-    const SAID: [&str; 22] = [
+    const METADATA: [&str; 22] = [
         "algorithm",
         "created",
         "default",
@@ -144,15 +145,15 @@ fn in_group(name: &str, members: &Map<String, Value>) -> Option<&'static str> {
             || text.bytes().all(|b| b.is_ascii_alphanumeric()) && text.bytes().any(|b| b.is_ascii_alphabetic());
         is_key(text) && !is_time(text) && (is_word() || is_random(text))
     };
-    let is_said = |owner: &str| {
-        SAID.iter().any(|said| last_word(owner).eq_ignore_ascii_case(said))
+    let is_metadata = |owner: &str| {
+        METADATA.iter().any(|word| last_word(owner).eq_ignore_ascii_case(word))
             || TIMES.iter().any(|time| begins_with(owner, time))
     };
-    let mut owned = members.iter().filter(|(owner, _)| !is_said(owner));
+    let mut owned = members.iter().filter(|(owner, _)| !is_metadata(owner));
     owned.any(|(_, value)| value.as_str().is_some_and(is_secret)).then_some("a key or secret")
 }
 
-/// A date of ISO 8601, with or without a time of day: `2025-11-22`, `2025-11-22T00:00:00Z`.
+/// An ISO 8601 date, with or without a time of day: `2025-11-22`, `2025-11-22T00:00:00Z`.
 fn is_time(text: &str) -> bool {
     let is_date = |date: &[u8; 10]| {
         date.iter().enumerate().all(|(at, b)| if matches!(at, 4 | 7) { *b == b'-' } else { b.is_ascii_digit() })
@@ -170,7 +171,7 @@ fn issued(text: &str) -> Option<&'static str> {
     tokens.find_map(|token| issuers::kind(token).or_else(|| by_form(token)))
 }
 
-/// A token without a prefix, by its form.
+/// A token without a prefix, recognized by its structure.
 fn by_form(token: &str) -> Option<&'static str> {
     match () {
         () if is_jwt(token) => Some("a JSON web token"),
@@ -182,7 +183,7 @@ fn by_form(token: &str) -> Option<&'static str> {
     }
 }
 
-/// The id of the bot in base64, a time and a signature.
+/// The bot's id in base64, a timestamp and a signature.
 fn is_discord(token: &str) -> bool {
     let mut parts = token.split('.').map(str::len);
     let lengths = [parts.next(), parts.next(), parts.next(), parts.next()];
@@ -216,17 +217,17 @@ fn is_airtable(token: &str) -> bool {
     id.len() == 14 && secret.len() == 64 && is_plain(id) && is_plain(secret) && has_digit(secret)
 }
 
-/// Header and payload, each base64url of a JSON object, then a signature, which may be empty.
+/// Header and payload, each a JSON object in base64url, then a signature, which may be empty.
 fn is_jwt(token: &str) -> bool {
     let mut parts = token.split('.');
     let mut object = || parts.next().is_some_and(|part| part.len() >= 10 && part.starts_with("eyJ"));
     object() && object() && parts.next().is_some() && parts.next().is_none()
 }
 
-/// Longest label of a block that is looked at, in bytes: `SSH2 ENCRYPTED PRIVATE KEY` is the longest known.
+/// Maximum length of a block's label, in bytes: the longest known is `SSH2 ENCRYPTED PRIVATE KEY`.
 const MAX_LABEL_BYTES: usize = 40;
 
-/// How the key files of PuTTY begin.
+/// The start of PuTTY key files.
 const PUTTY: &str = "PuTTY-User-Key-File-";
 
 fn has_private_key_block(text: &str) -> bool {
@@ -238,7 +239,7 @@ fn has_private_key_block(text: &str) -> bool {
     blocks.any(is_private) || text.starts_with(PUTTY)
 }
 
-/// Credentials in a URL: `scheme://user:password@host`, a token as the user, or the key of a provider in the path.
+/// Credentials in a URL: `scheme://user:password@host`, a token as the user, or a provider's key in the path.
 fn in_url(text: &str) -> Option<&'static str> {
     const END: Separators = Separators::ascii(b"/?#\\\"'<>");
     const PATH: Separators = Separators::ascii(b"\"'<>?#");
@@ -266,7 +267,7 @@ fn user_info(user: &str) -> Option<&'static str> {
     }
 }
 
-/// Hosts that take a key as a part of the path, and the fewest characters of one: RPC providers and webhooks.
+/// Hosts that accept a key in the path (RPC providers and webhooks), and the key's minimum length.
 const KEYED_HOSTS: [(&str, usize); 36] = [
     ("infura.io", 30),
     ("alchemy.com", 20),
@@ -306,19 +307,19 @@ const KEYED_HOSTS: [(&str, usize); 36] = [
     ("hook.make.com", 30),
 ];
 
-/// Whether the host of `authority` is `host` or one below it.
+/// Whether the host of `authority` is `host` or a subdomain of it.
 fn is_of(authority: &str, host: &str) -> bool {
     let name = authority.split(':').next().unwrap_or(authority);
     let above = name.len().checked_sub(host.len()).and_then(|at| name.get(..at));
     super::ends_with(name, host) && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
-/// Whether no person would choose the text as a name: hexadecimal, or digits among capitals and small letters.
+/// Whether the text is too random for a chosen name: hexadecimal, or mixed-case letters with digits.
 fn is_opaque(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_' || b == b'.') && is_random(text)
 }
 
-/// A token that is known by the marks inside it.
+/// A token recognized by its separators.
 fn structured(text: &str, marks: Marks) -> Option<&'static str> {
     let is_suspect = marks.any(Marks::EQUALS)
         || marks.any(Marks::COLON) && text.contains(":AA")
@@ -328,7 +329,7 @@ fn structured(text: &str, marks: Marks) -> Option<&'static str> {
     (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
 }
 
-/// What stands behind the user in the arguments of curl, and behind the login in a line of `.netrc`.
+/// The password after the user in curl's arguments or in a line of `.netrc`.
 fn behind_a_word(text: &str, marks: Marks) -> Option<&'static str> {
     let of_curl = || {
         if !(marks.any(Marks::COLON) && marks.any(Marks::DASH)) {
@@ -347,7 +348,7 @@ fn behind_a_word(text: &str, marks: Marks) -> Option<&'static str> {
     Some("a password")
 }
 
-/// `private key: 0x…`, with the 32 bytes of a key.
+/// `private key: 0x…`, with a key's 32 bytes.
 static NAMED_KEY: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?i-u)(?:(?:private|secret)(?:[\ _-]?sign(?:ing|er))?|wallet|deployer|account)[\ _-]?(?:key|hex)["']?
@@ -366,26 +367,26 @@ static STRUCTURED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// `seed phrase: w1 w2 …`; the words are looked up in the list.
+/// `seed phrase: w1 w2 …`; the words are looked up in the BIP-39 list.
 static NAMED_PHRASE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(
         r#"(?i-u)(?:mnemonic|phrase|seed|words|wallet)["']?\s*(?::|=|\bis\b)[\s"':]{0,3}([a-z]{3,8}(?:[\ ,]{1,2}[a-z]{3,8}){11,23})"#,
     )
 });
 
-/// Compiles a pattern that is written over several lines.
+/// Compiles a pattern that spans several lines.
 fn compiled(pattern: &str) -> Regex {
     Regex::new(&format!("(?x){pattern}")).expect("a test compiles every pattern of this module")
 }
 
-/// A seed phrase that a text names as such.
+/// A seed phrase that is labelled as one.
 fn named_phrase(text: &str) -> Option<&'static str> {
     let mut found = NAMED_PHRASE.captures_iter(text.as_bytes()).filter_map(|found| found.get(1));
     let is_phrase = |words: &[u8]| std::str::from_utf8(words).is_ok_and(phrase::is_promised_first);
     found.any(|words| is_phrase(words.as_bytes())).then_some(phrase::KIND)
 }
 
-/// `name=value`, `name: value` or `Bearer value`, in prose, in a header or in the query of a URL.
+/// `name=value`, `name: value` or `Bearer value` in prose, in a header or in a URL's query.
 fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
     const PIECES: Separators = Separators::ascii(b"?&;,#\"'()[]{}");
     let colon = || colons(text).any(|at| !text[at + 1..].starts_with("//"));
@@ -424,19 +425,19 @@ fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
     None
 }
 
-/// Names of a URL's query that hold a credential there, and other things elsewhere.
+/// Names that denote a credential in a URL's query but not elsewhere.
 fn is_query_key(name: &str) -> bool {
     const NAMES: [&str; 8] = ["key", "dkey", "auth", "sig", "signature", "code", "pass", "appid"];
     NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether an explorer's URL has that much hexadecimal in this parameter: an account, a digest or a signature.
+/// Whether an explorer's URL has hexadecimal of this length in this parameter: an account, a digest or a signature.
 fn is_public_hex(name: &str, value: &str) -> bool {
     let names = ["sig", "signature", "code"].iter().any(|known| name.eq_ignore_ascii_case(known));
     names && value.len() >= 40 && is_hex(value)
 }
 
-/// What stands behind `Bearer` or `Basic` in an Authorization header.
+/// The value after `Bearer` or `Basic` in an Authorization header.
 fn scheme(word: &str, next: &str) -> Option<&'static str> {
     const KIND: Option<&str> = Some("credentials of an Authorization header");
     if word.eq_ignore_ascii_case("bearer") && is_long_token(next) {
@@ -445,10 +446,10 @@ fn scheme(word: &str, next: &str) -> Option<&'static str> {
     (word.eq_ignore_ascii_case("basic") && (is_long_token(next) || is_basic(next))).then_some(KIND).flatten()
 }
 
-/// Fewest characters of `user:password` in base64 that are taken for one.
+/// Minimum length of `user:password` in base64.
 const MIN_BASIC_BYTES: usize = 12;
 
-/// Text with a colon in base64, as `user:password` is. `OpenAIClient` is base64 of no text.
+/// Base64 of a text with a colon, like `user:password`. `OpenAIClient` is not base64 of a text.
 fn is_basic(text: &str) -> bool {
     let letters = text.trim_end_matches('=').as_bytes();
     if text.len() < MIN_BASIC_BYTES || !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
@@ -466,7 +467,7 @@ fn is_basic(text: &str) -> bool {
     is_text && has_colon
 }
 
-/// The six bits of a letter of base64.
+/// The six bits of a base64 character.
 fn sextet(letter: u8) -> Option<u32> {
     let bits = match letter {
         b'A'..=b'Z' => letter - b'A',
@@ -479,25 +480,25 @@ fn sextet(letter: u8) -> Option<u32> {
     Some(u32::from(bits))
 }
 
-/// What the name of a member promises about its value.
+/// The kind of value that a member's name indicates.
 enum Promise {
     Password,
     Key,
-    /// A token that can be nothing but a key. What is shorter than one may name a scheme (`OAuth2.0`).
+    /// A token that can only be a key. Shorter values may name a scheme (`OAuth2.0`).
     KeyToken,
     Token,
-    /// The 32 bytes of a private key: the name is also used for public keys.
+    /// The 32 bytes of a private key. The name is also used for public keys.
     KeyBytes,
     Words,
 }
 
-/// Shortest word or number that counts as a password, in bytes.
+/// Minimum length of a word or number that counts as a password, in bytes.
 const MIN_PASSWORD_BYTES: usize = 4;
 
-/// Shortest token that counts as a key, in bytes.
+/// Minimum length of a token that counts as a key, in bytes.
 const MIN_KEY_TOKEN_BYTES: usize = 12;
 
-/// Longest name that can promise anything, in bytes; the list below has nothing near it.
+/// Maximum length of a name that can match, in bytes; the lists contain nothing near it.
 const MAX_PROMISING_NAME: usize = 64;
 
 fn promise(name: &str) -> Option<Promise> {
@@ -516,7 +517,7 @@ fn promise(name: &str) -> Option<Promise> {
         "authkey",
         "secretvalue",
     ];
-    /// What leaves a token behind it no other meaning than that of a key.
+    /// Words before `token` that make it a key.
     const OF_TOKENS: [&str; 7] = ["api", "access", "auth", "bearer", "refresh", "session", "secret"];
     const TOKENS: [&str; 6] = ["token", "bearer", "jwt", "sessionid", "authorization", "cookie"];
     const KEY_BYTES: [&str; 8] = [
@@ -530,7 +531,7 @@ fn promise(name: &str) -> Option<Promise> {
         "secretsignerkey",
     ];
     const WORDS: [&str; 5] = ["mnemonic", "phrase", "seed", "seedword", "recoveryword"];
-    /// What is said of the form of a value, behind what it is.
+    /// Suffixes that describe a value's form or environment.
     const FORMS: [&str; 7] = ["hex", "base58", "base64", "pem", "value", "prod", "live"];
     let has_letter = || name.bytes().any(|byte| byte.is_ascii_alphabetic());
     if name.len() > MAX_PROMISING_NAME || name.len() < "pwd".len() || !has_letter() {
@@ -548,7 +549,7 @@ fn promise(name: &str) -> Option<Promise> {
     }
     let plain = &letters[..length];
     let plain = FORMS.iter().find_map(|form| plain.strip_suffix(form.as_bytes())).unwrap_or(plain);
-    // `api_key_1`; `token0` and `token1` are the two coins of a pool.
+    // `api_key_1` is a key, but `token0` and `token1` are the two coins of a pool.
     let number = plain.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let plain = &plain[..plain.len() - number];
     let plain = plain.strip_suffix(b"s").unwrap_or(plain);
@@ -566,36 +567,36 @@ fn promise(name: &str) -> Option<Promise> {
     }
 }
 
-/// The 32 bytes of a private key in hexadecimal.
+/// A private key's 32 bytes in hexadecimal.
 fn is_key_bytes(text: &str) -> bool {
     let text = text.trim();
     let hex = text.strip_prefix("0x").unwrap_or(text);
     hex.len() == 64 && is_hex(hex)
 }
 
-/// One word that says nothing about passwords.
+/// A single word that is not a remark about passwords.
 fn is_password(text: &str) -> bool {
     let text = text.trim();
-    text.len() >= MIN_PASSWORD_BYTES && !text.contains(char::is_whitespace) && !is_said_or_public(text)
+    text.len() >= MIN_PASSWORD_BYTES && !text.contains(char::is_whitespace) && !is_remark_or_public(text)
 }
 
-/// One word with a digit in it, long enough for a key, or many letters without an order, and none of the public things
-/// that stand in cards.
+/// A single word, either with a digit and long enough for a key, or long and scrambled, that is not one of the public
+/// values found in cards.
 fn is_key(text: &str) -> bool {
     let text = text.trim();
     let has_form = text.len() >= 8 && has_digit(text) || text.len() >= MIN_TOKEN_BYTES && is_scrambled(text);
-    has_form && !text.contains(char::is_whitespace) && !is_said_or_public(text)
+    has_form && !text.contains(char::is_whitespace) && !is_remark_or_public(text)
 }
 
-/// As [`is_key`], and as long as tokens are. A scheme may be named there too.
+/// Like [`is_key`], but at least as long as a token and not the name of a scheme.
 fn is_long_key(text: &str) -> bool {
     text.trim().len() >= MIN_KEY_TOKEN_BYTES && is_key(text) && !is_compound(text.trim())
 }
 
-/// Most digits behind a word of a compound, as in `oauth2` and `rs256`.
+/// Maximum number of digits after a word of a compound, as in `oauth2` and `rs256`.
 const MAX_WORD_DIGITS: usize = 4;
 
-/// Words of which a compound has one, without the number behind them.
+/// Words of which a compound contains at least one, without the number after it.
 const SCHEMES: [&str; 16] = [
     "api",
     "basic",
@@ -615,7 +616,7 @@ const SCHEMES: [&str; 16] = [
     "siwe",
 ];
 
-/// Words joined by hyphens or low lines, some with a number behind them, that name a scheme: `oauth2-client-credentials`.
+/// Words joined by hyphens or underscores, optionally numbered, that name a scheme: `oauth2-client-credentials`.
 fn is_compound(text: &str) -> bool {
     let letters = |word: &str| word.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     let names_scheme = |word: &str| SCHEMES.iter().any(|known| word[..letters(word)].eq_ignore_ascii_case(known));
@@ -627,15 +628,15 @@ fn is_compound(text: &str) -> bool {
     words().count() > 1 && words().all(is_word) && words().any(names_scheme)
 }
 
-/// A placeholder, a remark, the place of a secret, or a public value.
-fn is_said_or_public(text: &str) -> bool {
+/// A placeholder, a remark, a reference to a secret, or a public value.
+fn is_remark_or_public(text: &str) -> bool {
     is_placeholder(text) || is_remark(text) || names_algorithm(text) || is_reference(text) || is_public_value(text)
 }
 
-/// Fewest characters of a token.
+/// Minimum length of a token, in bytes.
 const MIN_TOKEN_BYTES: usize = 16;
 
-/// As [`is_key`], but long and of no name's form, and not an account or contract: "token" has other meanings too.
+/// Like [`is_key`], but long and random, and not an account or contract, because "token" has other meanings too.
 fn is_long_token(text: &str) -> bool {
     let text = text.trim();
     let opaque = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.~+/=%".contains(&b));
@@ -643,7 +644,7 @@ fn is_long_token(text: &str) -> bool {
     text.len() >= MIN_TOKEN_BYTES && opaque && letters && !text.starts_with("0x") && is_key(text) && is_token_like(text)
 }
 
-/// As [`is_random`] or [`is_scrambled`]; digits all over a text without hyphens will do, too.
+/// Like [`is_random`] or [`is_scrambled`], or at least one digit in six characters without hyphens or underscores.
 fn is_token_like(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     is_random(text) || is_scrambled(text) || digits * 6 >= text.len() && !text.contains(['-', '_'])
@@ -664,7 +665,7 @@ fn is_public_value(text: &str) -> bool {
         (text.starts_with("bafy") || text.starts_with("bafk")) && text.len() >= 59
             || text.starts_with("Qm") && text.len() == 46
     };
-    // A public key has 32 bytes, in base64 or base58; a private one has 64 in the form of NEAR.
+    // A public key has 32 bytes, in base64 or base58; NEAR's private keys have 64.
     let is_ed25519 = || text.strip_prefix("ed25519:").is_some_and(|key| matches!(key.len(), 43 | 44));
     is_account
         || is_ed25519()

@@ -1,6 +1,6 @@
-//! What a text holds: bytes of interest, tokens and words.
+//! Characters, tokens and words of a text.
 
-/// Which bytes of interest a text holds: most texts hold few, and most detectors need one of them.
+/// The marker characters in a text. Most texts contain few, and most detectors need one of them.
 #[derive(Clone, Copy)]
 pub(super) struct Marks(u16);
 
@@ -52,7 +52,7 @@ impl Marks {
     }
 }
 
-/// Bytes at which a text is cut into tokens.
+/// Bytes that separate tokens.
 pub(super) struct Separators([bool; 256]);
 
 impl Separators {
@@ -73,7 +73,7 @@ impl Separators {
         Self(table)
     }
 
-    /// All that is no letter of ASCII.
+    /// Everything except ASCII letters.
     pub(super) const ALL_BUT_LETTERS: Self = {
         let mut table = [false; 256];
         let mut byte = 0;
@@ -84,7 +84,7 @@ impl Separators {
         Self(table)
     };
 
-    /// These, and every character outside of ASCII.
+    /// Adds all non-ASCII characters.
     pub(super) const fn and_all_else(mut self) -> Self {
         let mut byte = 0x80;
         while byte < 256 {
@@ -94,7 +94,7 @@ impl Separators {
         self
     }
 
-    /// The tokens of `text`, none of them empty.
+    /// The non-empty tokens of `text`.
     pub(super) fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -105,8 +105,8 @@ impl Separators {
         })
     }
 
-    /// What stands before the first separator. Either all bytes of a character outside of ASCII separate or none does,
-    /// so the cut is at the border of a character.
+    /// The text before the first separator. Non-ASCII bytes either all separate or never do, so the cut is on a
+    /// character boundary.
     pub(super) fn first<'t>(&self, text: &'t str) -> &'t str {
         let end = text.bytes().position(|byte| self.has(byte)).unwrap_or(text.len());
         &text[..end]
@@ -117,14 +117,14 @@ impl Separators {
     }
 }
 
-/// Longest word that a name is searched for, in bytes; the lists have nothing near it.
+/// Maximum length of a word in a name, in bytes; the lists contain nothing near it.
 const MAX_WORD_BYTES: usize = 32;
 
 /// The last word of a member's name: `Address` of `ipAddress`, `host` of `db_host`.
 pub(super) fn last_word(name: &str) -> &str {
     let name = &name[name.ceil_char_boundary(name.len().saturating_sub(MAX_WORD_BYTES))..];
     let word = last_run(name, |byte| byte.is_ascii_alphanumeric());
-    // Behind a letter of another script it is the end of a longer word.
+    // After a non-ASCII letter, it is the end of a longer word.
     let is_end = name[..name.len() - word.len()].bytes().next_back().is_some_and(|byte| !byte.is_ascii());
     let word = if is_end { "" } else { word };
     let humps =
@@ -132,37 +132,36 @@ pub(super) fn last_word(name: &str) -> &str {
     humps.map_or(word, |at| &word[at + 1..])
 }
 
-/// The longest end of `text` whose bytes all fit. No byte outside of ASCII fits, so the cut is at the border of a
-/// character.
+/// The longest suffix of `text` whose bytes all fit. Non-ASCII bytes never fit, so the cut is on a character boundary.
 pub(super) fn last_run(text: &str, fits: impl Fn(u8) -> bool) -> &str {
     let start = text.bytes().rposition(|byte| !fits(byte)).map_or(0, |at| at + 1);
     &text[start..]
 }
 
-/// Splits `text` at the first `mark`, which is ASCII. For short texts: [`str::split_once`] costs more there.
+/// Splits `text` at the first `mark`, which is ASCII. For short texts, [`str::split_once`] is slower.
 pub(super) fn split_at_mark(text: &str, mark: u8) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == mark)?;
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// Where the colons of a text stand. A text may be half colons, where a search begun anew behind each costs many times
-/// what this does.
+/// The positions of all colons. One pass, because a text may be half colons and restarting a search after each is much
+/// slower.
 pub(super) fn colons(text: &str) -> impl Iterator<Item = usize> {
     text.bytes().enumerate().filter_map(|(at, byte)| (byte == b':').then_some(at))
 }
 
-/// Whether `text` begins with `prefix`, which is ASCII, in whatever case.
+/// Whether `text` begins with `prefix` (ASCII), ignoring case.
 pub(super) fn begins_with(text: &str, prefix: &str) -> bool {
     text.as_bytes().get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
 }
 
-/// Whether `text` ends with `suffix`, which is ASCII, in whatever case.
+/// Whether `text` ends with `suffix` (ASCII), ignoring case.
 pub(super) fn ends_with(text: &str, suffix: &str) -> bool {
     let text = text.as_bytes();
     text.len().checked_sub(suffix.len()).is_some_and(|at| text[at..].eq_ignore_ascii_case(suffix.as_bytes()))
 }
 
-/// Whether `text` holds `word`, which is ASCII, in whatever case.
+/// Whether `text` contains `word` (ASCII), ignoring case.
 pub(super) fn contains(text: &str, word: &str) -> bool {
     text.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
 }

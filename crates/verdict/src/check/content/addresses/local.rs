@@ -1,13 +1,13 @@
-//! Addresses of a host's own network.
+//! Addresses of local networks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::split_at_mark;
 use clresolve_core::address::{HostName, HostNameError};
 
-/// Whether `token` is an address of a host's own network: loopback, private, shared, link-local, unique-local or
-/// unspecified, also inside an IPv6 address. Narrower than "not public", for outside of URLs an address is only
-/// suspected.
+/// Whether `token` is an address of a local network: loopback, private, shared, link-local, unique-local or
+/// unspecified, also embedded in an IPv6 address. Narrower than "not public", because outside of URLs an address is
+/// only suspected.
 pub(super) fn is_local(token: &str) -> bool {
     let address = token.trim_start_matches('[').trim_end_matches(']');
     let address = split_at_mark(address, b'%').map_or(address, |(address, _zone)| address);
@@ -23,7 +23,7 @@ pub(super) fn is_local(token: &str) -> bool {
     }
 }
 
-/// Four numbers of which one is octal or hexadecimal, as URL parsers read them: `0177.0.0.1`, `0x7f.0.0.1`. Fewer
+/// Four numbers, at least one octal or hexadecimal, as URL parsers accept them: `0177.0.0.1`, `0x7f.0.0.1`. Fewer
 /// numbers are a version.
 fn other_notation(address: &str) -> Option<Ipv4Addr> {
     let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());

@@ -1,23 +1,23 @@
-//! Host names that lead to a private address, although their form is public.
+//! Public host names that resolve to a private address.
 
 use std::net::Ipv4Addr;
 
 use super::super::last_run;
 use super::local::{is_local, v4_is_local};
 
-/// Suffixes of names that are hosts wherever they stand. The other private suffixes (`test`, `home`, `private` and
-/// the like) are words, too.
+/// Suffixes that always denote a host. The other private suffixes (`test`, `home`, `private` and so on) are also
+/// words.
 const CERTAIN: [&str; 9] =
     ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "home.arpa", "svc"];
 
-/// The last labels of these.
+/// The last labels of [`CERTAIN`].
 const LAST_LABELS: [&str; CERTAIN.len()] =
     ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "arpa", "svc"];
 
-/// Services that answer with the address that stands in the name.
+/// Services that resolve a name to the address embedded in it.
 const EMBEDDING: [&str; 6] = ["nip.io", "sslip.io", "xip.io", "traefik.me", "backname.io", "ipq.co"];
 
-/// Names that are known to lead to loopback or to a cloud's metadata, with all names below them.
+/// Names known to resolve to loopback or to a cloud's metadata service, including all their subdomains.
 const INSIDE: [&str; 12] = [
     "localtest.me",
     "lvh.me",
@@ -33,13 +33,13 @@ const INSIDE: [&str; 12] = [
     "metadata.platformequinix.com",
 ];
 
-/// Whether `host` has a suffix that no other word has.
+/// Whether `host` has a suffix that always denotes a host.
 pub(super) fn is_certain(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     CERTAIN.iter().chain(&INSIDE).any(|suffix| is_below(&host, suffix)) || embeds(&host)
 }
 
-/// Whether a text can hold a private name with a path: one of the certain suffixes before a slash.
+/// Whether a text can contain a private name with a path: one of [`CERTAIN`] before a slash.
 pub(super) fn may_hold_path(text: &str) -> bool {
     text.match_indices('/').any(|(at, _)| {
         let label = last_run(&text[..at], |byte| byte.is_ascii_alphanumeric());
@@ -47,7 +47,7 @@ pub(super) fn may_hold_path(text: &str) -> bool {
     })
 }
 
-/// Whether a public name, in lower case, leads to a private address: by what is known of it, or by the address in it.
+/// Whether a public name, in lower case, resolves to a private address: it is a known one, or has the address in it.
 pub(super) fn lead_inside(name: &str) -> bool {
     INSIDE.iter().any(|inside| is_below(name, inside)) || name.ends_with(".svc") || embeds(name)
 }
@@ -56,8 +56,8 @@ fn is_below(name: &str, suffix: &str) -> bool {
     name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
-/// Whether a private address stands in the labels of `name`: as four labels, as one label (`ip-10-0-0-1`) or, below a
-/// service that answers with it, anywhere in a label and in hexadecimal.
+/// Whether the labels of `name` contain a private address: as four labels, as one label (`ip-10-0-0-1`) or, below one
+/// of [`EMBEDDING`], anywhere in a label and in hexadecimal.
 fn embeds(name: &str) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let is_service = EMBEDDING.iter().any(|service| is_below(name, service));

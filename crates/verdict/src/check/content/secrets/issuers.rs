@@ -1,44 +1,42 @@
-//! The forms of tokens, by the documents of those who issue them. Most issuers give their tokens a prefix so that
-//! scanners find them.
+//! Token formats as documented by their issuers. Most issuers give their tokens a prefix so that scanners find them.
 
 use std::sync::LazyLock;
 
 use super::random::{has_digit, is_random, is_scrambled};
 
-/// A form of token: what it begins with, and what follows.
+/// A token format: its prefix, and the characters after it.
 pub(super) struct Issuer {
     pub(super) prefix: &'static str,
-    /// Fewest characters after the prefix.
+    /// Minimum number of characters after the prefix.
     pub(super) least: usize,
-    /// Most characters after the prefix.
+    /// Maximum number of characters after the prefix.
     most: usize,
     pub(super) letters: Letters,
     pub(super) kind: &'static str,
 }
 
-/// The characters of a token after its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Letters {
-    /// Letters, digits and `- _ .`, with at least one digit.
+    /// Letters, digits, `-`, `_` and `.`, with at least one digit.
     Digit,
-    /// As [`Letters::Digit`], with capitals and small letters, or hexadecimal: the prefix could begin a word.
+    /// Like [`Letters::Digit`], but in mixed case or hexadecimal, because the prefix could begin a word.
     Random,
     /// Upper-case letters and digits.
     Upper,
-    /// Hexadecimal digits, and the hyphens of a UUID.
+    /// Hexadecimal digits and hyphens, with at least one digit.
     Hex,
-    /// Small letters and digits, at least one in eight of which is a digit.
+    /// Lowercase letters and digits, at least one in eight of which is a digit.
     Small,
-    /// Letters of both cases without an order. Only these need no digit.
+    /// Scrambled letters of both cases. Only these need no digit.
     Scrambled,
 }
 
-/// At least `least` characters, behind a prefix that begins no word.
+/// At least `least` characters after a prefix that begins no word.
 const fn any(prefix: &'static str, least: usize, kind: &'static str) -> Issuer {
     Issuer { prefix, least, most: usize::MAX, letters: Letters::Digit, kind }
 }
 
-/// At least `least` characters that no word has, behind a prefix that could begin one.
+/// At least `least` random characters after a prefix that could begin a word.
 const fn random(prefix: &'static str, least: usize, kind: &'static str) -> Issuer {
     Issuer { prefix, least, most: usize::MAX, letters: Letters::Random, kind }
 }
@@ -73,7 +71,7 @@ pub(super) const ISSUERS: [Issuer; 153] = [
     any("edsk", 50, PRIVATE_KEY),
     any("suiprivkey1", 50, PRIVATE_KEY),
     any("ed25519-priv-", 20, PRIVATE_KEY),
-    // How private keys begin in base64: PEM once more, OpenSSH's format, and DER.
+    // The start of private keys in base64: PEM encoded again, OpenSSH's format, and DER.
     any("LS0tLS1CRUdJTiBQUklWQVRFIEtFW", 1, PRIVATE_KEY),
     any("LS0tLS1CRUdJTiBSU0EgUFJJVkFURS", 1, PRIVATE_KEY),
     any("LS0tLS1CRUdJTiBFQyBQUklWQVRFI", 1, PRIVATE_KEY),
@@ -224,16 +222,15 @@ pub(super) const ISSUERS: [Issuer; 153] = [
     random("phx_", 40, "a PostHog key"),
 ];
 
-/// Shortest token that any issuer gives out.
+/// Length of the shortest issued token, in bytes.
 pub(super) const SHORTEST: usize = 15;
 
-/// The forms by the first byte of their prefixes, which are ASCII: most tokens of a card begin with no byte of any.
+/// The formats by the first byte of their prefixes, which are ASCII. Most tokens in a card match no first byte.
 static BY_FIRST_BYTE: LazyLock<[Vec<&Issuer>; 128]> = LazyLock::new(|| {
     let begins = |first: usize| ISSUERS.iter().filter(move |issuer| usize::from(issuer.prefix.as_bytes()[0]) == first);
     std::array::from_fn(|first| begins(first).collect())
 });
 
-/// The kind of a token.
 pub(super) fn kind(token: &str) -> Option<&'static str> {
     let first = usize::from(*token.as_bytes().first()?);
     let mut known = BY_FIRST_BYTE.get(first)?.iter().copied();

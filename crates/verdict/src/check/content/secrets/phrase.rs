@@ -1,4 +1,4 @@
-//! Seed phrases of BIP-39, by its English list and its checksum.
+//! BIP-39 seed phrases, by the English word list and the checksum.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,33 +7,33 @@ use clresolve_core::digest::Digest;
 
 use super::Separators;
 
-/// The words, in their order: `bip-0039/english.txt` of <https://github.com/bitcoin/bips>.
+/// The word list in order: `bip-0039/english.txt` of <https://github.com/bitcoin/bips>.
 static LIST: LazyLock<Vec<&'static str>> = LazyLock::new(|| include_str!("english.txt").lines().collect());
 
-/// Bits of a word's place in the list.
+/// Number of bits that encode a word's index.
 const WORD_BITS: usize = 11;
 
-/// What a phrase is called in a reason.
+/// The name of the finding in a reason.
 pub(super) const KIND: &str = "a seed phrase";
 
-/// How many words a phrase has.
+/// The possible numbers of words in a phrase.
 const COUNTS: [usize; 5] = [12, 15, 18, 21, 24];
 
-/// Bytes of the longest phrase, with its checksum.
+/// Length of the longest phrase, in bytes, including its checksum.
 const MAX_BYTES: usize = COUNTS[4] * WORD_BITS / 8;
 
-/// Most words of the list in a row that are looked through: a phrase with two words of the text beside it. A longer row
-/// is a list of words.
+/// Maximum length of a run of listed words that is searched: a phrase and two words of the surrounding text. A longer
+/// run is a word list.
 const MAX_ROW: usize = COUNTS[4] + 2;
 
-/// The shortest phrase, in bytes: twelve words of three letters.
+/// Length of the shortest phrase, in bytes: twelve words of three letters.
 pub(super) const MIN_BYTES: usize = 47;
 
-/// Most checksums that are computed for one card. A card of 256 KiB has room for 13,000, each of which takes as many
-/// instructions; one that holds a phrase by accident is not filled with rows of such words.
+/// Maximum number of checksums computed per card. A card of 256 KiB has room for 13,000, each of which costs as many
+/// instructions. A card that contains a phrase by accident has few runs of listed words.
 const MAX_CHECKSUMS: usize = 256;
 
-/// The search for phrases with a good checksum in one card.
+/// The search for phrases with a valid checksum in one card.
 pub(in crate::check::content) struct PhraseSearch {
     checksums_left: usize,
 }
@@ -43,7 +43,7 @@ impl PhraseSearch {
         Self { checksums_left: MAX_CHECKSUMS }
     }
 
-    /// Whether a row of words in `text` is a phrase, whatever stands between its words.
+    /// Whether a run of words in `text` is a phrase, whatever separates its words.
     pub(super) fn is_in_text(&mut self, text: &str) -> bool {
         if text.len() < MIN_BYTES || self.checksums_left == 0 {
             return false;
@@ -67,7 +67,6 @@ impl PhraseSearch {
         length <= MAX_ROW && self.is_in_row(&row)
     }
 
-    /// Whether the words are a phrase.
     pub(super) fn is_phrase<'w>(&mut self, words: impl ExactSizeIterator<Item = &'w str>) -> bool {
         if !COUNTS.contains(&words.len()) {
             return false;
@@ -75,7 +74,7 @@ impl PhraseSearch {
         words.map(place).collect::<Option<Vec<_>>>().is_some_and(|places| self.has_checksum(&places))
     }
 
-    /// Whether the longest phrase that fits into `row` stands somewhere in it.
+    /// Whether `row` contains the longest phrase that fits into it.
     fn is_in_row(&mut self, row: &[u16]) -> bool {
         let count = COUNTS.iter().rfind(|count| **count <= row.len());
         count.is_some_and(|count| row.windows(*count).any(|places| self.has_checksum(places)))
@@ -88,7 +87,7 @@ impl PhraseSearch {
     }
 }
 
-/// Whether the bits behind the first 32 of each 33 are the first ones of the SHA-256 of those.
+/// Whether the trailing checksum bits (1 of each 33) equal the first bits of the entropy's SHA-256.
 fn has_checksum(places: &[u16]) -> bool {
     let mut bytes = [0_u8; MAX_BYTES];
     for (at, place) in places.iter().enumerate() {
@@ -102,13 +101,14 @@ fn has_checksum(places: &[u16]) -> bool {
     (Digest::of(entropy).as_bytes()[0] ^ checksum[0]) >> (8 - checksum_bits) == 0
 }
 
-/// Whether the words can be a phrase, where a name promises one: its number of words, all of the list.
+/// Whether the words could be a phrase that a name announces: the right number of words, all listed. The checksum is
+/// ignored.
 pub(super) fn is_promised<'w>(words: impl Iterator<Item = &'w str>) -> bool {
     let words: Vec<&str> = words.take(MAX_ROW).collect();
     COUNTS.contains(&words.len()) && words.iter().all(|word| is_listed(word))
 }
 
-/// Whether the words of the list that `text` begins with can be a phrase, where the words before it promise one.
+/// Whether the listed words at the start of `text` could be a phrase that the preceding words announce.
 pub(super) fn is_promised_first(text: &str) -> bool {
     is_promised(Separators::ALL_BUT_LETTERS.split(text).take_while(|word| is_listed(word)))
 }
@@ -117,7 +117,7 @@ fn is_listed(word: &str) -> bool {
     place(word).is_some()
 }
 
-/// Where in the list a word stands.
+/// The word's index in the list.
 fn place(word: &str) -> Option<u16> {
     if !(3..=8).contains(&word.len()) {
         return None;

@@ -1,31 +1,31 @@
-//! Text that stands for a secret: names in frames, masks, and words such as `your-api-key`.
+//! Placeholders for secrets: bracketed names, masks, and words such as `your-api-key`.
 
 use super::super::begins_with;
 use super::random::is_random;
 
-/// Most characters of a secret that a mask leaves to be seen, as `sk-…4735` does.
+/// Maximum number of a secret's characters that a mask leaves visible, as in `sk-…4735`.
 const MAX_SHOWN: usize = 8;
 
-/// Characters that hide others, where [`MIN_MASK_BYTES`] stand in a row.
+/// Masking characters, if [`MIN_MASK_BYTES`] of them are adjacent.
 const MASKS: [u8; 4] = *b"*.xX";
 
-/// Fewest characters of a mask. Three stand in words and passwords, too.
+/// Minimum length of a mask. Words and passwords contain runs of three.
 const MIN_MASK_BYTES: usize = 4;
 
-/// Brackets of placeholders. Others stand in passwords: `Summer(2024)`.
+/// Brackets of placeholders. Passwords contain others: `Summer(2024)`.
 const FRAMES: [(char, char); 3] = [('<', '>'), ('{', '}'), ('[', ']')];
 
-/// Fewest characters of a word in a frame that is too random for a name, without the number behind it.
+/// Minimum length of a bracketed word that is too random for a name, without its trailing number.
 const MIN_RANDOM_BYTES: usize = 12;
 
-/// Most digits behind a word, as in `YOUR_KEY_1`.
+/// Maximum number of digits after a word, as in `YOUR_KEY_1`.
 const MAX_DIGITS: usize = 4;
 
-/// What a placeholder is called, or begins with: `example`, `yourApiKey`.
+/// Words that are placeholders or begin one: `example`, `yourApiKey`.
 const STEMS: [&str; 9] =
     ["your", "example", "placeholder", "redacted", "changeme", "dummy", "sample", "insert", "replace"];
 
-/// What stands behind it in one word.
+/// Words that may follow a stem in the same word.
 const NOUNS: [&str; 12] =
     ["api", "key", "secret", "token", "pass", "access", "auth", "client", "private", "user", "value", "me"];
 
@@ -34,7 +34,7 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     is_framed(text) || is_masked(text) || is_worded(text)
 }
 
-/// A name in brackets, `{{key}}` or `sk_live_<key>`; that of a variable, `$API_KEY_1`, `$(API_KEY_1)`, `%KEY%`.
+/// A name in brackets (`{{key}}`, `sk_live_<key>`) or a variable (`$API_KEY_1`, `$(API_KEY_1)`, `%KEY%`).
 fn is_framed(text: &str) -> bool {
     let frame = without_lead(text);
     let frame = frame.strip_prefix('$').unwrap_or(frame);
@@ -45,7 +45,7 @@ fn is_framed(text: &str) -> bool {
         || between("$(", ")").or_else(|| between("%", "%")).is_some_and(is_variable)
 }
 
-/// What is left without the brackets around the whole text.
+/// Removes brackets around the whole text.
 fn unframed(mut text: &str) -> &str {
     let inner = |text| FRAMES.iter().find_map(|(open, close)| str::strip_prefix(text, *open)?.strip_suffix(*close));
     while let Some(name) = inner(text) {
@@ -54,7 +54,7 @@ fn unframed(mut text: &str) -> &str {
     text
 }
 
-/// A text without the letters that say whose secret it is, and hold nothing of it: `sk_live_`.
+/// Removes the prefix that identifies the issuer and is not part of the secret: `sk_live_`.
 fn without_lead(text: &str) -> &str {
     let length = text.bytes().take_while(|b| b.is_ascii_alphabetic() || b"-_".contains(b)).count();
     let length = text[..length].rfind(['-', '_']).map_or(0, |at| at + 1);
@@ -78,8 +78,8 @@ fn is_variable(text: &str) -> bool {
         && (all(|b| b.is_ascii_lowercase()) || is_capital() && all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()))
 }
 
-/// A row of characters that hide others at the begin or the end, or marks that nobody types, with few beside it that are
-/// not the first letters of the secret's kind.
+/// A run of masking characters at the start or end, or an ellipsis or bullets, with few visible characters apart from
+/// the issuer's prefix.
 fn is_masked(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() >= MIN_MASK_BYTES && (bytes.iter().all(|b| *b == b'_') || bytes.iter().all(|b| *b == b'#')) {
@@ -100,7 +100,7 @@ fn is_masked(text: &str) -> bool {
     is_cut && shows_little(rest) || [text, rest].iter().any(|part| is_hidden(part) && shows_little(part))
 }
 
-/// Words, some with a number behind them, one of which stands for another.
+/// Words, optionally numbered, one of which is a placeholder.
 fn is_worded(text: &str) -> bool {
     let is_stem = |word: &str| {
         STEMS.iter().filter(|stem| begins_with(word, stem)).any(|stem| {

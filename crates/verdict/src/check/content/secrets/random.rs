@@ -1,6 +1,6 @@
-//! Texts that nobody chose letter by letter.
+//! Recognizes random texts.
 
-/// Hexadecimal with the hyphens of a UUID, or digits among capitals and small letters.
+/// A UUID or other hexadecimal, or mixed-case letters with digits. Both need a digit.
 pub(super) fn is_random(text: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| text.as_bytes().iter().any(kind);
     let is_mixed = has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase);
@@ -11,8 +11,8 @@ pub(super) fn has_digit(text: &str) -> bool {
     text.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Letters alone in an order that no words have: fewer than two in five of the neighbours are both small, and fewer than
-/// two in five both capital. Of letters by chance a quarter are; in `CamelCase` of words of four letters half are small.
+/// Letters in a random order: fewer than two in five adjacent pairs are both lowercase, and fewer than two in five
+/// both uppercase. In random letters it is one in four; in `CamelCase` of four-letter words, half are lowercase pairs.
 pub(super) fn is_scrambled(text: &str) -> bool {
     let neighbours = |kind: fn(&u8) -> bool| text.as_bytes().windows(2).filter(|two| two.iter().all(kind)).count();
     let is_rare = |kind| 5 * neighbours(kind) < 2 * text.len().saturating_sub(1);

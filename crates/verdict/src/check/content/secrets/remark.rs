@@ -1,9 +1,10 @@
-//! Text in the place of a secret that is not one: remarks about it, and names of where it is kept.
+//! Values that are not secrets: remarks about a secret, and references to its location.
 
 use super::super::begins_with;
 use super::random::{has_digit, is_random};
 
-/// Words that begin a remark: `required`, `min-8-characters`, `optional8`, `see-docs-v2`; and how passwords are kept.
+/// Words that begin a remark (`required`, `min-8-characters`, `optional8`, `see-docs-v2`), and password hashing
+/// methods.
 const REMARKS: [&str; 43] = [
     "required",
     "optional",
@@ -50,7 +51,7 @@ const REMARKS: [&str; 43] = [
     "passwordless",
 ];
 
-/// Words of which a remark in compounds has one: `user-supplied`, `GENERATED_BY_SERVER`.
+/// Words of which a compound remark contains one: `user-supplied`, `GENERATED_BY_SERVER`.
 const WAYS: [&str; 12] = [
     "chosen",
     "configured",
@@ -66,10 +67,10 @@ const WAYS: [&str; 12] = [
     "supplied",
 ];
 
-/// Most words of such a compound. A passphrase has more.
+/// Maximum number of words in such a compound. Passphrases have more.
 const MAX_WORDS: usize = 3;
 
-/// Algorithms, their modes and the curves of keys, with the numbers of each.
+/// Algorithms, modes and curves, with their numbers.
 const ALGORITHMS: [&str; 80] = [
     "aead",
     "aes",
@@ -153,10 +154,10 @@ const ALGORITHMS: [&str; 80] = [
     "xchacha20",
 ];
 
-/// Numbers that stand alone in the name of an algorithm, as in `RSA-4096` and `BLS12-381`.
+/// Separate numbers in the name of an algorithm, as in `RSA-4096` and `BLS12-381`.
 const LENGTHS: [&str; 11] = ["128", "192", "256", "381", "384", "512", "521", "1024", "2048", "3072", "4096"];
 
-/// What keeps secrets, as it is written before a path or a name: `vault:secret/data/app1`, `env:API_KEY_1`.
+/// Secret stores, as written before a path or a name: `vault:secret/data/app1`, `env:API_KEY_1`.
 const KEEPERS: [&str; 22] = [
     "env",
     "vault",
@@ -182,14 +183,14 @@ const KEEPERS: [&str; 22] = [
     "azure-keyvault",
 ];
 
-/// Fewest characters of a part of a path that is too random for a name.
+/// Minimum length of a path segment that is too random for a name.
 const MIN_RANDOM_BYTES: usize = 12;
 
-/// Most digits of a number in a remark.
+/// Maximum number of digits of a number in a remark.
 const MAX_DIGITS: usize = 3;
 
-/// A remark: small letters and small numbers behind one of its first words, or words one of which says how the secret
-/// comes to be there.
+/// A remark: lowercase words and small numbers after one of [`REMARKS`], or a compound with a word that states the
+/// secret's origin.
 pub(super) fn is_remark(text: &str) -> bool {
     begins_remark(text) || is_way(text)
 }
@@ -206,7 +207,7 @@ fn is_way(text: &str) -> bool {
     (2..=MAX_WORDS).contains(&words().count()) && words().any(is_way) && words().all(is_cased)
 }
 
-/// A word as it is written: letters of one case, or with a capital before the small ones.
+/// A word in one case, optionally capitalized.
 pub(super) fn is_cased(word: &str) -> bool {
     let [first, rest @ ..] = word.as_bytes() else { return false };
     let all = |fits: fn(&u8) -> bool| rest.iter().all(fits);
@@ -214,7 +215,8 @@ pub(super) fn is_cased(word: &str) -> bool {
         || first.is_ascii_uppercase() && all(u8::is_ascii_uppercase)
 }
 
-/// The name of an algorithm or a curve, by closed lists of words and numbers: `HMAC-SHA256`, `AES-256-GCM`, `secp256k1`.
+/// The name of an algorithm or curve, from closed lists of words and numbers: `HMAC-SHA256`, `AES-256-GCM`,
+/// `secp256k1`.
 pub(super) fn names_algorithm(text: &str) -> bool {
     let is_known = |word: &&str| ALGORITHMS.iter().any(|name| word.eq_ignore_ascii_case(name));
     let words = || text.split(['-', '_', '/', '+']);
@@ -225,14 +227,14 @@ pub(super) fn names_algorithm(text: &str) -> bool {
         && others.next().is_none()
 }
 
-/// Small letters, or a small number that may have a `v` before it.
+/// Lowercase letters, or a small number with an optional `v` before it.
 fn is_plain(part: &str) -> bool {
     let number = part.strip_prefix('v').unwrap_or(part);
     part.bytes().all(|b| b.is_ascii_lowercase())
         || number.len() <= MAX_DIGITS && number.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The name of what keeps a secret, and the secret's name there; or a path: `/account/reset`, `/run/secrets/db`.
+/// A secret store and the secret's name in it, or a path: `/account/reset`, `/run/secrets/db`.
 pub(super) fn is_reference(text: &str) -> bool {
     let is_path = |path: &str| path.split('/').all(is_name);
     if let Some(path) = text.strip_prefix('/') {
@@ -248,7 +250,7 @@ fn is_variable(name: &str) -> bool {
     name.contains('_') && name.bytes().all(fits)
 }
 
-/// A part of a path that a person would choose.
+/// A path segment that a person would choose.
 fn is_name(part: &str) -> bool {
     let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b);
     !part.is_empty() && part.bytes().all(fits) && !(part.len() >= MIN_RANDOM_BYTES && is_random(part))
