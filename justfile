@@ -146,6 +146,10 @@ bench:
     @echo "|---|---|---|--:|--:|---|"
     @cargo bench | grep '^|'
 
+# a light-client update
+bench-beacon:
+    cargo bench --bench beacon
+
 # the checks of one card
 bench-card:
     cargo bench --bench card

@@ -1,5 +1,5 @@
-//! An audit of 10,000 names beside one of 1,000: memory has to stay flat in the number of names. Each name is one of its
-//! own, walked in full against a sandbox in another process.
+//! Compares an audit of 10,000 names with one of 1,000: memory must not grow with the number of names. Each name is
+//! distinct and fully resolved against a sandbox in another process.
 
 mod support;
 
@@ -11,14 +11,13 @@ use std::time::{Duration, Instant};
 
 use support::{Good, Row, program};
 
-/// Most that the peak of memory may grow from the short list to the long one.
+/// Maximum growth of the memory peak from the short list to the long one.
 const BUDGET: f64 = 1.1;
 
-/// Names of the two lists.
 const SHORT: usize = 1_000;
 const LONG: usize = 10_000;
 
-/// How often the memory of the audit is looked at.
+/// Interval between two memory samples of the audit.
 const GLANCE: Duration = Duration::from_millis(5);
 
 fn main() {
@@ -52,14 +51,13 @@ fn main() {
     .end("bench-audit");
 }
 
-/// What an audit took.
 struct Audit {
     names: usize,
     megabytes: f64,
     seconds: f64,
 }
 
-/// Subnames of a wildcard: each has records and a card, and differs from it.
+/// Audits subnames of a wildcard: each has its own records and a card that does not match its name.
 fn audit(folder: &Path, config: &Path, names: usize) -> Audit {
     let mut list = String::new();
     for number in 0..names {
@@ -83,7 +81,7 @@ fn audit(folder: &Path, config: &Path, names: usize) -> Audit {
     Audit { names, megabytes, seconds }
 }
 
-/// The most memory that the process had at once, in MiB, as far as it was seen; it is not given back.
+/// The highest observed memory peak of the process in MiB, sampled until it ends.
 #[expect(clippy::disallowed_methods, reason = "another process is watched")]
 fn peak_until_its_end(mut child: Child) -> f64 {
     let mut peak = 0.0_f64;
@@ -94,7 +92,7 @@ fn peak_until_its_end(mut child: Child) -> f64 {
     peak
 }
 
-/// What Linux calls the high water mark of a process.
+/// The process's high water mark of memory (`VmHWM`).
 fn peak_of(process: u32) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

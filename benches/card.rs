@@ -1,8 +1,8 @@
-//! The checks of one card, from its bytes to the verdict's state and reasons, without I/O; beside the three parts that
-//! no judge can do without (hash, strict parse, schema), measured alone in the same run.
+//! Measures the checks of one card without I/O, from its bytes to the verdict's state and reasons, and compares them
+//! with the three necessary parts (hash, strict parse, schema), measured alone in the same run.
 //!
-//! The budget is 15 µs, and 1.8 times the parts on any machine. What comes after the checks (the verdict's two digests)
-//! is printed too, without a budget.
+//! The budget is 15 µs, and 1.8 times the parts on any machine. The verdict's two digests, which are computed
+//! afterwards, are also printed, without a budget.
 
 mod support;
 
@@ -20,10 +20,10 @@ use jiff::Timestamp;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, timed, undisturbed};
 
-/// The most that the checks may take, over the parts.
+/// Maximum ratio of the checks to the parts.
 const BUDGET: f64 = 1.8;
 
-/// A published card of the corpus, below `CLRESOLVE_CORPUS`.
+/// A published card in `CLRESOLVE_CORPUS`.
 const PUBLISHED: &str = "commandlayer/agent-cards/agents/v1.0.0/commons/summarizeagent.eth.json";
 
 fn main() {
@@ -45,7 +45,7 @@ fn main() {
     measure("checks of one card, bytes to verdict", &card, &letter).end("bench-card");
 }
 
-/// Judges `card`, whole and in parts.
+/// Measures the judgement of `card` as a whole and in parts.
 fn measure<'w>(what: &'w str, card: &Bytes, profile: &Profile) -> Row<'w> {
     let document = Card::parse(card).expect("strict JSON");
     let evidence = evidence(document.document(), card, Timestamp::now());
@@ -81,7 +81,7 @@ fn measure<'w>(what: &'w str, card: &Bytes, profile: &Profile) -> Row<'w> {
     }
 }
 
-/// The card of a good agent, the verdict on it, and the profile behind that, with the manifests of the sandbox.
+/// The card of a good agent, its verdict, and the profile with the sandbox's manifests.
 fn sandbox() -> (Bytes, Verdict, Arc<Profile>) {
     let (runtime, _sandbox, resolver) = support::sandbox();
     let profile = resolver.profiles().get(DEFAULT).expect("it is built in");
@@ -90,7 +90,7 @@ fn sandbox() -> (Bytes, Verdict, Arc<Profile>) {
     (card, resolution.verdict().as_ref().clone(), profile)
 }
 
-/// The card from the corpus, if that is at hand.
+/// The card from the corpus, if it is available.
 fn published() -> Option<Bytes> {
     let path = Path::new(&std::env::var_os("CLRESOLVE_CORPUS")?).join(PUBLISHED);
     Some(std::fs::read(path).ok()?.into())

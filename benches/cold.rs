@@ -1,5 +1,6 @@
-//! A cold verdict over warm connections under each grade of proof, when every request to the world takes 50 ms longer;
-//! beside the two round trips that none can do without: one to the chain, one for the content.
+//! Measures a cold verdict over warm connections under each grade of proof, with 50 ms added to every request to the
+//! sandbox, and compares it with the two necessary round trips: one to the chain, one for the content. Under
+//! `consensus-proof`, the light client is warm, and the verdict is also compared with one under `state-proof`.
 
 mod support;
 
@@ -16,7 +17,7 @@ use tokio::runtime::Runtime;
 use support::delay::{self, DELAY, far_away, one_after_another, taken};
 use support::{GOOD, Good, Row, median, median_ratio};
 
-/// A grade of proof, the endpoints that it is asked of, and how long a verdict may take over two round trips.
+/// A grade of proof, its endpoints, and the maximum ratio of a verdict's time to that of two round trips.
 struct Graded {
     what: &'static str,
     proof: ProofDemand,
@@ -24,15 +25,20 @@ struct Graded {
     budget: f64,
 }
 
-/// The chain and the content take a round trip each, and 5 ms are left. The name is known, so what it read the last time
-/// is proven while the header is asked for; the cryptography and the runs of a state proof have no more than that.
-const GRADES: [Graded; 3] = [
+/// The chain and the content take a round trip each, and 5 ms remain. The name is known, so the state that its last
+/// resolution read is proven while the header is requested. The cryptography and EVM execution of a state proof must
+/// fit into the same 5 ms.
+const GRADES: [Graded; 4] = [
     Graded { what: "`single-rpc`", proof: ProofDemand::SingleRpc, endpoints: 1, budget: 1.05 },
     Graded { what: "`quorum` 2 of 3", proof: ProofDemand::Quorum, endpoints: 3, budget: 1.05 },
     Graded { what: "`state-proof` 2 of 3", proof: ProofDemand::StateProof, endpoints: 3, budget: 1.05 },
+    Graded { what: "`consensus-proof`", proof: ProofDemand::ConsensusProof, endpoints: 3, budget: 1.05 },
 ];
 
-/// Each takes more than a tenth of a second.
+/// Maximum ratio of a verdict under `consensus-proof` to one under `state-proof`.
+const CONSENSUS_BUDGET: f64 = 1.05;
+
+/// Few rounds, because each takes more than a tenth of a second.
 const ROUNDS: usize = 25;
 
 fn main() {
@@ -42,29 +48,35 @@ fn main() {
     let runtime = Runtime::new().expect("threads can be had");
     let sandbox = runtime.block_on(Sandbox::start()).expect("ports can be had");
     let mut echo = Echo::start();
-    let measured = GRADES.map(|graded| Measured::of(&graded, &runtime, &sandbox, &mut echo));
+    let mut measured = GRADES.map(|graded| Measured::new(&graded, &runtime, &sandbox));
+    for _ in 0..ROUNDS {
+        measured.iter_mut().for_each(|measured| measured.round(&runtime, &mut echo));
+    }
     let labels = measured.each_ref().map(Measured::label);
     let rows: Vec<Row<'_>> = measured.iter().zip(&labels).map(|(measured, label)| measured.row(label)).collect();
     for row in &rows {
         row.print("bench-cold");
     }
+    let [.., state, consensus] = &measured;
+    consensus.beside(state).print("bench-cold");
     rows[0].verdict();
 }
 
-/// What was measured of a grade.
 struct Measured {
     graded: &'static str,
     budget: f64,
-    /// Seconds of verdicts, and of two bare round trips beside each.
+    resolver: Resolver,
+    log: delay::Log,
+    /// Seconds per verdict, and per two bare round trips in the same round.
     cold: Vec<f64>,
     bare: Vec<f64>,
-    /// Requests of a verdict, and how many of them went one after another: the middle ones.
-    requests: usize,
-    path: usize,
+    /// Number of requests per verdict, and of those that were sequential.
+    requests: Vec<usize>,
+    paths: Vec<usize>,
 }
 
 impl Measured {
-    fn of(graded: &Graded, runtime: &Runtime, sandbox: &Sandbox, echo: &mut Echo) -> Self {
+    fn new(graded: &Graded, runtime: &Runtime, sandbox: &Sandbox) -> Self {
         let mut config = sandbox.config();
         let one = config.chain.endpoints.remove(0);
         let named = |place: usize| format!("node-{place}");
@@ -74,19 +86,19 @@ impl Measured {
         let (config, log) = far_away(&config);
         let resolver = runtime.block_on(Resolver::new(&config)).expect("the sandbox's configuration is good");
         ask(runtime, &resolver);
-        let (mut cold, mut bare, mut requests, mut paths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            taken(&log);
-            cold.push(ask(runtime, &resolver));
-            let trips = taken(&log);
-            requests.push(trips.len());
-            paths.push(one_after_another(&trips));
-            bare.push(echo.round_trips(2));
-        }
-        requests.sort_unstable();
-        paths.sort_unstable();
-        let (requests, path) = (requests[ROUNDS / 2], paths[ROUNDS / 2]);
-        Self { graded: graded.what, budget: graded.budget, cold, bare, requests, path }
+        let (graded, budget) = (graded.what, graded.budget);
+        let (cold, bare, requests, paths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { graded, budget, resolver, log, cold, bare, requests, paths }
+    }
+
+    /// Measures once. The grades take turns, so that a busy machine affects them all equally.
+    fn round(&mut self, runtime: &Runtime, echo: &mut Echo) {
+        taken(&self.log);
+        self.cold.push(ask(runtime, &self.resolver));
+        let trips = taken(&self.log);
+        self.requests.push(trips.len());
+        self.paths.push(one_after_another(&trips));
+        self.bare.push(echo.round_trips(2));
     }
 
     fn label(&self) -> String {
@@ -94,21 +106,40 @@ impl Measured {
     }
 
     fn row<'r>(&self, label: &'r str) -> Row<'r> {
-        let milliseconds = |seconds: &[f64]| format!("{:.1} ms", median(seconds) * 1e3);
-        let Self { cold, bare, requests, path, budget, .. } = self;
+        let [requests, path] = [&self.requests, &self.paths].map(|counts| {
+            let mut sorted = counts.clone();
+            sorted.sort_unstable();
+            sorted[ROUNDS / 2]
+        });
         Row {
             what: label,
-            measured: format!("{}, {requests} requests, {path} one after another", milliseconds(cold)),
-            beside: format!("two bare round trips: {}", milliseconds(bare)),
-            ratio: median_ratio(cold, bare),
-            budget: *budget,
+            measured: format!("{}, {requests} requests, {path} one after another", milliseconds(&self.cold)),
+            beside: format!("two bare round trips: {}", milliseconds(&self.bare)),
+            ratio: median_ratio(&self.cold, &self.bare),
+            budget: self.budget,
+            good: Good::AtMost,
+        }
+    }
+
+    /// This grade beside a weaker one.
+    fn beside(&self, weaker: &Self) -> Row<'static> {
+        Row {
+            what: "the same verdict under the strongest grade, with a warm light client",
+            measured: format!("{}: {}", self.graded, milliseconds(&self.cold)),
+            beside: format!("{}: {}", weaker.graded, milliseconds(&weaker.cold)),
+            ratio: median_ratio(&self.cold, &weaker.cold),
+            budget: CONSENSUS_BUDGET,
             good: Good::AtMost,
         }
     }
 }
 
-/// Seconds for a verdict over the same connections, with an empty cache. What is kept of contracts' code stays, and so
-/// does what calls read the last time.
+fn milliseconds(seconds: &[f64]) -> String {
+    format!("{:.1} ms", median(seconds) * 1e3)
+}
+
+/// Seconds for a verdict over the same connections, with an empty cache. The code of contracts and the keys that calls
+/// read last time stay cached.
 fn ask(runtime: &Runtime, resolver: &Resolver) -> f64 {
     let cold = resolver.with_empty_cache();
     let started = Instant::now();
@@ -118,7 +149,7 @@ fn ask(runtime: &Runtime, resolver: &Resolver) -> f64 {
     took.as_secs_f64()
 }
 
-/// A server that says what it was told, at the far end of the same kind of line.
+/// An echo server behind the same kind of delayed connection.
 struct Echo(TcpStream);
 
 impl Echo {
@@ -137,7 +168,7 @@ impl Echo {
         echo
     }
 
-    /// Seconds for so many round trips.
+    /// Seconds for this number of round trips.
     fn round_trips(&mut self, number: usize) -> f64 {
         let started = Instant::now();
         for _ in 0..number {

@@ -1,7 +1,7 @@
-//! The memory of the daemon after a million requests, beside that after 200,000. They are about 100,000 names, of which
-//! it may keep 10,000: most requests are about a thousand names in use, and one in ten is about another name, whose
-//! verdict takes a run and the place of somebody else's. The run fails unless every name was asked for and the cache was
-//! full.
+//! Compares the daemon's memory after a million requests with that after 200,000. The requests are about 100,000 names,
+//! of which the daemon may cache 10,000. Most are about a thousand hot names, and one in ten is about another name,
+//! whose verdict requires a resolution and evicts another one. The run fails unless every name was requested and the
+//! cache was full.
 
 mod support;
 
@@ -24,30 +24,28 @@ use tokio::task::JoinSet;
 use support::http::{MAX_ANSWER, answer};
 use support::{Good, Row, program};
 
-/// Most that memory may grow.
 const BUDGET: f64 = 1.05;
 
-/// Requests before the first look at memory, and in all.
+/// Number of requests before the first memory sample, and in total.
 const FIRST: usize = 200_000;
 const ALL: usize = 1_000_000;
 
-/// Verdicts that the cache may hold, and does once it is full.
+/// Maximum number of cached verdicts, which is reached.
 const HELD: u64 = 10_000;
 
-/// Room for one of them, in bytes: more than any takes, so that their number is what bounds them.
+/// Cache budget per verdict, in bytes: more than any needs, so that the number of verdicts is the limit.
 const ROOM: u64 = 64 * 1024;
 
-/// Names that are asked for, and those of them that are in use. These are few, since each takes a run a minute.
+/// Number of requested names, and of the hot ones, of which each is resolved once a minute.
 const NAMES: usize = 100_000;
 const IN_USE: usize = 1000;
 
-/// The number of requests of which one is about a name that is not in use.
+/// One request in this many is about a name that is not hot.
 const STRANGERS: usize = 10;
 
-/// What the unit and the image set for the allocator.
+/// The allocator settings of the shipped unit and image.
 const ALLOCATOR: [(&str, &str); 2] = [("MALLOC_MMAP_THRESHOLD_", "131072"), ("MALLOC_ARENA_MAX", "2")];
 
-/// Requests at the same time.
 const CONNECTIONS: usize = 16;
 
 fn main() {
@@ -85,7 +83,7 @@ fn main() {
     .end("bench-crowd");
 }
 
-/// Verdicts that the daemon holds, by its own word.
+/// Number of verdicts in the cache, as reported by the daemon.
 fn held(socket: &Path) -> u64 {
     let socket = socket.display().to_string();
     let shown = program(&["ctl", "show", "--socket", &socket, "-o", "json"]).output().expect("it runs");
@@ -94,7 +92,7 @@ fn held(socket: &Path) -> u64 {
     shown["cache"]["untrusted"]["entries"].as_u64().expect("a number")
 }
 
-/// Every name below the parent has the records of this agent, and is untrusted for it.
+/// Every name below the parent resolves to the records of this agent, so it is untrusted.
 fn spec() -> Spec {
     let text = r#"
 [[name]]
@@ -124,7 +122,7 @@ fn start(config: &str) -> (Child, SocketAddr) {
     (child, address.unwrap_or_else(|| panic!("no address in {line:?}")))
 }
 
-/// Asks until the number of requests since the start is `until`.
+/// Sends requests until their total number is `until`.
 async fn ask(address: SocketAddr, asked: &Arc<AtomicUsize>, until: usize) {
     let mut clients = JoinSet::new();
     for _ in 0..CONNECTIONS {
@@ -149,13 +147,13 @@ fn next(asked: &AtomicUsize, until: usize) -> Option<usize> {
     asked.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |number| (number < until).then_some(number + 1)).ok()
 }
 
-/// Which name a request is about.
+/// The name that a request is about.
 const fn name(request: usize) -> usize {
     let turn = request / STRANGERS;
     if request.is_multiple_of(STRANGERS) { IN_USE + turn % (NAMES - IN_USE) } else { (request - turn) % IN_USE }
 }
 
-/// Memory of the process, in MiB.
+/// Resident memory of the process, in MiB.
 fn resident(process: &Child) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux tells");

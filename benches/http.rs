@@ -1,12 +1,12 @@
-//! A warm verdict over HTTP from the daemon, `clresolve serve`, beside a bare axum handler that returns the same bytes,
-//! head and body, with the same settings of the connection. Servers and load are processes of their own; where `taskset` is at hand the
-//! servers have one core and the load has another, so that it is the server that is measured.
+//! Compares a warm verdict from the daemon over HTTP with a bare axum handler that returns the same head and body with
+//! the same connection settings. Servers and load run in separate processes. If `taskset` is available, the servers
+//! have one core and the load another, so that only the server is measured.
 //!
-//! A warm decision about a payment is measured beside the verdict that it rests on: the same body over and over, whose
-//! answer is kept for a second, and bodies of which no two are the same, either in what nobody reads or in what is read.
+//! Warm payment decisions are compared with the verdict that they depend on: the same body repeatedly, whose decision
+//! is cached for a second, and distinct bodies, which differ either in ignored or in relevant parts.
 //!
-//! The program calls itself for its parts: `bare FILE` serves a file, `load ADDRESS FILE SECONDS` sends the request in a
-//! file over and over, with another [`MARK`] each time.
+//! The program runs itself for its parts: `bare FILE` serves a file, `load ADDRESS FILE SECONDS` sends the request in a
+//! file repeatedly, each time with another [`MARK`].
 
 mod support;
 
@@ -40,22 +40,21 @@ use tower::Service as _;
 use support::http::{MAX_ANSWER, answer};
 use support::{GOOD, Good, Row, median, median_ratio, print_row, program};
 
-/// At least so much of what the bare handler does.
+/// Minimum ratio to the bare handler's rate.
 const BUDGET: f64 = 0.9;
 
-/// At least so much of what a warm verdict does.
+/// Minimum ratio to the rate of a warm verdict.
 const DECISION_BUDGET: f64 = 0.7;
 
-/// Rounds in which each server is asked once.
+/// Number of rounds. Each server is measured once per round.
 const ROUNDS: usize = 9;
 
-/// How long each is asked for in a round.
+/// Duration of one measurement, in seconds.
 const SECONDS: u64 = 2;
 
-/// White space in a body that stands for the number of the request: a bit a byte.
+/// White space in a body that encodes the number of the request, one bit per byte.
 const MARK: [u8; 32] = [b' '; 32];
 
-/// Connections that ask at the same time.
 const CONNECTIONS: usize = 32;
 
 fn main() {
@@ -155,8 +154,8 @@ fn measure() {
     );
 }
 
-/// A question about the terms of an honest seller. A guard hands on all headers of the reply; with `Date` among them its
-/// questions differ from second to second.
+/// A question about an honest seller's terms. A guard forwards all headers of the reply, including `Date`, so its
+/// questions change every second.
 fn decision_body() -> String {
     let url = "https://api.sandbox.example/summarize/v1";
     let terms = json!({
@@ -188,9 +187,8 @@ fn posted(body: &str, header: &str) -> Bytes {
     .into()
 }
 
-/// What a server did in each round.
+/// The measurements of a server per round.
 struct Figures {
-    /// Requests per second.
     rates: Vec<f64>,
     /// Processor time per request, in microseconds.
     micros: Vec<f64>,
@@ -213,14 +211,14 @@ impl Figures {
     }
 }
 
-/// A server in a process of its own, which ends with this.
+/// A server process. Dropping this kills it.
 struct Running {
     child: Child,
     address: SocketAddr,
 }
 
 impl Running {
-    /// Starts a server that says on stderr where it listens.
+    /// Starts a server that prints its address on standard error.
     fn start(command: Command) -> Self {
         let mut child = pinned(command, "0").stderr(Stdio::piped()).spawn().expect("the server starts");
         let mut log = BufReader::new(child.stderr.take().expect("it is a pipe"));
@@ -232,7 +230,7 @@ impl Running {
         Self { child, address }
     }
 
-    /// What its threads have had of the processors so far; zero where the system does not tell.
+    /// CPU time of its threads so far. Zero if the system does not report it.
     fn processor_time(&self) -> Duration {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let nanos = threads.into_iter().flatten().flatten().filter_map(|thread| {
@@ -256,7 +254,7 @@ fn itself(arguments: &[&str]) -> Command {
     command
 }
 
-/// `command` on one core, where that can be had.
+/// Pins `command` to one core, if possible.
 fn pinned(command: Command, core: &str) -> Command {
     let can = Command::new("taskset").args(["-c", core, "true"]).output().is_ok_and(|output| output.status.success());
     if !can {
@@ -267,13 +265,12 @@ fn pinned(command: Command, core: &str) -> Command {
     on_core
 }
 
-/// Head and body of an answer.
 fn parts(answer: &[u8]) -> (&str, &[u8]) {
     let at = answer.windows(4).position(|end| end == b"\r\n\r\n").expect("a head");
     (std::str::from_utf8(&answer[..at]).expect("a head is ASCII"), &answer[at + 4..])
 }
 
-/// The names of the headers, sorted, with the values that do not depend on the time.
+/// The names of the headers, sorted, with values except those that depend on the time.
 fn head_lines(answer: &[u8]) -> Vec<String> {
     let timely = ["date", "age", "cache-status", "connection"];
     let lines = parts(answer).0.lines().skip(1).filter_map(|line| line.split_once(": "));
@@ -284,7 +281,7 @@ fn head_lines(answer: &[u8]) -> Vec<String> {
     lines
 }
 
-/// Serves the answer in `file` at the path of a verdict. What hyper adds by itself is left to it.
+/// Serves the response in `file` at the path of a verdict. Headers that hyper adds are omitted.
 fn bare(file: &Path) {
     let answer = std::fs::read(file).expect("the file is there");
     let (head, body) = parts(&answer);
@@ -311,7 +308,7 @@ fn bare(file: &Path) {
     });
 }
 
-/// As the daemon serves a connection, without its limits on who may ask.
+/// Serves a connection like the daemon, without limits per client.
 async fn serve(stream: TcpStream, router: Router) {
     let service = service_fn(move |request: Request<Incoming>| {
         let mut router = router.clone();
@@ -323,7 +320,7 @@ async fn serve(stream: TcpStream, router: Router) {
     let _: Result<(), Infallible> = served.or(Ok(()));
 }
 
-/// Sends `request` over and over, and prints how many answers came in the time.
+/// Sends `request` repeatedly, and prints the number of responses within `time`.
 fn load(address: SocketAddr, request: Bytes, time: Duration) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mark = request.windows(MARK.len()).position(|bytes| bytes == MARK);
@@ -357,7 +354,7 @@ fn load(address: SocketAddr, request: Bytes, time: Duration) {
     println!("{answers}");
 }
 
-/// Writes the number of a request over its mark.
+/// Writes the number of a request into its mark.
 fn number(mark: &mut [u8]) {
     static SENT: AtomicU64 = AtomicU64::new(0);
     let number = SENT.fetch_add(1, Ordering::Relaxed);
@@ -370,13 +367,13 @@ fn request(path: &str) -> Bytes {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\n\r\n").into()
 }
 
-/// One answer, head and body.
+/// The response to one request, head and body.
 fn fetch(address: SocketAddr, path: &str) -> Vec<u8> {
     let request = request(path);
     send(address, &[&request[..request.len() - 2], b"connection: close\r\n\r\n"].concat())
 }
 
-/// The answer to a request after which the connection is closed.
+/// The response to a request that closes the connection.
 fn send(address: SocketAddr, closing: &[u8]) -> Vec<u8> {
     use std::io::Write as _;
     let mut stream = std::net::TcpStream::connect(address).expect("the server listens");

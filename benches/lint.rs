@@ -1,5 +1,6 @@
-//! Lint of 10,000 cards of all five systems, from bytes to findings, beside Ajv 8 doing the schema part alone: parse and
-//! validate, each card by the one schema of its system. Both read the same texts on one thread, in turn, in one run.
+//! Compares the lint of 10,000 cards of all five systems, from bytes to findings, with the schema part alone in Ajv 8:
+//! parsing and validation by the single schema of each card's system. Both process the same texts on one thread,
+//! alternately in one run.
 
 mod support;
 
@@ -17,17 +18,16 @@ use serde_json::{Value, json};
 
 use support::{GOOD, Good, Row, median, median_ratio};
 
-/// What is linted in a round.
 const CARDS: usize = 10_000;
 
-/// A round takes a good part of a second, so there are few.
+/// Few rounds, because each takes a good part of a second.
 const ROUNDS: usize = 15;
 
-/// Detection, strict parse and all rules are to take no longer than Ajv, which compiles schemas to code, takes for a lax
-/// parse and the schema alone.
+/// Maximum ratio to Ajv: detection, strict parse and all rules must not take longer than Ajv, which compiles schemas to
+/// code, takes for a lax parse and the schema alone.
 const BUDGET: f64 = 1.0;
 
-/// Where Ajv stands.
+/// The folder in which Ajv is installed.
 const AJV: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/lint");
 
 /// The good cards of the sandbox that are served as files, with the schemas by which Ajv judges them.
@@ -69,7 +69,7 @@ fn main() {
     .end("bench-lint");
 }
 
-/// Each with its system and schema; no two are the same.
+/// Distinct cards, each with its system and schema.
 fn cards(of_commandlayer: &str) -> Vec<(CardSystem, String, String)> {
     let schema = |name: &str| format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
     let document = |text: &str| serde_json::from_str::<Value>(text).expect("a good card is JSON");
@@ -87,7 +87,7 @@ fn cards(of_commandlayer: &str) -> Vec<(CardSystem, String, String)> {
     (0..CARDS).map(numbered).collect()
 }
 
-/// A good card of the sandbox, and the rules of its world.
+/// A good card of the sandbox, and the profile with its rules.
 fn commandlayer() -> (String, Arc<Profile>) {
     let (runtime, _sandbox, resolver) = support::sandbox();
     let resolution = runtime.block_on(resolver.resolve(GOOD));
@@ -106,7 +106,7 @@ fn linted(cards: &[(CardSystem, String, String)], profile: &Profile) -> Duration
     took
 }
 
-/// Node with the cards in its memory; it ends with its standard input.
+/// A Node process with the cards in memory. It ends when its standard input closes.
 struct Ajv {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,

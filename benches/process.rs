@@ -1,6 +1,6 @@
-//! From the start of the process: to its version and help, to a verdict, and to a daemon that is ready. The verdict is
-//! asked of a sandbox that runs elsewhere, near by and with 50 ms on every way to it. There it is measured beside what the
-//! handshakes and round trips cost that it needs, whatever went one after another in the same run.
+//! Measures the time from process start to version and help, to a verdict, and to a ready daemon. The verdict comes
+//! from a sandbox in another process, with and without 50 ms added to every request. The delayed one is compared with
+//! the handshakes and round trips that it needs.
 
 mod support;
 
@@ -15,19 +15,19 @@ use tokio::runtime::Runtime;
 use support::delay::{DELAY, far_away, one_after_another, taken};
 use support::{GOOD, Good, Row, median, median_ratio, program};
 
-/// Starts of each kind.
+/// Number of starts of each kind.
 const ROUNDS: usize = 15;
 
 /// Budgets, in milliseconds.
 const VERSION: f64 = 15.0;
 const READY: f64 = 300.0;
 
-/// Most that a verdict may take of what [`NEEDED`] handshakes and round trips cost.
+/// Maximum ratio of a verdict's time to that of [`NEEDED`] handshakes and round trips.
 const VERDICT: f64 = 1.15;
 
-/// Those that a client needs which holds its rules before it asks for a name: the handshake with the host of the rules,
-/// and all of them at once; the records, whose endpoint speaks plain HTTP; then, since the records name it, the handshake
-/// with the card's host, and the card beside the holder of the owner's name.
+/// The critical path of a client that first loads its rules: the handshake with the rules' host; all rules in parallel;
+/// the records, from an endpoint over plain HTTP; the handshake with the card's host, which the records name; and the
+/// card, in parallel with the holder of the owner's name.
 const NEEDED: usize = 5;
 
 fn main() {
@@ -85,7 +85,7 @@ fn main() {
     .end("bench-process");
 }
 
-/// Milliseconds from the start of a process to its good end.
+/// Milliseconds from the start of a process to its successful end.
 fn run(command: &mut Command) -> f64 {
     let started = Instant::now();
     let output = command.stdin(Stdio::null()).output().expect("it starts");
@@ -94,7 +94,7 @@ fn run(command: &mut Command) -> f64 {
     took.as_secs_f64() * 1e3
 }
 
-/// Milliseconds from the start of a daemon to its first `200` at `/readyz`.
+/// Milliseconds from the start of a daemon to its first `200` from `/readyz`.
 fn until_ready(config: &str) -> f64 {
     let address = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port can be had");
     let started = Instant::now();

@@ -1,6 +1,6 @@
-//! A receipt verified warm, from its bytes to the document, beside the parts that no verifier can do without (hash, strict
-//! parse, bound schema, signature), measured alone in the same run. The agent's verdict, its signer's records and the
-//! schema are in the caches.
+//! Measures the warm verification of a receipt, from its bytes to the document, and compares it with the necessary
+//! parts (hash, strict parse, bound schema, signature), measured alone in the same run. The agent's verdict, its
+//! signer's records and the schema are cached.
 
 mod support;
 
@@ -20,10 +20,9 @@ use clresolve_verdict::card::Side;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed, timed_in, undisturbed};
 
-/// The most that it may take, over the parts.
+/// Maximum ratio to the parts.
 const BUDGET: f64 = 1.5;
 
-/// The key that signs the sandbox's receipts.
 const KEY: &str = "ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw";
 
 fn main() {

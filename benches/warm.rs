@@ -1,26 +1,33 @@
-//! A warm verdict in the library, beside a hit of a bare moka cache that holds the same value.
+//! Compares a warm verdict in the library with a hit of a bare moka cache that contains the same value, and a warm
+//! check of a seller with a warm decision.
 
 mod support;
 
 use std::hint::black_box;
+use std::time::Duration;
 
-use clresolve_resolver::{Question, Resolution, State};
+use clresolve_resolver::payment::DecisionRequest;
+use clresolve_resolver::payment::check::CheckRequest;
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::{Question, Resolution, Resolver, State};
 use clresolve_verdict::verdict::Served;
 use moka::future::Cache;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed_in, undisturbed};
+use tokio::runtime::Runtime;
 
-/// The most that a verdict may take, over the bare hit.
+/// Maximum ratio to the bare hit.
 const BUDGET: f64 = 1.3;
 
-/// How the owner of an agent may type its name.
+/// A spelling of the agent's name that is not in normal form.
 const TYPED: &str = "SummarizeAgent.eth";
 
 fn main() {
     if !support::asked_to_measure() {
         return;
     }
-    let (runtime, _sandbox, resolver) = sandbox();
+    let (runtime, sandbox, resolver) = sandbox();
+    payments(&runtime, &sandbox);
     let bare: Cache<String, Resolution> = Cache::new(10_000);
     let warm = runtime.block_on(async {
         resolver.resolve(GOOD).await;
@@ -56,4 +63,41 @@ fn main() {
         good: Good::AtMost,
     }
     .end("bench-warm");
+}
+
+/// Maximum CPU time of a check, in nanoseconds. It runs alone, so its elapsed time is at least that.
+const CHECK_NANOS: f64 = 250_000.0;
+
+/// Measures a check and a decision about the same terms, whose verdict is cached and confirmed by the head.
+fn payments(runtime: &Runtime, sandbox: &Sandbox) {
+    const URL: &str = "https://api.sandbox.example/summarize/v1";
+    const HOUR: Duration = Duration::from_secs(3600);
+    let mut config = sandbox.config();
+    (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
+    let (resolver, _following, decided, checked) = runtime.block_on(async {
+        let resolver = Resolver::new(&config).await.expect("the sandbox's configuration is good");
+        let following = resolver.follow_heads();
+        let reply = resolver.unpaid(URL, Some("{}")).await.expect("the seller answers");
+        let decided = DecisionRequest::about_reply(GOOD, "summarize", URL, reply.clone());
+        let checked = CheckRequest { name: Some(GOOD.to_owned()), ..CheckRequest::about_reply(URL, reply) };
+        assert!(!resolver.decide(&decided).await.abort && !resolver.check(&checked).await.abort);
+        (resolver, following, decided, checked)
+    });
+    let [check, decision] = in_turn(
+        ROUNDS,
+        [
+            &mut timed_in(runtime, async || resolver.check(black_box(&checked)).await),
+            &mut timed_in(runtime, async || resolver.decide(black_box(&decided)).await),
+        ],
+    );
+    let (check, decision) = (undisturbed(&check), undisturbed(&decision));
+    Row {
+        what: "warm check in the library",
+        measured: micros(check),
+        beside: format!("0.25 ms; a warm decision: {}, {:.2} of it", micros(decision), check / decision),
+        ratio: check / CHECK_NANOS,
+        budget: 1.0,
+        good: Good::AtMost,
+    }
+    .print("bench-warm");
 }

@@ -7,6 +7,8 @@ mod chain;
 mod conclusions;
 #[path = "scenarios/conformance.rs"]
 mod conformance;
+#[path = "scenarios/consensus.rs"]
+mod consensus;
 #[path = "scenarios/contracts.rs"]
 mod contracts;
 #[path = "scenarios/fetch.rs"]

@@ -1,5 +1,5 @@
-// Cards against their schemas by Ajv, in strict mode, all errors: a round for each line of standard input, which answers
-// with how many were valid and the nanoseconds that parsing and validating took.
+// Validates cards by their schemas with Ajv, in strict mode, collecting all errors. Each line of standard input starts
+// a round, whose output line contains the number of valid cards and the nanoseconds for parsing and validating.
 //
 // node ajv.mjs CARDS: a file with a JSON object a line, {"schema": path, "card": text}
 

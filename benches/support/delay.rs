@@ -1,4 +1,4 @@
-//! A world that is far away: whatever is sent to it arrives later by a fixed time, as over a long line.
+//! A delayed network: everything that is sent to the sandbox arrives later by a fixed time.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 use clresolve_resolver::Config;
 use clresolve_resolver::config::ConnectTo;
 
-/// What one way to the world takes longer.
+/// The added delay of each request.
 pub(crate) const DELAY: Duration = Duration::from_millis(50);
 
-/// Bytes passed on at once.
+/// Number of bytes forwarded at once.
 const CHUNK: usize = 64 * 1024;
 
-/// A request that went over the line: when it was sent, and when its answer began.
+/// A request through the proxy: when it was sent, and when its response began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trip {
     sent: Instant,
     answered: Instant,
 }
 
-/// All requests since the log was last taken.
+/// All requests since the log was last drained.
 pub(crate) type Log = Arc<Mutex<Vec<Trip>>>;
 
-/// `config` with the whole world at the far end of the line, and the log of what goes over it.
+/// `config` with a delaying proxy in front of the whole sandbox, and the log of its requests.
 pub(crate) fn far_away(config: &Config) -> (Config, Log) {
     let log = Log::default();
     let mut config = config.clone();
@@ -34,7 +34,11 @@ pub(crate) fn far_away(config: &Config) -> (Config, Log) {
         let near = line(address(endpoint.url.authority()), &log);
         endpoint.url.set_port(Some(near.port())).expect("the URL has a host");
     }
-    // Every host of the world is one listener, so the rules share one line.
+    for endpoint in &mut config.beacon.endpoints {
+        let near = line(address(endpoint.url.authority()), &log);
+        endpoint.url.set_port(Some(near.port())).expect("the URL has a host");
+    }
+    // All hosts of the sandbox share one listener, so the rules share one proxy.
     let mut web = None;
     for rule in &mut config.network.connect_to {
         let text = rule.to_string();
@@ -47,12 +51,11 @@ pub(crate) fn far_away(config: &Config) -> (Config, Log) {
     (config, log)
 }
 
-/// Takes the log.
 pub(crate) fn taken(log: &Log) -> Vec<Trip> {
     std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Most requests of which each was sent only after the answer to the one before: the length of the critical path.
+/// Maximum number of requests that were each sent after the previous response: the length of the critical path.
 pub(crate) fn one_after_another(trips: &[Trip]) -> usize {
     let mut trips = trips.to_vec();
     trips.sort_by_key(|trip| trip.answered);
@@ -71,7 +74,7 @@ fn address(authority: &str) -> SocketAddr {
     authority.parse().expect("the world listens on addresses")
 }
 
-/// A port that leads to `far`.
+/// Starts a proxy to `far`. Returns its address.
 pub(crate) fn line(far: SocketAddr, log: &Log) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port can be had");
     let near = listener.local_addr().expect("it is bound");
@@ -85,7 +88,7 @@ pub(crate) fn line(far: SocketAddr, log: &Log) -> SocketAddr {
     near
 }
 
-/// Passes bytes on both ways, those to the far end after [`DELAY`].
+/// Forwards bytes in both directions, those to the far end after [`DELAY`].
 fn pass(near: TcpStream, far: TcpStream, log: Log) {
     let (queue, due) = mpsc::channel::<(Instant, Vec<u8>)>();
     let sent = Arc::new(Mutex::new(None));

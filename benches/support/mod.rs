@@ -12,38 +12,30 @@ use clresolve_resolver::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
-/// A good agent of the sandbox.
 pub(crate) const GOOD: &str = "summarizeagent.eth";
 
 /// Minimum duration of one measurement: far above the clock's resolution, and short enough that a busy machine rarely
 /// interrupts one.
 const SLICE: Duration = Duration::from_micros(500);
 
-/// The default number of rounds.
 pub(crate) const ROUNDS: usize = 501;
 
 /// The direction of a budget.
 #[derive(Clone, Copy)]
 pub(crate) enum Good {
-    /// Lower is better.
     AtMost,
-    /// Higher is better.
     AtLeast,
 }
 
 /// One row of the table of results.
 pub(crate) struct Row<'r> {
-    /// What was measured.
     pub(crate) what: &'r str,
-    /// The result.
     pub(crate) measured: String,
     /// The result of the reference in the same run.
     pub(crate) beside: String,
     /// The ratio of the result to the reference or to its budget.
     pub(crate) ratio: f64,
-    /// The budget of the ratio.
     pub(crate) budget: f64,
-    /// The direction of the budget.
     pub(crate) good: Good,
 }
 
@@ -148,7 +140,6 @@ pub(crate) fn timed<T>(mut work: impl FnMut() -> T) -> impl FnMut(u32) -> Durati
     }
 }
 
-/// The median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -168,12 +159,10 @@ pub(crate) fn median_ratio(of: &[f64], to: &[f64]) -> f64 {
     median(&ratios)
 }
 
-/// Formats nanoseconds as microseconds.
 pub(crate) fn micros(nanos: f64) -> String {
     format!("{:.2} µs", nanos / 1e3)
 }
 
-/// The measured program.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_clresolve"));
     command.args(arguments).env_clear();

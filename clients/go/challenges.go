@@ -123,7 +123,7 @@ func removeChallenges(header http.Header) {
 	}
 }
 
-// clean removes the payment challenges of other protocols, and terms where the response is no demand: some clients pay
+// clean removes the payment challenges of other protocols, and terms from responses other than a 402: some clients pay
 // them whatever the status.
 func clean(response *http.Response) {
 	removeChallenges(response.Header)

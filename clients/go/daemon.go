@@ -36,7 +36,7 @@ const (
 // newest block has not confirmed the verdict yet.
 var transient = map[string]bool{"deadline-passed": true, "unconfirmed": true}
 
-// anyAgent is the value of Config.Agent that stands for every seller.
+// anyAgent is the value of Config.Agent that means every seller.
 const anyAgent = "any"
 
 // api holds the paths of the guard's questions, and the schema of the answers.
@@ -55,10 +55,10 @@ type Config struct {
 	Daemon string
 	// Agent is the agent's ENS name in normal form. With "any", every seller is paid whose payee the daemon proves.
 	Agent string
-	// Name is the seller's ENS name in normal form, if Agent is "any" and you know it: your word counts, unlike the
-	// seller's.
+	// Name is the seller's ENS name in normal form, if Agent is "any" and you know it: the guard trusts your name, unlike
+	// the seller's.
 	Name string
-	// Verb is the verb to pay for. If Agent is "any", it may be left out.
+	// Verb is the verb to pay for. If Agent is "any", it may be omitted.
 	Verb string
 	// Limits are stricter than the daemon's, as a JSON object in the format of POST /v1/decisions. They are optional.
 	Limits json.RawMessage
@@ -127,7 +127,7 @@ func newDaemon(config Config) (*daemon, error) {
 	return &daemon{base, shown, api, about, timeout, config.Signer, line}, nil
 }
 
-// checkWhom checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be left out, and a
+// checkWhom checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be omitted, and a
 // seller's name be given.
 func checkWhom(config Config) error {
 	if config.Agent == "" {
@@ -245,7 +245,7 @@ func (d *daemon) signed(caller context.Context, reply reply, header string, entr
 // ask returns a decision. An allowing decision has not expired.
 func (d *daemon) ask(caller context.Context, path string, about question) (*decision, error) {
 	about.Name, about.Verb, about.Limits = d.question.Name, d.question.Verb, d.question.Limits
-	// A decision goes by the agent's route instead of the URL that was asked.
+	// A decision uses the agent's route instead of the requested URL.
 	if d.api == checks {
 		about.URL = about.Response.asked
 	}

@@ -116,7 +116,7 @@ func readDecision(text []byte, schema, name, verb string) (*decision, error) {
 	return &decision{*read.Abort, withoutWarnings(*read.Codes, read.Reasons), passing, until, text}, nil
 }
 
-// withoutWarnings returns the codes that are no warnings. The first always remains: if the gate denies a warning, its
+// withoutWarnings returns the codes that are not warnings. The first always remains: if the gate denies a warning, its
 // code is the first one.
 func withoutWarnings(codes []string, reasons json.RawMessage) []string {
 	var listed []struct{ Code, Effect string }

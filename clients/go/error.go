@@ -16,7 +16,7 @@ const (
 	Unavailable Code = "unavailable"
 	// Redirected: the seller redirects to another URL.
 	Redirected Code = "redirected"
-	// Unreadable: the 402 response is larger than 64 KiB, takes longer than 10 s, is truncated, or is coded more than
+	// Unreadable: the 402 response is larger than 64 KiB, takes longer than 10 s, is truncated, or is encoded more than
 	// once.
 	Unreadable Code = "unreadable"
 	// NoDecision: no pending decision allows a payment at this URL: none was made, it has expired, or it was used.

@@ -106,7 +106,7 @@ export function removeChallenges(headers) {
 }
 
 /**
- * Removes the terms from the headers of a response that is no demand. Returns whether there were any.
+ * Removes the terms from the headers of a response that is not a 402. Returns whether there were any.
  *
  * @param {Headers} headers
  */

@@ -116,7 +116,7 @@ export class Daemon {
    * @returns {Promise<Decision>}
    */
   async decide(response, asked, caller) {
-    // A decision goes by the agent's route instead of the URL that was asked.
+    // A decision uses the agent's route instead of the requested URL.
     const demand = this.#api === CHECKS ? { response, url: asked } : { response };
     const { passing, codes } = await this.#ask(this.#api.terms, demand, caller);
     if (passing.length === 0) throw new GuardError("denied", codes);

@@ -60,7 +60,7 @@ export function readDecision(decision, schema, about) {
 }
 
 /**
- * The codes that are no warnings. The first always remains: if the gate denies a warning, its code is the first one.
+ * The codes that are not warnings. The first always remains: if the gate denies a warning, its code is the first one.
  *
  * @param {string[]} codes
  * @param {unknown} reasons

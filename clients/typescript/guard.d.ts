@@ -57,7 +57,7 @@ export interface OneAgent {
 /** Whom a guard pays: any seller whose payee the daemon proves. */
 export interface AnySeller {
   agent: "any";
-  /** The seller's normalized ENS name, if you know it: your word counts, unlike the seller's. */
+  /** The seller's normalized ENS name, if you know it: the guard trusts it, unlike the seller's. */
   name?: string;
   /** The verb that is paid for, if the seller may have an Agent-Card. */
   verb?: string;

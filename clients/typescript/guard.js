@@ -191,8 +191,9 @@ function isElsewhere(response, url) {
 }
 
 /**
- * A response without the payment challenges of other protocols, and without terms that are no demand. After a payment, the target of a redirect is removed
- * too, because a client that follows it would pay again. Returns the same object if nothing changes.
+ * A response without the payment challenges of other protocols, and without terms unless it is a 402. After a payment,
+ * the target of a redirect is removed too, because a client that follows it would pay again. Returns the same object if
+ * nothing changes.
  *
  * @param {Response} response
  * @param {boolean} isPaid

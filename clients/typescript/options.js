@@ -4,7 +4,7 @@
 /** The members of `GuardOptions`. */
 const KNOWN = ["daemon", "agent", "name", "verb", "limits", "timeout", "ca", "signer", "onPaid"];
 
-/** The value of `agent` that stands for every seller, and other spellings of it. */
+/** The value of `agent` that means every seller, and other spellings of it. */
 export const ANY = "any";
 const LIKE_ANY = [ANY, "*"];
 
@@ -27,7 +27,7 @@ export function checkNames(options) {
 }
 
 /**
- * Checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be left out, and a seller's
+ * Checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be omitted, and a seller's
  * name be given.
  *
  * @param {{ agent: string, name?: string, verb?: string }} options

@@ -17,20 +17,21 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 
 /// The crates of the workspace, each with those that it may depend on. The root's name is empty.
-const CRATES: [(&str, &[&str]); 18] = [
+const CRATES: [(&str, &[&str]); 19] = [
     ("core", &[]),
     ("ipfs", &[]),
+    ("beacon", &["core"]),
     ("verdict", &["core", "ipfs"]),
     ("state", &["core"]),
     ("jose", &["core"]),
     ("payment", &["core", "verdict", "jose"]),
     ("messages", &["core", "verdict", "jose", "payment"]),
-    ("bundle", &["core", "ipfs", "verdict", "state", "jose", "payment", "messages"]),
+    ("bundle", &["core", "ipfs", "beacon", "verdict", "state", "jose", "payment", "messages"]),
     ("egress", &["core"]),
-    ("chain", &["core", "state", "egress"]),
+    ("chain", &["core", "beacon", "state", "egress"]),
     ("cards", &["core", "verdict", "jose"]),
     ("audit", &["core", "verdict"]),
-    ("sandbox", &["core", "ipfs"]),
+    ("sandbox", &["core", "ipfs", "beacon"]),
     (
         LIBRARY,
         &["core", "ipfs", "verdict", "state", "jose", "bundle", "egress", "chain", "payment", "messages", "sandbox"],
@@ -57,12 +58,14 @@ const UNJUDGED: [&str; 2] = ["sandbox", TRAFFIC];
 const LINES: usize = 700;
 
 /// Words that say nothing to a reader who knows the field. No type is called so.
-const OWN_WORDS: [&str; 39] = [
+const OWN_WORDS: [&str; 42] = [
     "Asked",
     "Ballot",
     "Camp",
+    "Checked",
     "Chorus",
     "Computer",
+    "Decided",
     "Desk",
     "Flavour",
     "Floor",
@@ -70,6 +73,7 @@ const OWN_WORDS: [&str; 39] = [
     "Gossip",
     "Ground",
     "Kept",
+    "Known",
     "Landing",
     "Mend",
     "Part",
@@ -106,8 +110,8 @@ const GIVEN_WORDS: [(&str, &str); 1] = [("Witness", "crates/payment/src/")];
 const WORDS_OF_ONE_MEANING: [&str; 7] = ["Bound", "Found", "Outcome", "Place", "Refusal", "State", "Walk"];
 
 /// Crates that do no I/O.
-const PURE: [&str; 10] =
-    ["core", "ipfs", "verdict", "state", "jose", "bundle", "cards", "audit", "payment", "messages"];
+const PURE: [&str; 11] =
+    ["core", "ipfs", "beacon", "verdict", "state", "jose", "bundle", "cards", "audit", "payment", "messages"];
 
 /// What a crate without I/O has nowhere among its dependencies.
 const IMPURE_CRATES: [&str; 6] = ["tokio", "mio", "reqwest", "hyper", "axum", "socket2"];

@@ -578,7 +578,7 @@ fn a_card_is_held_against_that_of_an_earlier_audit() {
     assert_eq!(codes(&third)[0], [""; 0], "the card of the audit before");
     assert_eq!(kinds(&third), BTreeSet::new(), "a defect that was told is no change of the next audit");
     assert!(
-        text_of(&page).contains("<summary>Since the report before</summary>")
+        text_of(&page).contains("<summary>Since the previous report</summary>")
             && text_of(&page).contains("update-missing")
     );
 
@@ -654,6 +654,19 @@ fn diff_names_each_change_once_and_nothing_else() {
     report["complete"] = json!(false);
     let unknown = diff(folder.path(), &sealed(&report), &second, &["--fail-on", "added"]);
     assert!(code(&unknown) == Some(3) && text_of(&unknown).contains("incomplete"), "{}", text_of(&unknown));
+}
+
+/// As `audit diff before.json <(zcat after.json.gz)` in a shell.
+#[cfg(target_os = "linux")]
+#[test]
+fn diff_reads_a_report_from_a_pipe() {
+    let folder = TempDir::new().unwrap();
+    let report = sealed(&json_of(&run(NAMES, &["--format", "json", "--depth", "identity", "--timeout", "2m"]).stdout));
+    std::fs::write(folder.path().join("report.json"), report).unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-c", r#""$0" audit diff report.json <(cat report.json)"#, BINARY]);
+    let same = shell.current_dir(folder.path()).output().expect("bash runs");
+    assert_eq!((code(&same), text_of(&same)), (Some(0), "Nothing changed.\n"), "{same:?}");
 }
 
 #[test]
@@ -851,7 +864,7 @@ fn what_cannot_be_read_of_a_governance_log_is_a_row_and_never_an_end() {
     let (_, found) = held(format!("{table}{}{good}", bad.repeat(1_003)).as_bytes());
     let malformed = found["malformed"].as_array().expect("a list");
     assert_eq!((malformed.len(), &found["rows"]), (1_001, &json!(2)));
-    let why = "from here on 3 more are malformed, and are not named one by one";
+    let why = "from here on 3 more malformed rows";
     assert_eq!(malformed[1_000], json!({"line": 1_006, "column": 35, "why": why}));
 }
 
@@ -1020,7 +1033,7 @@ fn a_report_that_was_cut_or_changed_is_refused() {
         (whole.replace("untrusted", "trusted"), "was changed"),
         (format!("{}\"digest\": \"\u{1b}[2J\u{202e}\"\n}}\n", &whole[..end]), "\\u{1b}[2J\\u{202e}"),
         (sealed(&json!({"rows": []})), "is not the report"),
-        (sealed(&other_world), "different worlds"),
+        (sealed(&other_world), "different networks"),
     ] {
         let refused = diff(folder.path(), &changed, whole, &[]);
         let said = String::from_utf8_lossy(&refused.stderr);
@@ -1201,8 +1214,8 @@ fn a_list_and_a_registry_are_one_audit_in_which_each_name_is_judged_once() {
             ("unregistered.eth", "not-on-chain"),
         ]
     );
-    let sentence = "The registry has 4 entries: 2 on the chain as an agent; 2 in the registry, and no agent on the chain; \
-                    1 an agent on the chain, and not in the registry; 1 the chain could not be asked.";
+    let sentence = "The registry has 4 entries: 2 on the chain as an agent; 2 in the registry but not on the chain as an \
+                    agent; 1 on the chain as an agent but not in the registry; 1 the chain could not be read.";
     for form in ["md", "html"] {
         let text = run(list, &[&options[..], &[form]].concat());
         assert!(text_of(&text).contains(sentence), "{}", text_of(&text));
@@ -1230,12 +1243,9 @@ fn a_registry_that_cannot_be_read_is_a_row_that_says_where() {
     let not_utf8 = (b"{\n\"\xc3\xa9\xff\": 1}".to_vec(), "line 2, column 3: not UTF-8 at byte 5");
     let texts = [
         ("{\n\"entries\": 1}".to_owned(), "line 2, column 12: `entries` is a number, not a list"),
-        ("\u{feff}{\"entries\": []}".to_owned(), "line 1, column 1: a byte order mark stands before the JSON text"),
+        ("\u{feff}{\"entries\": []}".to_owned(), "line 1, column 1: a byte order mark precedes the JSON text"),
         ("[]".to_owned(), "line 1, column 1: the JSON text is a list, not an object"),
-        (
-            "{\"entries\": [],\n \"entries\": []}".to_owned(),
-            "line 2, column 10: the member /entries stands there twice",
-        ),
+        ("{\"entries\": [],\n \"entries\": []}".to_owned(), "line 2, column 10: the member /entries occurs twice"),
         (leads_to("https://nowhere.sandbox.example/manifest.json"), "nowhere.sandbox.example"),
         (format!("{{\"entries\": {}", "[".repeat(100_000)), "more than 16 levels"),
         (" ".repeat((4 << 20) + 1), "at most 4194304 are allowed"),
@@ -1300,7 +1310,7 @@ fn what_warnings_quote_of_a_registry_acts_on_no_terminal() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     for warning in ["clresolve: --registry: ", "clresolve: The names of the registry are missing: "] {
         let line = said.lines().find(|line| line.starts_with(warning)).unwrap_or_else(|| panic!("{said:?}"));
-        assert!(line.contains("the member /\\u{1b}[2J\\u{202e} stands there twice"), "{line:?}");
+        assert!(line.contains("the member /\\u{1b}[2J\\u{202e} occurs twice"), "{line:?}");
     }
     assert!(!said.contains(['\u{1b}', '\u{202e}']), "{said:?}");
 }
@@ -1585,7 +1595,7 @@ fn a_full_disk_loses_nothing_that_was_judged() {
     let full = limited.output().expect("a shell");
     let said = String::from_utf8_lossy(&full.stderr).into_owned();
     assert_eq!((code(&full), text_of(&full)), (Some(74), ""), "{said}");
-    assert!(said.contains("make room and run the same command again"), "{said}");
+    assert!(said.contains("free disk space and run the same command again"), "{said}");
     let kept = std::fs::read_to_string(journal).expect("a journal");
     assert!(kept.lines().count() > 3, "{kept}");
 
@@ -1802,7 +1812,12 @@ fn an_audit_goes_on_at_another_block_where_the_state_of_the_pinned_one_is_gone()
     let output = pruned.audit(ChainState::Ahead).run(&[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(code(&output), Some(0), "{said}");
-    assert!(said.contains(&format!("the state of block {gone} is gone; the audit goes on at block {next}")), "{said}");
+    assert!(
+        said.contains(&format!(
+            "the endpoints no longer have the state of block {gone}; the audit continues at block {next}"
+        )),
+        "{said}"
+    );
     let report = json_of(&output.stdout);
     assert_eq!(report["scope"]["block"], json!(format!("{gone}, {next}")));
     let rows = report["rows"].as_array().expect("rows");
@@ -1828,7 +1843,7 @@ fn a_run_that_was_killed_after_its_block_was_gone_goes_on_at_the_one_that_took_i
     let options = ["--resume", &journal, "--concurrency", "1", "-v"];
     let mut killed = audit.command("identity", &options).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(killed.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
-    assert!(said.any(|line| line.contains(&format!("the audit goes on at block {next}"))));
+    assert!(said.any(|line| line.contains(&format!("the audit continues at block {next}"))));
     assert!(said.any(|line| line.contains("judged")));
     killed.kill().and_then(|()| killed.wait()).expect("it runs");
 
@@ -1892,8 +1907,8 @@ fn a_run_that_goes_on_reads_the_block_that_it_began_with() {
     for (other, why) in [
         (with("/world", json!("mainnet")), "it is of mainnet"),
         (with("/blocks/0/hash", json!(format!("0x{}", "0".repeat(64)))), "of the chain is 0x"),
-        (with("/blocks", json!([])), "is no pin"),
-        (json!({"blocks": 7}), "is no pin"),
+        (with("/blocks", json!([])), "is not a pin file"),
+        (json!({"blocks": 7}), "is not a pin file"),
     ] {
         std::fs::write(&pin_file, other.to_string()).unwrap();
         let refused = world.clresolve(&fixed);
@@ -2195,7 +2210,7 @@ fn names_that_the_chain_tells_of_are_a_list_that_is_audited() {
     assert_eq!(code(&made), Some(0), "{said}");
     assert!(said.contains("clresolve: --known, line 5: the name does not normalise") && !said.contains('\u{202e}'));
     assert!(said.contains("--known, line 14: ") && !said.contains("--known, line 15: "), "{said}");
-    assert!(said.contains("clresolve: --known: 2 more lines are no names"), "{said}");
+    assert!(said.contains("clresolve: --known: 2 more invalid lines"), "{said}");
     let names = std::fs::read_to_string(&changed).unwrap();
     let spelt: Vec<_> =
         names.lines().filter(|line| !line.starts_with("0x")).map(|line| line.split(' ').next()).collect();

@@ -29,6 +29,9 @@ use serde_json::{Value, json};
 
 use crate::support::program;
 
+#[path = "bundle/consensus.rs"]
+mod consensus;
+
 /// Names of the sandbox whose bundles are tried, one of each kind.
 const GOOD: &str = "summarizeagent.eth";
 const RAW: &str = "raw-cid.eth";
@@ -374,7 +377,8 @@ fn a_bundle_is_valid_under_its_schema() {
     let build = |schema: &Value| jsonschema::draft202012::options().should_validate_formats(true).build(schema);
     let bundles = build(&read("bundle.schema.json")).expect("a schema");
     let verdicts = build(&read("verdict.schema.json")).expect("a schema");
-    for (name, _, bundle) in EXPORTED.iter().chain(PROVEN.iter()) {
+    let of_consensus = (RAW.to_owned(), State::Trusted, consensus::consensus().clone());
+    for (name, _, bundle) in EXPORTED.iter().chain(PROVEN.iter()).chain([&of_consensus]) {
         let errors: Vec<String> = bundles.iter_errors(bundle).map(|e| format!("{}: {e}", e.instance_path())).collect();
         assert_eq!(errors, Vec::<String>::new(), "{name}");
         assert!(verdicts.is_valid(&bundle["verdict"]), "{name}");
@@ -527,6 +531,7 @@ fn no_random_mutation_makes_a_bundle_trusted() {
     for state in [State::Trusted, State::Untrusted, State::Indeterminate] {
         subjects.extend([pick(&EXPORTED, state), pick(&PROVEN, state)]);
     }
+    subjects.push(consensus::consensus());
     let (mut tried, mut accepted) = (0, 0);
     std::thread::scope(|scope| {
         let threads: Vec<_> = subjects
@@ -562,7 +567,7 @@ fn no_random_mutation_makes_a_bundle_trusted() {
 fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
     let Ok(read) = Bundle::read(&resealed(mutated.clone())) else { return false };
     gives_nothing_better(bundle, &read, mutated);
-    let Ok(verified) = read.verify(profiles()) else { return false };
+    let Ok(verified) = read.verify(consensus::anchors()) else { return false };
     let verdict = verified.replay.verdict();
     let is_same = bundle["verdict"]["conclusion"] == verdict.conclusion;
     assert!(is_same || verdict.state != State::Trusted, "a mutation is trusted: {mutated}");
@@ -572,7 +577,7 @@ fn is_accepted(bundle: &Value, mutated: &Value) -> bool {
 /// A forger writes the verdict that his evidence gives. That of a bad agent gives no `trusted`, and that of a good one
 /// none about anything else.
 fn gives_nothing_better(bundle: &Value, read: &Bundle, mutated: &Value) {
-    let Ok(judged) = read.judge(profiles()) else { return };
+    let Ok(judged) = read.judge(consensus::anchors()) else { return };
     if judged.verdict().state != State::Trusted {
         return;
     }
@@ -715,10 +720,10 @@ fn each_refusal_of_proofs_has_its_name() {
     let without_records = |b: &mut Value| b["reading"]["given"]["answer"]["records"]["offchain"] = json!(true);
     assert_eq!(proofs_refused(bundle, without_records), StateProofError::Contradicted("records"));
     let without_holder = |b: &mut Value| b["reading"]["given"]["holder"] = Value::Null;
-    let on_holder = StateProofError::Contradicted("words on holder and expiry");
+    let on_holder = StateProofError::Contradicted("holder or expiry");
     assert_eq!(proofs_refused(bundle, without_holder), on_holder);
     let other_owner = |b: &mut Value| b["owner"]["read"]["holder"] = json!(format!("0x{}", "11".repeat(20)));
-    assert_eq!(proofs_refused(bundle, other_owner), StateProofError::Contradicted("words on the owner"));
+    assert_eq!(proofs_refused(bundle, other_owner), StateProofError::Contradicted("owner"));
     let attested = |b: &mut Value| b["reading"]["given"]["backing"] = json!("attested");
     assert_eq!(proofs_refused(bundle, attested), StateProofError::Missing);
     let look_ups =

@@ -77,6 +77,8 @@ fn mistakes_are_answered_with_what_was_meant() {
         assert!(code == expected && said.contains(part), "{arguments:?}: {code}\n{said}");
     }
     assert_eq!(asked(&[], None).1.lines().count(), 8);
+    let broken = asked(&["lint", &cards], None).1;
+    assert!(!broken.contains("system"), "{broken}");
 }
 
 #[test]
@@ -295,7 +297,8 @@ fn explain_lists_every_code_and_explains_each() {
     assert_eq!(refusal.status.code(), Some(0));
     let said = String::from_utf8_lossy(&refusal.stdout);
     assert!(
-        said.starts_with("deadline-passed: The gate's deadline passed") && said.contains("Ask again: the run goes on"),
+        said.starts_with("deadline-passed: The gate's deadline passed")
+            && said.contains("Ask again: the resolution continues"),
         "{said}"
     );
     let refusal = run(["explain", "overloaded", "-o", "json"]);
@@ -305,6 +308,57 @@ fn explain_lists_every_code_and_explains_each() {
     assert!(err(&near).contains("did you mean checksum-mismatch?"), "{}", err(&near));
     let akin = run(["explain", "mismatch-of-checksum"]);
     assert!(err(&akin).contains("checksum-m"), "{}", err(&akin));
+}
+
+/// The guards in all languages have these codes, and `clients/README.md` explains each with the same words.
+#[test]
+fn explain_knows_the_codes_of_guards() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+    let source = |path: &str| std::fs::read_to_string(root.join(path)).expect("a source");
+    let readme = source("README.md");
+    let section = readme.split("## Refusal codes\n").nth(1).expect("a section");
+    let table = section.split("\n\n").find(|part| part.trim_start().starts_with('|')).expect("a table").trim_start();
+    let rows: Vec<Vec<&str>> =
+        table.lines().skip(2).map(|row| row.trim_matches(['|', ' ']).split(" | ").collect()).collect();
+    let mut codes: Vec<&str> = Vec::new();
+    for row in &rows {
+        let [slug, meaning, next] = row[..] else { panic!("{row:?}") };
+        let slug = slug.trim_matches('`');
+        codes.push(slug);
+        let explained: Value = serde_json::from_slice(&run(["explain", slug, "--json"]).stdout).expect("JSON");
+        for (member, cell) in [("title", meaning), ("next", next)] {
+            let sentence = explained[member].as_str().expect("a sentence").trim_end_matches('.');
+            assert!(sentence.eq_ignore_ascii_case(cell), "{slug}: {sentence:?}, {cell:?}");
+        }
+    }
+    let text = run(["explain", "two-payments"]);
+    assert!(out(&text).contains("Find the part of your program that adds the second.\n"), "{}", out(&text));
+    assert!(err(&run(["explain", "two-payment"])).contains("did you mean two-payments?"));
+
+    // The first quoted word of each line of a list.
+    let quoted = |path: &str, from: &str, to: &str| -> Vec<String> {
+        let text = source(path);
+        let list = text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("a list").0;
+        list.lines().filter_map(|line| Some(line.split('"').nth(1)?.to_owned())).collect()
+    };
+    assert_eq!(quoted("python/clresolve_guard/_error.py", "Literal[", "]"), codes);
+    assert_eq!(quoted("go/error.go", "const (", "\n)"), codes);
+    let keys = |path: &str, from: &str, to: &str| -> Vec<String> {
+        let text = source(path);
+        let list = text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).expect("a list").0;
+        list.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().trim_matches('"').to_owned())).collect()
+    };
+    assert_eq!(keys("typescript/error.js", "MESSAGES = {", "};"), codes);
+    let text = source("rust/src/refusal.rs");
+    let variants = text.split_once("pub enum Why {").and_then(|(_, rest)| rest.split_once('}')).expect("an enum").0;
+    let variants = variants.lines().filter_map(|line| line.trim().strip_suffix(','));
+    let variants: Vec<&str> = variants.filter(|line| !line.starts_with("///")).collect();
+    let names = codes.iter().map(|code| code.split('-').map(capitalized).collect::<String>());
+    assert_eq!(variants, names.collect::<Vec<_>>());
+}
+
+fn capitalized(word: &str) -> String {
+    word[..1].to_uppercase() + &word[1..]
 }
 
 #[test]
@@ -449,7 +503,7 @@ fn names_are_read_from_standard_input() {
     let expected = ["b", "a", "c"].map(|name| format!("indeterminate  {name}.eth  rpc-unreachable\n")).concat();
     assert_eq!((code(&listed), out(&listed)), (3, expected.as_str()), "{}", err(&listed));
     let empty = asked(&[&["verify", "-"], &nobody[..]].concat(), "# nothing\n");
-    assert_eq!((code(&empty), err(&empty)), (2, "clresolve: standard input holds no name\n"));
+    assert_eq!((code(&empty), err(&empty)), (2, "clresolve: standard input contains no name\n"));
     assert_eq!(out(&asked(&["name", "-"], "a.eth\n")), out(&run(["name", "a.eth"])));
 }
 

@@ -548,6 +548,39 @@ fn a_file_that_others_may_write_is_refused() {
     }
 }
 
+/// An ordinary user cannot read a file of the system with mode 0600.
+#[cfg(unix)]
+#[test]
+fn unreadable_default_file_names_who_can_fix_it() {
+    use std::os::unix::fs::MetadataExt as _;
+    use std::os::unix::process::CommandExt as _;
+
+    /// Any user but root.
+    const ORDINARY_USER: u32 = 65534;
+
+    let (home, file) = own_configuration("timeout = \"3s\"\n");
+    let is_root = file.metadata().expect("a file").uid() == 0;
+    for folder in [home.path(), file.parent().expect("a folder")] {
+        with_mode(folder, 0o755);
+    }
+    with_mode(&file, if is_root { 0o600 } else { 0 });
+    let show = |options: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
+        program.args(["config", "show"]).args(options).env_clear().env("XDG_CONFIG_HOME", home.path());
+        if is_root {
+            program.uid(ORDINARY_USER).gid(ORDINARY_USER);
+        }
+        program.output().expect("the binary runs")
+    };
+    let refused = show(&[]);
+    let expected = format!(
+        "clresolve: {0}: permission denied; its owner or root can run `chmod a+r {0}`, and --no-config continues without it\n",
+        file.display()
+    );
+    assert_eq!((refused.status.code(), String::from_utf8_lossy(&refused.stderr).into_owned()), (Some(2), expected));
+    assert_eq!(show(&["--no-config"]).status.code(), Some(0));
+}
+
 /// Who may write it chooses who is paid.
 #[cfg(unix)]
 #[test]

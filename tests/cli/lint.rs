@@ -6,7 +6,7 @@ use std::process::Output;
 use serde_json::{Value, json as value};
 
 use crate::support::corpus::corpus;
-use crate::support::program::{code, fed, json, out, program, run};
+use crate::support::program::{code, err, fed, json, out, program, run};
 
 const CARD: &str = r#"{
   "id": "summarizeagent.eth",
@@ -59,6 +59,22 @@ fn new_card_needs_a_known_verb_and_names_in_normal_form() {
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+#[test]
+fn new_card_replaces_no_file() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("card.json").display().to_string();
+    let new = || run(["cards", "new", "mybot.eth", "--verb", "summarize", "--owner", "me.eth", "--out", &file]);
+    assert_eq!(code(&new()), 0);
+    std::fs::write(&file, "edited").expect("the folder can be written");
+    let again = new();
+    assert!(
+        code(&again) == 2 && err(&again) == format!("clresolve: {file}: the file exists, and is left as it is\n"),
+        "{}",
+        err(&again)
+    );
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), "edited");
 }
 
 /// `clresolve lint -` over `card`.

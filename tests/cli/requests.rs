@@ -3,7 +3,7 @@
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Step};
 use clresolve_core::state::State;
-use clresolve_messages::request::{Checked, RequestQuestion};
+use clresolve_messages::request::{RequestCheck, RequestQuestion};
 use clresolve_resolver::config::{Config, ManifestSource};
 use clresolve_resolver::fetch::{Cause, FetchError};
 use clresolve_resolver::resolve::{self, Resolver};
@@ -73,7 +73,7 @@ async fn every_request_gets_its_state_and_every_code_is_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_checkers_come_to_the_same_conclusion() {
     let sandbox = Sandbox::start().await.expect("it starts");
-    let checked = async || -> Checked {
+    let checked = async || -> RequestCheck {
         let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
         resolver.check_request(&question(NAME, "summarize", Sandbox::request().1)).await
     };

@@ -565,7 +565,7 @@ fn the_command_checks_a_signed_verdict() {
         (vec!["--name", NAME, "--depth", "schemas"], "the depth is"),
     ] {
         let (out, err) = ends(&check(&further, &jws), 1);
-        assert!(out.is_empty() && err.contains("refused") && err.contains(why), "{err}");
+        assert!(out.is_empty() && err.contains("rejected") && err.contains(why), "{err}");
     }
     let old = now() - 1000;
     let (_, err) = ends(&check(&["--name", NAME], &desk.signed(&verdict(old), old)), 1);
@@ -836,7 +836,7 @@ fn the_program_says_who_signed_a_bundle() {
     let asked = |further: &[&str]| verify(&[&asked, further].concat());
     let (found, text) = asked(&["--issuer", ISSUER]);
     assert!(found == code && text.contains(&format!("signed by {ISSUER}, key ")), "{text}");
-    assert!(text.contains("the signature holds, expires "), "{text}");
+    assert!(text.contains("the signature is valid, expires "), "{text}");
     let (_, text) = asked(&["-o", "json"]);
     let check: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((&check["signature"]["checked"], &check["signature"]["issuer"]), (&json!(true), &json!(ISSUER)));

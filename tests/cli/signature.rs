@@ -920,7 +920,7 @@ fn the_commands_sign_and_verify() {
     let (out, _) = ends(&clresolve(&["signature", "verify", &plain, "--jwks", &keys, "-o", "json"], ""), 1);
     assert_eq!(json(out.as_bytes())["reasons"][0]["code"], "signature-missing");
     let (_, err) = ends(&clresolve(&["signature", "verify", "-", "--jwks", &keys], "{\"a\":1,\"a\":2}"), 1);
-    assert!(err.contains("refused"), "{err}");
+    assert!(err.contains("rejected"), "{err}");
 
     // A key of another kind, under a name of its own, beside the first signature.
     let rsa_key = desk.write("rsa.pem", rsa_pem());

@@ -190,6 +190,24 @@ async fn proofs_of_state_travel_with_the_evidence() {
     assert_eq!(conclusion(&found), conclusion(&one.resolve(AGENT).await));
 }
 
+/// A replica that demands less writes under the key of one that demands more.
+#[tokio::test]
+async fn evidence_of_a_weaker_grade_is_refused() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let keys = MacKeys::parse(KEY).expect("a good key");
+    let key = |daemon: &Resolver| daemon.cache_key(&Question::new(AGENT)).expect("a good question");
+    let weak = key(&stage.sharer().await);
+    let stored = stage.redis.get(&stage.place());
+    let value = Value::open(&stored, &keys, Binding { version: VERSION, key: &weak }).expect("it is good");
+    stage.config.chain.proof = Some(ProofDemand::StateProof);
+    let strict = stage.daemon().await;
+    let key = key(&strict);
+    let binding = Binding { version: VERSION, key: &key };
+    let place = format!("clresolve:evidence:{}", binding.place());
+    stage.redis.set(&place, &value.with_mac(&keys, binding).expect("it is short"));
+    stage.runs_by_itself(&strict, AGENT).await;
+}
+
 #[tokio::test]
 async fn links_are_read_by_each_daemon_itself() {
     let Some(mut stage) = Stage::new(&[]).await else { return };

@@ -5,6 +5,8 @@
 mod admin;
 #[path = "http/checks.rs"]
 mod checks;
+#[path = "http/consensus.rs"]
+mod consensus;
 #[path = "http/decisions.rs"]
 mod decisions;
 #[path = "http/events.rs"]

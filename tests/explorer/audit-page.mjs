@@ -78,7 +78,7 @@ function makePages() {
   return [["good", /12 of 12 names are trusted\. Nobody has to act\.[^]*Nothing is wrong\./],
     ["bad", new RegExp(`${names - trusted} of ${names} names are not trusted\\. Publishers must act on \\d+ names, on \\d+ because [^]*${untrusted}\\s*untrusted`)],
     ["whole", /\d+ of \d+ names are not trusted\.[^]*Registry[^]*Schema layers/],
-    ["since", /What changed: since \S+, \d+ added, \d+ removed, 6 newly broken, 0 newly trusted, \d+ with another owner(, \d+ other changes?)?\. Trusted in the last 5 reports: \d/]];
+    ["since", /What changed: since \S+, \d+ added, \d+ removed, 6 newly broken, 0 newly trusted, \d+ with another owner(, \d+ other changes?)?\.\s*Trend: trusted names in the last 5 reports: \d/]];
 }
 
 const address = (page) => pathToFileURL(at(`${page}.html`)).href;

@@ -119,12 +119,12 @@ export const ATTACKS = [
     plain: ['thief'], guarded: 'denied', codes: ['payee-mismatch'],
   },
   {
-    id: 'any-thief', name: 'thief with a perfect name of its own', whom: unnamed, at: 'thief',
+    id: 'any-thief', name: 'thief with its own valid name', whom: unnamed, at: 'thief',
     entries: [{ ...thief, ens: THIEF_NAME }],
     plain: ['thief'], guarded: 'denied', codes: ['identity-claimed'],
   },
   {
-    id: 'any-changed', name: 'payee that changed, by a seller that nobody names', whom: unnamed, entries: [thief],
+    id: 'any-changed', name: 'changed payee of an unnamed seller', whom: unnamed, entries: [thief],
     plain: ['thief'], guarded: 'denied', codes: ['payee-unproven'],
   },
   {

@@ -173,7 +173,7 @@ fn config(endpoints: Vec<Endpoint>) -> ChainConfig {
         endpoints,
         timeout: Duration::from_secs(8),
         hedge_after: Duration::from_secs(8),
-        ccip: true,
+        lookup_timeout: Some(Duration::from_secs(32)),
         coins: Coins::default(),
         max_head_age: None,
     }
@@ -399,7 +399,7 @@ async fn lookups_can_be_switched_off() {
     let chain = chain_of(&[registration("off.eth", offchain())]);
     let gateway = Gateway::serving(Arc::clone(&chain));
     let server = RpcServer::bind(chain).await.unwrap();
-    let config = ChainConfig { ccip: false, ..config(vec![endpoint("sandbox", &server.url())]) };
+    let config = ChainConfig { lookup_timeout: None, ..config(vec![endpoint("sandbox", &server.url())]) };
     let reader = RpcChain::new(config, &http(), Arc::clone(&gateway) as _);
 
     let error = reader.read(&name("off.eth"), FIRST).await.unwrap_err();
@@ -963,7 +963,7 @@ fn sorted(labels: &[String]) -> Vec<&str> {
 fn graded(config: ChainConfig, http: &Arc<dyn HttpPost>, gateway: Arc<dyn CcipReadGateway>) -> Box<dyn Chain> {
     match config.demand {
         GradeDemand::StateProof(_) => Box::new(ProvenChain::new(config, http, gateway)),
-        GradeDemand::SingleRpc | GradeDemand::Quorum(_) => Box::new(RpcChain::new(config, http, gateway)),
+        _ => Box::new(RpcChain::new(config, http, gateway)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
 use clresolve_resolver::memory::{Memory, OriginKey, Store};
-use clresolve_resolver::payment::check::{Remembered, SeenPayee, WebOrigin};
+use clresolve_resolver::payment::check::{Remembered, SeenIdentity, SeenPayee, WebOrigin};
 use clresolve_resolver::resolve::{Resolver, SetupError};
 use clresolve_resolver::sandbox::World;
 use clresolve_resolver::sandbox::spec::Spec;
@@ -171,15 +171,18 @@ fn sellers(folder: &Path) -> std::path::PathBuf {
     let store = Store::open(&folder.join("memory"), 10).expect("a new file");
     let key = |origin: &str| OriginKey::new("mainnet", 1, &origin.parse::<WebOrigin>().expect("an origin"));
     let note = |origin: &str, noted| store.note_origin(&key(origin), noted).expect("the disk has room");
-    let proposing =
-        |name: &str| Remembered { proposed: Some(name.parse().expect("an identity")), ..Remembered::default() };
+    let at = "2026-01-02T03:04:05Z".parse().expect("a time");
+    let proposing = |name: &str| {
+        let seen = SeenIdentity { identity: name.parse().expect("an identity"), at, block: Some(16) };
+        Remembered { proposed: Some(seen), ..Remembered::default() }
+    };
     note("https://shop.example", proposing("shop.eth"));
     store.accept_origin(&key("https://shop.example")).expect("it is proposed");
     note("https://shop.example", proposing("other.eth"));
     let payee = SeenPayee {
         address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8".parse().expect("an address"),
         network: "eip155:8453".parse().expect("a network"),
-        at: "2026-01-02T03:04:05Z".parse().expect("a time"),
+        at,
         block: Some(17),
     };
     note("https://new.example", Remembered { payee: Some(payee), ..Remembered::default() });
@@ -196,16 +199,18 @@ fn origins_are_shown_as_text_and_json() {
     let json = |arguments: &[&str]| -> serde_json::Value {
         serde_json::from_slice(&clresolve(arguments, &file).stdout).expect("JSON")
     };
-    let new = "https://new.example  no identity (mainnet eip155:1)\n  payee \
+    let new = "https://new.example  (mainnet eip155:1)\n  payee \
         0x70997970C51812dc3A010C7d01b50e0d17dc79C8 on eip155:8453  first seen at 2026-01-02T03:04:05Z, block 17\n";
-    let shop = "https://shop.example  shop.eth (mainnet eip155:1)\n  proposed other.eth  \
+    let shop = "https://shop.example  (mainnet eip155:1)\n  identity shop.eth  first seen at 2026-01-02T03:04:05Z, \
+        block 16\n  proposed other.eth  first seen at 2026-01-02T03:04:05Z, block 16\n  \
         `clresolve memory accept https://shop.example` accepts it\n";
     assert_eq!(text(&["memory", "show"]), format!("{new}{shop}"));
     assert_eq!(text(&["memory", "show", "https://shop.example/any/path"]), shop);
     let all = json(&["memory", "show", "-o", "json"]);
+    let seen = |name| serde_json::json!({"identity": name, "at": "2026-01-02T03:04:05Z", "block": 16});
     let of_shop = serde_json::json!({
         "origin": "https://shop.example", "world": "mainnet", "chain": "eip155:1", "remembered": true,
-        "identity": "shop.eth", "proposed": "other.eth", "payee": null
+        "identity": seen("shop.eth"), "proposed": seen("other.eth"), "payee": null
     });
     assert_eq!((all.as_array().map(Vec::len), &all[1]), (Some(2), &of_shop));
     assert_eq!((&all[0]["payee"]["network"], &all[0]["payee"]["block"]), (&"eip155:8453".into(), &17.into()));
@@ -231,7 +236,7 @@ fn proposal_is_accepted_once_and_origin_is_forgotten() {
     for origin in ["https://shop.example", "https://new.example", "https://none.example"] {
         let (code, error) = said(&["memory", "accept", origin]);
         assert_eq!(code, Some(2), "{error}");
-        let expected = format!("{origin}: no identity waits to be accepted; `clresolve check URL` reads the one");
+        let expected = format!("{origin}: no identity is waiting to be accepted; `clresolve check URL` reads the one");
         assert!(error.contains(&expected), "{error}");
     }
     assert_eq!(said(&["memory", "forget", "--all"]).1, "clresolve: 0 names forgotten\n");

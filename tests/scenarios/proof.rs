@@ -155,7 +155,7 @@ fn config(demand: GradeDemand, urls: Vec<Url>) -> ChainConfig {
         demand,
         timeout: Duration::from_secs(60),
         hedge_after: Duration::from_secs(60),
-        ccip: true,
+        lookup_timeout: Some(Duration::from_secs(240)),
         coins: Coins::default(),
         max_head_age: None,
     }

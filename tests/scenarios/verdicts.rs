@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use clresolve_bundle::Bundle;
+use clresolve_bundle::{Bundle, TrustAnchors};
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Code;
 use clresolve_core::state::State;
@@ -88,6 +88,7 @@ fn scenarios_replay_from_their_bundles() {
     let schema: Value = serde_json::from_str(include_str!("../../schemas/bundle.schema.json")).expect("JSON");
     on_stage(async |stage| {
         let library = stage.library().await;
+        let checkpoint = stage.world.config().beacon.checkpoint;
         let asked = |case: &&Case| case.ask.session.is_none() && EnsName::parse(&case.ask.name).is_ok();
         let cases: Vec<&Case> = stage.scenarios.cases.iter().filter(asked).collect();
         let mut wrong = Vec::new();
@@ -107,7 +108,8 @@ fn scenarios_replay_from_their_bundles() {
                     continue;
                 }
             };
-            match Bundle::read(&bundle).and_then(|bundle| bundle.verify(resolver.profiles())) {
+            let anchors = || TrustAnchors { profiles: resolver.profiles(), checkpoint };
+            match Bundle::read(&bundle).and_then(|bundle| bundle.verify(anchors())) {
                 Ok(verified) if library[&case.id]["conclusion"] == verified.replay.verdict().conclusion => {}
                 Ok(_) => wrong.push(format!("{}\n    library and bundle conclude differently", case.id)),
                 Err(error) => wrong.push(format!("{}\n    refused: {error}", case.id)),

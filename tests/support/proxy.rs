@@ -1,10 +1,14 @@
 //! A JSON-RPC proxy over HTTP that stands before an endpoint and alters one thing of what passes.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::{B256, hex};
 use alloy_rpc_types_eth::Header;
 use axum::Router;
+use axum::extract::Request;
+use axum::middleware::map_request;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -41,6 +45,7 @@ pub(crate) enum Altered {
 pub(crate) struct Proxy {
     address: SocketAddr,
     serving: JoinHandle<()>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Drop for Proxy {
@@ -52,10 +57,16 @@ impl Drop for Proxy {
 impl Proxy {
     /// Answers as the router does.
     pub(crate) async fn serving(router: Router) -> Self {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&requests);
+        let router = router.layer(map_request(move |request: Request| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(request)
+        }));
         let listener = TcpListener::bind(ANYWHERE).await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.expect("a listener accepts") });
-        Self { address, serving }
+        Self { address, serving, requests }
     }
 
     /// Stands before the endpoint at `upstream`.
@@ -66,6 +77,11 @@ impl Proxy {
             async move { altered.exchange(&http, upstream, &body).await }
         };
         Self::serving(Router::new().fallback(passes)).await
+    }
+
+    /// HTTP requests so far. A batch counts as one.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
     }
 
     pub(crate) fn url(&self) -> Url {

@@ -1,4 +1,4 @@
-//! Debian's server in a process of its own, on a Unix socket in a scratch folder.
+//! A `redis-server` process on a Unix socket in a temporary folder.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use redis::Commands as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
 
-/// The server, running. It ends when this is dropped.
+/// A running server. Dropping this stops it.
 pub(crate) struct Redis {
     child: Child,
     folder: tempfile::TempDir,
@@ -17,18 +17,18 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    /// Starts it with further arguments. `None`, said aloud, where it is not installed.
+    /// Starts it with further arguments. Prints a notice and returns `None` if `redis-server` is not installed.
     pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a scratch folder");
         let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let Some(child) = spawn(&folder, &arguments) else {
-            eprintln!("skipped: there is no redis-server");
+            eprintln!("skipped: redis-server is not installed");
             return None;
         };
         Some(Self { child, folder, arguments })
     }
 
-    /// A file with these lines that its owner alone can read.
+    /// Writes these lines to a file that only its owner can read.
     pub(crate) fn key_file(&self, lines: &[&str]) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.folder.path().join(format!("mac-{}.key", lines.len()));
@@ -41,12 +41,11 @@ impl Redis {
         format!("unix://{}", self.socket()).parse().expect("a URL")
     }
 
-    /// Where it listens.
     pub(crate) fn socket(&self) -> String {
         socket(&self.folder)
     }
 
-    /// A connection beside those of the daemons.
+    /// Opens a connection that is separate from those of the daemons.
     pub(crate) fn open(&self) -> redis::Connection {
         let url = format!("redis+unix://{}", self.socket());
         redis::Client::open(url).and_then(|client| client.get_connection()).expect("the server answers")
@@ -65,7 +64,7 @@ impl Redis {
         self.open().set(key, value).expect("the server answers")
     }
 
-    /// A way to the server. What a client sends over it goes on when `passes` has ended for it.
+    /// Starts a proxy to the server. It forwards what a client sent once the future that `passes` returns completes.
     pub(crate) async fn way<Pass>(&self, passes: impl Fn(Vec<u8>) -> Pass + Clone + Send + Sync + 'static) -> RedisUrl
     where
         Pass: Future<Output = ()> + Send,
@@ -91,18 +90,17 @@ impl Redis {
         url.parse().expect("a URL")
     }
 
-    /// Ends the process at once.
+    /// Kills the process.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
     }
 
-    /// Starts it again, empty.
+    /// Restarts it with an empty database.
     pub(crate) fn start_again(&mut self) {
         self.child = spawn(&self.folder, &self.arguments).expect("it was there before");
     }
 
-    /// Sends the process a signal.
     pub(crate) fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("kill runs");
         assert!(sent.success());
@@ -116,7 +114,7 @@ impl Drop for Redis {
     }
 }
 
-/// Whether a command that was sent has these parts.
+/// Whether a sent command has these parts.
 pub(crate) fn has(sent: &[u8], parts: &[&str]) -> bool {
     let sent = String::from_utf8_lossy(sent);
     parts.iter().all(|part| sent.contains(part))
@@ -126,7 +124,7 @@ fn socket(folder: &tempfile::TempDir) -> String {
     folder.path().join("redis.sock").display().to_string()
 }
 
-/// Starts the process and waits for its word that it is ready.
+/// Starts the process and waits until it reports that it is ready.
 fn spawn(folder: &tempfile::TempDir, arguments: &[String]) -> Option<Child> {
     let mut child = Command::new("redis-server")
         .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket", &socket(folder)])
@@ -139,7 +137,7 @@ fn spawn(folder: &tempfile::TempDir, arguments: &[String]) -> Option<Child> {
     let log = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut lines = log.lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("eady to accept connections")), "it does not start");
-    // Read on, so that it never waits for its reader.
+    // Drained, so that the server never blocks on a full pipe.
     std::thread::spawn(move || lines.for_each(drop));
     Some(child)
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::reason::Code;
 use clresolve_core::state::{NearMiss, State};
-use clresolve_resolver::config::ProofDemand;
+use clresolve_resolver::config::{HeaderDemand, ProofDemand};
+use clresolve_resolver::sandbox::BeaconBehaviour;
 use clresolve_resolver::sandbox::ChainState;
 use clresolve_resolver::sandbox::GatewayManners;
 use clresolve_resolver::sandbox::chain::RpcFault;
@@ -107,6 +108,8 @@ pub(crate) struct Decision {
 pub(crate) struct Setting {
     /// Endpoints that replace those of the sandbox.
     pub(crate) rpc: Vec<Rpc>,
+    /// Beacon endpoints that replace the one of the sandbox.
+    pub(crate) beacon: Vec<BeaconBehaviour>,
     /// Gateways that replace the one of the sandbox.
     pub(crate) gateways: Vec<GatewayManners>,
     /// The profile, if not the default one.
@@ -137,6 +140,9 @@ pub(crate) struct Setting {
     /// The demanded proof, if not the default one.
     #[serde(deserialize_with = "proof")]
     pub(crate) proof: Option<ProofDemand>,
+    /// Who must vouch for the header, if not the default.
+    #[serde(deserialize_with = "header")]
+    pub(crate) header: Option<HeaderDemand>,
     /// How many operators must agree.
     pub(crate) quorum: Option<usize>,
     /// The time limit, if not the default one.
@@ -296,6 +302,11 @@ fn block<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BlockSelec
 }
 
 fn proof<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ProofDemand>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(serde::de::Error::custom)
+}
+
+fn header<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<HeaderDemand>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }

@@ -105,7 +105,14 @@ impl Stage {
             config.chain.endpoints.push(self.endpoint(rpc, alike).await);
         }
         config.chain.proof = setting.proof;
-        config.chain.quorum = setting.quorum;
+        (config.chain.quorum, config.chain.header) = (setting.quorum, setting.header);
+        if !setting.beacon.is_empty() {
+            config.beacon.endpoints.clear();
+        }
+        for behaviour in &setting.beacon {
+            let endpoint = self.world.beacon_endpoint(*behaviour).await;
+            config.beacon.endpoints.push(endpoint.unwrap_or_else(|error| panic!("{error}")));
+        }
         if !setting.gateways.is_empty() {
             config.gateways = setting.gateways.iter().map(|manners| self.world.gateway(*manners)).collect();
         }

@@ -96,7 +96,7 @@ def without_challenges(headers: httpx.Headers) -> httpx.Headers:
 
 
 def clean(response: httpx.Response) -> None:
-    """Removes the payment challenges of other protocols, and terms where the response is no demand."""
+    """Removes the payment challenges of other protocols, and terms from any response that is not a 402."""
     response.headers = without_challenges(response.headers)
     if response.status_code != 402:
         for name in _TERMS_HEADERS:

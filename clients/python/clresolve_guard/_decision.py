@@ -82,7 +82,7 @@ def read_decision(decision: Any, schema: str, name: str | None, verb: str | None
 
 
 def _without_warnings(codes: list[str], reasons: Any) -> list[str]:
-    """The codes that are no warnings.
+    """The codes that are not warnings.
 
     The first always remains: if the gate denies a warning, its code is the first one.
     """

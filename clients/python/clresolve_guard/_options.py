@@ -10,7 +10,7 @@ from typing import ParamSpec
 
 _P = ParamSpec("_P")
 
-# The value of `agent` that stands for every seller, and other spellings of it.
+# The value of `agent` that means every seller, and other spellings of it.
 ANY = "any"
 _LIKE_ANY = (ANY, "*")
 

@@ -125,7 +125,7 @@ class GuardTransport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         `signer`.
     agent, verb: the agent's normalized ENS name, and the verb that is paid for. With the agent "any", every seller is
         paid whose payee the daemon proves; `verb` may then be left out.
-    name: with the agent "any", the seller's normalized ENS name, if you know it: your word counts, unlike the seller's.
+    name: with the agent "any", the seller's normalized ENS name, if you know it: the guard trusts it, unlike the seller's.
     limits: tighter limits than the daemon's, in the form of `POST /v1/decisions`.
     timeout: seconds for each response of the daemon. In a blocking client it applies to each read of the response's
     head.

@@ -107,7 +107,7 @@ fn remove_challenges(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes the payment challenges of other protocols, and terms where the response is no demand: some clients pay them
+/// Removes the payment challenges of other protocols, and terms from responses other than a 402: some clients pay them
 /// whatever the status.
 pub(crate) fn clean(response: &mut Response) {
     let is_demand = response.status() == StatusCode::PAYMENT_REQUIRED;

@@ -34,7 +34,7 @@ const TRANSIENT: [&str; 2] = ["deadline-passed", "unconfirmed"];
 /// The delay before the daemon is asked again.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// The value of [`Config::agent`] that stands for every seller, and another spelling of it.
+/// The value of [`Config::agent`] that means every seller, and another spelling of it.
 const ANY: &str = "any";
 const WILDCARD: &str = "*";
 
@@ -77,7 +77,7 @@ pub struct Config {
     pub daemon: String,
     /// The agent's ENS name in normal form. With `any`, every seller is paid whose payee the daemon proves.
     pub agent: String,
-    /// The seller's ENS name in normal form, if `agent` is `any` and you know it: your word counts, unlike the seller's.
+    /// The seller's ENS name in normal form, if `agent` is `any`: the guard trusts it, unlike the seller's claim.
     pub name: Option<String>,
     /// The verb to pay for. If `agent` is `any`, it may be empty.
     pub verb: String,
@@ -103,7 +103,7 @@ impl Config {
         Self::new(daemon, ANY, "")
     }
 
-    /// Checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be left out, and a
+    /// Checks whom the guard pays: one agent for one verb, or any seller. Only then may the verb be omitted, and a
     /// seller's name be given.
     fn check_whom(&self) -> Result<(), ConfigError> {
         let name = self.name.as_deref();
@@ -149,7 +149,7 @@ pub enum ConfigError {
     /// The URL has more than an origin and a path.
     #[error("daemon: the URL may have only an origin and a path")]
     Daemon,
-    /// The text is no http, https or unix URL.
+    /// The text is not an http, https or unix URL.
     #[error("daemon: expected a URL such as http://127.0.0.1:8402")]
     NotUrl,
     /// The daemon is on another machine without https or signatures, so that somebody on the network could change its
@@ -168,7 +168,7 @@ pub enum ConfigError {
         /// The field of the configuration.
         option: &'static str,
     },
-    /// A seller is named beside an agent.
+    /// A seller's name is given in addition to an agent.
     #[error("name: expected only with the agent \"any\"")]
     NameOfAgent,
     /// Signed answers are expected about any seller. The daemon signs those about agents alone.
@@ -221,7 +221,7 @@ impl Daemon {
             "headers": reply.headers,
             "body_base64": STANDARD.encode(&reply.body),
         });
-        // The URL that was asked: the guard refuses the reply of another one. A decision goes by the agent's route.
+        // The requested URL: the guard refuses the reply of another one. A decision uses the agent's route.
         if self.gate.is_none() {
             question["url"] = json!(reply.url.as_str());
         }

@@ -161,7 +161,7 @@ impl Written {
     }
 }
 
-/// The codes that are no warnings. The first always remains: if the gate denies a warning, its code is the first one.
+/// The codes that are not warnings. The first always remains: if the gate denies a warning, its code is the first one.
 pub(crate) fn without_warnings(codes: Vec<String>, warnings: &[&str]) -> Vec<String> {
     let codes = codes.into_iter().enumerate();
     codes.filter(|(at, code)| *at == 0 || !warnings.contains(&code.as_str())).map(|(_, code)| code).collect()

@@ -40,8 +40,8 @@ impl InProcess {
         Self { resolver, whom, limits: CallerLimits::default() }
     }
 
-    /// The resolver, for any seller whose payee it proves. `name` is the seller's ENS name, if you know it: your word
-    /// counts, unlike the seller's. `verb` is the verb to pay for, if the seller may have an Agent-Card.
+    /// The resolver, for any seller whose payee it proves. `name` is the seller's ENS name, if you know it: the
+    /// guard trusts it, unlike the seller's. `verb` is the verb to pay for, if the seller may have an Agent-Card.
     pub fn any(resolver: Resolver, name: Option<String>, verb: Option<String>) -> Self {
         Self { resolver, whom: Whom::Any { name, verb }, limits: CallerLimits::default() }
     }

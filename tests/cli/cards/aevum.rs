@@ -192,7 +192,7 @@ fn a_line_that_is_no_record_is_refused_with_its_place() {
         ("", None),
         ("{", Some("line 2: column 1: EOF while parsing an object; each line of a ledger is one whole record")),
         ("[]", Some("line 3: the JSON text is a list, not an object")),
-        (r#"{"id": 1, "id": 2}"#, Some("line 4: column 14: the member /id stands there twice")),
+        (r#"{"id": 1, "id": 2}"#, Some("line 4: column 14: the member /id occurs twice")),
     ] {
         let refused = ledger.push(line.as_bytes()).err().map(|refused| refused.to_string());
         assert_eq!(refused.is_some(), expected.is_some(), "{line}");

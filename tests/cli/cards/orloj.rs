@@ -323,7 +323,7 @@ fn a_scheme_that_a2a_1_cannot_write_is_never_taken_for_none() {
             assert_eq!(card.get(member), None, "{schemes}: {member}");
         }
         assert!(card["authentication"]["schemes"].is_array());
-        assert!(note.contains("the members of A2A 1.0 are left out"), "{note}");
+        assert!(note.contains("the members of A2A 1.0 are omitted"), "{note}");
     }
     let bearer = json!([{"schemes": {"bearerAuth": {"list": []}}}]);
     let (card, note) = of("[bearer, apiKey]");

@@ -25,13 +25,29 @@ const THIEF: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
 const MAX_HEAD_BYTES: u64 = 64 * 1024;
 
 /// The samples of documents that are examples of the clients.
-const EXAMPLES: [(&str, &str, &str); 5] = [
+const EXAMPLES: [(&str, &str, &str); 4] = [
     ("clients/go/README.md", "go", "clients/go/examples/buy/main.go"),
     ("clients/python/README.md", "python", "clients/python/examples/buy.py"),
     ("clients/rust/README.md", "rust", "clients/rust/examples/buy.rs"),
-    ("clients/rust/README.md", "rust", "clients/rust/examples/buy_in_process.rs"),
     ("clients/typescript/README.md", "js", "clients/typescript/examples/buy.mjs"),
 ];
+
+/// The rows of the table are the attacks by sellers without a card, with whom the plain client pays and how the guard
+/// refuses.
+#[test]
+fn table_of_attacks_is_that_of_the_purchases() {
+    let attacks = read("tests/purchases/attacks.mjs");
+    let rows = attacks.split("id: 'any-").skip(1).map(|attack| {
+        let quoted = |before: &str| Some(attack.split_once(before)?.1.split_once('\'')?.0);
+        let name = quoted("name: '").expect("an attack has a name").trim_end_matches(", by a seller without a card");
+        let payee = quoted("plain: ['").expect("the plain client pays");
+        let code = quoted("codes: ['").filter(|_| !attack.contains("codes: []")).or_else(|| quoted("guarded: '"));
+        format!("| {name} | the {payee} | nobody: `{}` |", code.expect("the guard refuses"))
+    });
+    let table = read("clients/README.md");
+    let shown: BTreeSet<&str> = table.lines().filter(|line| line.contains(" | nobody: `")).collect();
+    assert_eq!(shown, rows.collect::<Vec<_>>().iter().map(String::as_str).collect());
+}
 
 #[test]
 fn the_samples_that_pay_are_the_examples_of_the_clients() {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use clresolve_payment::check::CheckRequest;
 use clresolve_resolver::sandbox::Sandbox;
 use serde_json::Value;
 
-use super::printed;
+use super::{confirming_once, printed};
 use crate::support::program::clresolve;
 
 const PINNED: &str = "https://honest-pinned.sandbox.example/weather";
@@ -92,4 +93,39 @@ fn list_has_every_seller_with_its_decision() {
     let text = printed(&clresolve(&["check", "--sandbox", "--list"], ""));
     assert_eq!(text.lines().count(), rows.len());
     assert!(text.lines().any(|line| line.starts_with("allow ") && line.ends_with(" honest-name.eth")), "{text}");
+}
+
+/// A cold check sends the requests of a verdict on the name, or reads a registration in two round trips: its blocks, then
+/// three calls in them. A warm check of a name sends none.
+#[tokio::test(flavor = "multi_thread")]
+async fn check_costs_no_more_requests_than_a_decision() {
+    const OF_A_REGISTRATION: u64 = 5;
+    const REGISTERED: &str = "https://registration-pinned.sandbox.example/weather";
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let (resolver, _following) = confirming_once(sandbox.config()).await;
+    let asked = async |url: &str, name: Option<&str>| {
+        let reply = resolver.unpaid(url, Some("{}")).await.expect("the seller answers");
+        CheckRequest { name: name.map(str::to_owned), ..CheckRequest::about_reply(url, reply) }
+    };
+    let (named, registered) = (asked(NAMED, Some("honest-name.eth")).await, asked(REGISTERED, None).await);
+    let requests = || {
+        let counts = sandbox.counts();
+        (counts.rpc, counts.https + counts.gateway + counts.sellers + counts.ccip)
+    };
+    // The first questions pay for what is learnt once: the first blocks of the chains.
+    for request in [&named, &named, &registered] {
+        assert!(!resolver.check(request).await.abort);
+    }
+    let before = requests();
+    assert!(!resolver.check(&named).await.abort);
+    assert_eq!(requests(), before, "a warm check");
+
+    resolver.with_empty_cache().resolve("honest-name.eth").await;
+    let of_verdict = requests().0 - before.0;
+    let before = requests();
+    assert!(!resolver.with_empty_cache().check(&named).await.abort);
+    assert_eq!(requests(), (before.0 + of_verdict, before.1), "a cold check of a name");
+    let before = requests();
+    assert!(!resolver.with_empty_cache().check(&registered).await.abort);
+    assert_eq!(requests(), (before.0 + OF_A_REGISTRATION, before.1), "a cold check of a registration");
 }

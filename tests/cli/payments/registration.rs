@@ -128,6 +128,27 @@ async fn a_registration_may_lie_in_ipfs() {
     }
 }
 
+/// The card names its name, so it may be the registration that the name vouches for. Only a CID binds its bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn registration_may_be_the_card_itself_under_its_cid() {
+    let plain = world(&record(1), "").await;
+    let resolver = Resolver::new(&plain.config()).await.expect("its configuration is good");
+    let card = resolver.resolve(NAME).await.verdict().identity.clone().expect("it is trusted").card;
+    let path = card.path.map(|path| format!("/{path}")).unwrap_or_default();
+    let by_cid = format!("uri = \"ipfs://{}{path}\"", card.cid.expect("its bytes are proven"));
+    let by_url = "uri = \"https://cards.sandbox.example/agents/v1.0.0/commons/summarizeagent.eth.json\"";
+    for (records, uri, is_paid) in [
+        (record(1), &*by_cid, true),
+        (record(2), &*by_cid, false),
+        (String::new(), &*by_cid, false),
+        (record(1), by_url, false),
+    ] {
+        let decision = decided(&world(&records, uri).await, |_| {}).await;
+        let codes = if is_paid { vec![] } else { vec!["payee-unproven"] };
+        assert_eq!(decision.codes, codes, "{records}{uri}: {decision:#?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_registration_that_names_another_name_proves_nothing() {
     let world = world(&record(1), "ens = \"other.eth\"").await;
@@ -239,9 +260,11 @@ async fn what_the_gate_would_not_rely_on_proves_no_payee() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_state_proofs_are_demanded_a_registration_proves_nothing() {
     let world = world(&record(1), "").await;
-    let decision = decided(&world, |config| config.chain.proof = Some(ProofDemand::StateProof)).await;
-    assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
-    assert!(cause(&decision).contains("state-proof is required"), "{}", cause(&decision));
+    for proof in [ProofDemand::StateProof, ProofDemand::ConsensusProof] {
+        let decision = decided(&world, |config| config.chain.proof = Some(proof)).await;
+        assert_eq!(decision.codes, ["payee-unproven"], "{decision:#?}");
+        assert!(cause(&decision).contains("a grade above quorum is required"), "{}", cause(&decision));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

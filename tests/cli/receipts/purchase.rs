@@ -214,7 +214,7 @@ async fn no_bundle_passes_its_signer_off_as_proven() {
         let grade = found.anchor.as_ref().map(|anchor| anchor.proof.grade);
         assert_eq!((found.state, grade), (State::Trusted, Some(Grade::StateProof)), "{found:#?}");
         assert!(found.unchecked.contains(&"signer"), "{found:#?}");
-        assert!(found.summary.ends_with("the word of whoever made the bundle."), "{}", found.summary);
+        assert!(found.summary.ends_with("rests on the exporter's word."), "{}", found.summary);
     }
 }
 
@@ -524,7 +524,7 @@ fn a_purchase_that_cannot_be_exported_ends_with_what_is_known_of_it() {
         let refused = run(&verify);
         assert_eq!(refused.status.code(), Some(code), "{file} of {name}: {refused:?}");
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(said.contains("nothing is exported"), "{said}");
+        assert!(said.contains("no bundle was written"), "{said}");
         assert!(!folder.path().join("none.json").exists());
     }
 }

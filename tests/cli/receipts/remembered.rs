@@ -7,7 +7,7 @@ use clresolve_core::state::State;
 use clresolve_messages::receipt::judge::{ReceiptCheck, Status};
 use clresolve_messages::receipt::question::Request;
 use clresolve_messages::receipt::{ReceiptQuestion, Verification};
-use clresolve_payment::settlement::{Decided, Purchase};
+use clresolve_payment::settlement::{Purchase, StoredDecision};
 use clresolve_resolver::Config;
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::Sandbox;
@@ -233,7 +233,7 @@ async fn x402_s_own_receipt_is_about_one_decision() {
     }
     let denied = json!({"schema": "clresolve.decision/1", "id": "x", "name": NAME, "verb": "summarize", "entries": [],
         "abort": true});
-    assert!(Decided::from_bytes(denied.to_string().as_bytes()).is_err());
+    assert!(StoredDecision::from_bytes(denied.to_string().as_bytes()).is_err());
 }
 
 /// Two decisions may state one id: what binds is the document.

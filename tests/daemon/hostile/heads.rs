@@ -407,6 +407,21 @@ async fn change_closes_the_gate_before_any_time_ends() {
     }
 }
 
+/// The head is the newest block that the light client verified, and names are computed there over proven state.
+#[tokio::test(flavor = "multi_thread")]
+async fn change_closes_the_gate_under_consensus_proof() {
+    let consensus = |config: &mut Config| config.chain.proof = Some(ProofDemand::ConsensusProof);
+    let mut stage = Stage::new(&two(), &[], consensus).await;
+    stage.heat(&[GOOD, OTHER]).await;
+    let resolutions = stage.cost();
+    let blocks = stage.pass_blocks(BLOCKS, &[GOOD, OTHER]).await;
+    assert_eq!(stage.cost(), resolutions, "nothing changed");
+    let changed = stage.change().await;
+    let stated = |block: &Block| stage.taps[0].readings(block);
+    assert_eq!(blocks.iter().chain([&changed]).map(stated).sum::<usize>(), 0, "no statement confirms a name");
+    assert_eq!(stage.taps[0].polls(), 0, "no operator is asked for the head");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_faulty_endpoint_of_three_changes_nothing() {
     for (what, fault) in FAULTS {

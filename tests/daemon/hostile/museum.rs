@@ -166,6 +166,24 @@ async fn the_default_endpoints_as_they_are_resolve_a_name_with_two_of_them_dead(
     }
 }
 
+/// Three HTTP requests read the records: a batch of three, one request that follows, and block 0. One more reads the
+/// owner's address.
+#[tokio::test(flavor = "multi_thread")]
+async fn cold_resolution_sends_each_default_endpoint_four_requests_at_most() {
+    let stage = Stage::new().await;
+    let mut proxies = Vec::new();
+    for answer in endpoints::DEFAULTS {
+        proxies.push(exhibited(stage.upstream(), answer).await);
+    }
+    let endpoints =
+        proxies.iter().enumerate().map(|(place, proxy)| endpoint(proxy, &format!("operator-{place}"))).collect();
+    let verdict = crate::hostile::judged(&stage.config(endpoints, 2), ON_CHAIN).await;
+    expect("the defaults", &verdict, "trusted", &[]);
+    let requests: Vec<usize> = proxies.iter().map(Proxy::requests).collect();
+    assert!(requests[..3].iter().all(|count| (1..=4).contains(count)), "{requests:?}");
+    assert_eq!(requests[3..], [0; 3], "three are asked concurrently");
+}
+
 /// The configuration with `server` instead of `host`, and with a shorter timeout if the exhibit never answers.
 fn led_to<A>(mut config: Config, server: &Server, host: &str, exhibit: &Exhibit<A>) -> Config {
     config.network.connect_to.insert(0, server.detour(&format!("{host}:443")).parse().unwrap());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Answer, Daemon, answer, patient, program};
 
 /// A seller that the sandbox's configuration pins, and a seller that nobody names.
-const PINNED: &str = "https://honest-pinned.sandbox.example/weather";
+pub(super) const PINNED: &str = "https://honest-pinned.sandbox.example/weather";
 const NOBODY: &str = "https://nobody.sandbox.example/weather";
 
 /// How many programs run at once.
@@ -28,13 +28,13 @@ async fn resolver() -> (Resolver, Sandbox) {
 }
 
 /// The reply of the seller at `url`, as a question of a caller who names `name`.
-async fn asked(resolver: &Resolver, url: &str, name: Option<&str>) -> CheckRequest {
+pub(super) async fn asked(resolver: &Resolver, url: &str, name: Option<&str>) -> CheckRequest {
     let asked = resolver.ask_seller(&url.parse().expect("a seller's URL"), None).await;
     CheckRequest { name: name.map(str::to_owned), ..asked }
 }
 
 /// The same question in the form of the route.
-fn as_json(request: &CheckRequest) -> Value {
+pub(super) fn as_json(request: &CheckRequest) -> Value {
     let Demand::Reply(reply) = &request.demand else { panic!("the seller answers: {request:?}") };
     json!({
         "name": request.name,
@@ -48,7 +48,7 @@ fn as_json(request: &CheckRequest) -> Value {
     })
 }
 
-async fn post(daemon: &Daemon, body: &Value) -> Answer {
+pub(super) async fn post(daemon: &Daemon, body: &Value) -> Answer {
     let request = daemon.request(Method::POST, "/v1/checks").header("content-type", "application/json");
     answer(request.body(body.to_string())).await
 }

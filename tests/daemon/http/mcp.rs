@@ -93,7 +93,7 @@ async fn every_tool_answers_as_its_schema_says() {
         assert_eq!(result["isError"], false, "{tool}");
         let is_settled = structured.pointer("/receipt/settlement/shown_by").is_some_and(|by| !by.is_null());
         assert_eq!(
-            result["content"].to_string().contains("a payment was settled, and nothing says"),
+            result["content"].to_string().contains("a payment was settled, but nothing proves"),
             is_settled,
             "{result}"
         );

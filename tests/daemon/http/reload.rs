@@ -1,6 +1,7 @@
 //! SIGHUP: another configuration holds for the next answer, as a whole or not at all, and the daemon never ends of it.
 
 use std::io::{BufRead as _, BufReader, Lines};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::http::{Answer, GOOD, NO_POLLS, PATIENCE, answer, patient, program};
+use crate::http::{Answer, GOOD, NO_POLLS, PATIENCE, answer, checks, patient, program};
 
 /// An agent with a warning that a gate may deny.
 const DEPRECATED: &str = "deprecated.eth";
@@ -172,7 +173,7 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
         (good.replace("deny = ", "dney = "), "unknown field `dney`, did you mean `deny`?"),
         (good.replace("status-deprecated", "status-deprecate"), "is no reason code"),
         (good.replace("agent-cards/1.0.0", "agent-cards/9"), "no profile agent-cards/9"),
-        (good.replace("world = \"sandbox\"", "world = \"other\""), "universal-resolver take a restart"),
+        (good.replace("world = \"sandbox\"", "world = \"other\""), "universal-resolver requires a restart"),
     ] {
         assert_ne!(text, good, "{why}");
         std::fs::write(&daemon.file, text).expect("the file can be written");
@@ -190,8 +191,8 @@ async fn what_cannot_be_put_in_force_changes_nothing_and_is_logged() {
     config.cache.trusted = 7;
     config.gate.deny.clear();
     let said = daemon.reload_with(&config);
-    assert!(said.contains("[cache]: a change takes a restart") && !said.contains("cache=7 trusted"), "{said}");
-    assert!(said.contains("http.listen: a change takes a restart") && said.contains("is in force"), "{said}");
+    assert!(said.contains("[cache]: a change requires a restart") && !said.contains("cache=7 trusted"), "{said}");
+    assert!(said.contains("http.listen: a change requires a restart") && said.contains("is in force"), "{said}");
     assert_eq!(daemon.gate(DEPRECATED).await.status, 200, "the rest is in force");
 }
 
@@ -222,35 +223,69 @@ async fn registries_are_read_again() {
     }
 }
 
+/// Puts a node in front of the sandbox's that answers nothing by itself. Only resolutions ask it. Returns it and the
+/// sandbox's.
+async fn held_node(config: &mut Config) -> (TcpListener, SocketAddr) {
+    let real = config.chain.endpoints[0].url.socket_addrs(|| None).expect("an address")[0];
+    let node = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", node.local_addr().expect("an address"));
+    config.chain.endpoints[0].url = url.parse().expect("a URL");
+    config.chain.head_poll = NO_POLLS;
+    (node, real)
+}
+
+/// Passes this connection and all later ones on to the sandbox's node. Never returns.
+async fn pass_on(node: &TcpListener, mut asked: TcpStream, real: SocketAddr) {
+    loop {
+        tokio::spawn(async move {
+            let mut answers = TcpStream::connect(real).await.expect("the node of the sandbox");
+            let _ = copy_bidirectional(&mut asked, &mut answers).await;
+        });
+        (asked, _) = node.accept().await.expect("a later request");
+    }
+}
+
 /// A question that is open while the gate is tightened is answered by the new policy.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tightened_gate_holds_for_questions_that_are_open() {
     let sandbox = Sandbox::start().await.expect("a sandbox");
     let mut config = patient(&sandbox);
-    let real = config.chain.endpoints[0].url.socket_addrs(|| None).expect("an address")[0];
-    let node = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}", node.local_addr().expect("an address"));
-    config.chain.endpoints[0].url = url.parse().expect("a URL");
-    // Only the run may ask the node here.
-    config.chain.head_poll = NO_POLLS;
+    let (node, answers) = held_node(&mut config).await;
     let server = Server::bind(&config).await.expect("the daemon starts");
     let mut reloader = server.reloader();
     let daemon = crate::http::Daemon::run(server, sandbox);
     let path = format!("/v1/gate/{DEPRECATED}");
     let reload_then_answer = async {
-        let (mut asked, _) = node.accept().await.expect("the run asks the node");
+        let (asked, _) = node.accept().await.expect("the run asks the node");
         config.gate.deny = vec![Code::StatusDeprecated];
         assert_eq!(reloader.reload(&config).await.expect("a good configuration"), []);
-        loop {
-            tokio::spawn(async move {
-                let mut answers = TcpStream::connect(real).await.expect("the node of the sandbox");
-                let _ = copy_bidirectional(&mut asked, &mut answers).await;
-            });
-            (asked, _) = node.accept().await.expect("a later request");
-        }
+        pass_on(&node, asked, answers).await;
     };
     tokio::select! {
         answer = daemon.get(&path) => answer.is_closed_gate("status-deprecated"),
+        () = reload_then_answer => {}
+    }
+}
+
+/// A check that is open while the operator withdraws the pin of its origin is answered without that pin.
+#[tokio::test(flavor = "multi_thread")]
+async fn withdrawn_pin_does_not_count_for_an_open_check() {
+    let sandbox = Sandbox::start().await.expect("a sandbox");
+    let mut config = patient(&sandbox);
+    let seller = Resolver::new(&config).await.expect("a resolver");
+    let question = checks::as_json(&checks::asked(&seller, checks::PINNED, None).await);
+    let (node, answers) = held_node(&mut config).await;
+    let server = Server::bind(&config).await.expect("the daemon starts");
+    let mut reloader = server.reloader();
+    let daemon = crate::http::Daemon::run(server, sandbox);
+    let reload_then_answer = async {
+        let (asked, _) = node.accept().await.expect("the check asks the node");
+        config.check.origins.clear();
+        assert_eq!(reloader.reload(&config).await.expect("a good configuration"), []);
+        pass_on(&node, asked, answers).await;
+    };
+    tokio::select! {
+        answer = checks::post(&daemon, &question) => assert_eq!(answer.json()["codes"], json!(["payee-unproven"])),
         () = reload_then_answer => {}
     }
 }
@@ -281,7 +316,7 @@ fn without_a_file_the_signal_is_logged_and_no_more() {
     let signal =
         |signal: &str| assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
     signal("-HUP");
-    assert!(log.any(|line| line.contains("there is no configuration file to read again")));
+    assert!(log.any(|line| line.contains("there is no configuration file to reload")));
     signal("-TERM");
     assert!(log.any(|line| line.contains("draining")));
     assert_eq!(child.wait().expect("the program ends").code(), Some(0));

@@ -163,7 +163,7 @@ async fn a_socket_that_was_left_behind_is_replaced_and_nothing_else_is() {
 
     fs::remove_file(&path).expect("a file");
     fs::write(&path, "kept").expect("a file");
-    let why = "something stands there that is no socket of this user, and is left as it is";
+    let why = "the file exists and is not a socket of this user; it is left unchanged";
     assert_eq!(bound(&path).await.err().as_deref(), Some(why));
     assert_eq!(fs::read_to_string(&path).expect("a file"), "kept");
 }

@@ -345,9 +345,9 @@ async fn a_gateway_that_fails_for_addresses_alone_keeps_the_records() {
     let chain = chain_of(&[seller("off.eth", offchain())]);
     let replies: [(Option<Reply>, &str); 4] = [
         (Some(Err(CcipReadGatewayError::http(404, "not found"))), "the gateway answered status 404"),
-        (Some(Ok(vec![0; 1 << 20].into())), "more than 524288 bytes together"),
+        (Some(Ok(vec![0; 1 << 20].into())), "exceed 524288 bytes in total"),
         (Some(Ok(vec![0; 64].into())), "reverted"),
-        (None, "the look-up took more than 0.2 s"),
+        (None, "the lookup took more than 0.2 s"),
     ];
     for (address, words) in replies {
         for demand in GRADES {

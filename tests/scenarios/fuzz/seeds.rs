@@ -6,6 +6,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use alloy_sol_types::{SolValue as _, sol};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use clresolve_beacon::{Fork, LightClientData as _, LightClientFinalityUpdate};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::records::Key;
@@ -16,7 +17,7 @@ use clresolve_verdict::verdict::Verdict;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
 
-use super::targets::{BLANK, CARD, HEADER, MADE, NOW, OFFER, PAYEE, RESOLVER, SHOP, aggregate};
+use super::targets::{BEACON, BLANK, Beacon, CARD, HEADER, MADE, NOW, OFFER, PAYEE, RESOLVER, SHOP, aggregate};
 
 sol! {
     error OffchainLookup(address sender, string[] urls, bytes callData, bytes4 callbackFunction, bytes extraData);
@@ -37,6 +38,7 @@ pub(crate) fn of(target: &str) -> BTreeMap<String, Vec<u8>> {
         "card" => cards(),
         "abi" => replies(),
         "ccip" => look_ups(),
+        "beacon" => beacon_data(),
         "bundle" => bundles(),
         "jws" => signed_verdicts(),
         "resources" => resources(),
@@ -647,6 +649,36 @@ fn proofs() -> Seeds {
         ("other-slot", asked(3, 5, &[&[9, 0]])),
         ("leaf-made-up", pieces(&[&leaf(&account), &leaf(&[1])])),
         ("value-made-up", pieces(&[&leaf(&[0x80]), &leaf(&[0x80])])),
+    ]
+}
+
+/// What a beacon node sends, with the byte that selects how it is read.
+fn beacon_data() -> Seeds {
+    let electra = 16;
+    let of = |kind: u8, bytes: &[u8]| [&[kind], bytes].concat();
+    let ssz = |kind: u8, bytes: Vec<u8>| of(electra + kind, &bytes);
+    let json = |kind: u8, value: Value| of(kind, value.to_string().as_bytes());
+    let Beacon { bootstrap, update, finality, optimistic, .. } = &*BEACON;
+    let other = LightClientFinalityUpdate { signature_slot: finality.signature_slot - 1, ..finality.clone() };
+    let fork = Fork::Electra;
+    let list = |update: Vec<u8>| [&(update.len() as u64 + 4).to_le_bytes()[..], &[0; 4], &update].concat();
+    let saved = BEACON.chain.store().expect("a valid bootstrap").to_bytes();
+    let (start, finalized) = (bootstrap.to_ssz(fork), finality.to_ssz(fork));
+    vec![
+        ("bootstrap", ssz(0, start.clone())),
+        ("update", ssz(1, update.to_ssz(fork))),
+        ("update-cut", ssz(1, update.to_ssz(fork)[..2000].to_vec())),
+        ("finality", ssz(2, finalized.clone())),
+        ("finality-other-slot", ssz(2, other.to_ssz(fork))),
+        ("finality-json", json(2, finality.to_json(fork))),
+        ("finality-json-gloas", json(2, finality.to_json(Fork::Gloas))),
+        ("optimistic", ssz(3, optimistic.to_ssz(fork))),
+        ("optimistic-json", json(3, optimistic.to_json(fork))),
+        ("list", of(4, &list(update.to_ssz(fork)))),
+        ("list-json", json(4, json!([{"version": "electra", "data": optimistic}]))),
+        ("saved", of(5, &saved)),
+        ("saved-changed", of(5, &saved[..saved.len() - 32])),
+        ("proof", of(6, &pieces(&[&start, &finalized]))),
     ]
 }
 

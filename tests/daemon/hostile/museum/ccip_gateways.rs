@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
-use super::exhibit::{Exhibit, page, redirected, short_of_its_length, whole, without_last_chunk};
+use super::exhibit::{Exhibit, page, redirected, short_of_its_length, silent, whole, without_last_chunk};
 use crate::hostile::PATIENCE;
 use crate::support::server::{Answer, gzip};
 
@@ -160,6 +160,7 @@ pub(super) static ALL: &[Exhibit<Answers>] = &[
         whole("530 Origin DNS Error", "Content-Type: text/plain\r\n", "error code: 1016")
     }),
     exhibit("closed", "closed connection", "ethers.js #4842", |_| Answer::Cut(Vec::new())),
+    silent(exhibit("silent", "no answer", "overloaded gateways", |_| Answer::Stall(Vec::new()))),
     exhibit("type: none", "no media type", "plain file servers", |l| whole("200 OK", "", l.body())),
     exhibit("type: text/plain", "`text/plain`", "raw.githubusercontent.com", |l| {
         whole("200 OK", "Content-Type: text/plain; charset=utf-8\r\n", l.body())
