@@ -336,6 +336,7 @@ async fn readiness_tells_which_upstream_is_down() {
         // The state of an upstream is kept by its label, for all daemons of this process.
         config.chain.endpoints.iter_mut().for_each(|endpoint| endpoint.label.insert_str(0, "own-"));
         config.gateways.iter_mut().for_each(|gateway| gateway.label.insert_str(0, "own-"));
+        config.beacon.endpoints.iter_mut().for_each(|endpoint| endpoint.label.insert_str(0, "own-"));
         let mut spare: clresolve_resolver::config::Endpoint = "http://127.0.0.1:1".parse().expect("an endpoint");
         spare.label = "gone-node".to_owned();
         config.chain.endpoints.insert(0, spare);

@@ -20,6 +20,7 @@ mod light_client;
 pub mod purchase;
 mod replay;
 pub mod signed;
+mod trust_anchors;
 
 use alloy_primitives::B256;
 use jiff::Timestamp;
@@ -31,6 +32,7 @@ pub use self::error::{BundleError, UnrelatedCheckpoint};
 use self::form::Document;
 pub use self::form::{OfChain, SCHEMA};
 pub use self::replay::VerifiedBundle;
+pub use self::trust_anchors::TrustAnchors;
 use crate::signed::{ExpectedVerdict, SignError, Signer, VerifyError};
 use clresolve_core::digest::Digest;
 use clresolve_core::json;
@@ -42,7 +44,6 @@ use clresolve_ipfs::WalkedBlocks;
 use clresolve_jose::TrustedKeys;
 use clresolve_verdict::build;
 use clresolve_verdict::build::{Reporter, Run};
-use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::trust::{Replay, Resolution};
 use clresolve_verdict::verdict::{Verdict, canonical_digest};
 
@@ -68,21 +69,6 @@ pub struct Bundle {
 pub struct Packed {
     bundle: Bundle,
     resolution: Resolution,
-}
-
-/// What the reader of a bundle trusts.
-#[derive(Clone, Copy, Debug)]
-pub struct TrustAnchors<'a> {
-    /// The rules, of which the bundle names those it was judged by.
-    pub profiles: &'a Profiles,
-    /// A block root of the beacon chain. Without it, no bundle of grade `consensus-proof` verifies.
-    pub checkpoint: Option<B256>,
-}
-
-impl<'a> From<&'a Profiles> for TrustAnchors<'a> {
-    fn from(profiles: &'a Profiles) -> Self {
-        Self { profiles, checkpoint: None }
-    }
 }
 
 /// The signature of a bundle's verdict.

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::error::BundleError;
 use super::form::{Backing, Document, Question, ResultForm, WalkForm};
-use super::{TrustAnchors, header, light_client};
+use super::trust_anchors::TrustAnchors;
+use super::{header, light_client};
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::PaymentRecords;

@@ -77,13 +77,13 @@ pub struct LightClient {
 }
 
 /// The outcome of a synchronization, for all callers that wait for it.
-type Outcome = Shared<BoxFuture<'static, Result<(), HeaderFault>>>;
+type SyncOutcome = Shared<BoxFuture<'static, Result<(), HeaderFault>>>;
 
 /// A synchronization that belongs to none of its callers.
 struct Synchronization {
     task: AbortHandle,
     began: Instant,
-    outcome: Outcome,
+    outcome: SyncOutcome,
 }
 
 impl LightClient {
@@ -186,7 +186,7 @@ impl LightClient {
 
     /// The outcome of a synchronization: the one under way, or else a new one. One that failed is repeated after
     /// [`PAUSE`] at the earliest.
-    fn synchronized(&self) -> Outcome {
+    fn synchronized(&self) -> SyncOutcome {
         let mut syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         let is_shared = |last: &&Synchronization| !last.task.is_finished() || last.has_failed_lately();
         if let Some(last) = syncing.as_ref().filter(is_shared) {
