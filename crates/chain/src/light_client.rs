@@ -4,29 +4,29 @@
 //! honest endpoint is enough. An endpoint whose data violates a rule is named, and for a while it is asked only if all
 //! others failed lately.
 
+mod config;
 mod endpoint;
 mod follower;
 mod history;
 mod http;
+mod proof;
 mod request;
 mod saved;
 mod status;
 mod verified;
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use clresolve_beacon::{ChainSpec, LightClientProof, VerifiedHeader};
+use clresolve_beacon::{LightClientProof, VerifiedHeader};
 use clresolve_core::reading::{BlockSelector, ChainError, HeaderFault};
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use jiff::Timestamp;
 use tokio::task::{AbortHandle, JoinError};
 use tokio::time::Instant;
-use url::Url;
 
+pub use self::config::{BeaconEndpoint, LightClientConfig};
 pub use self::http::{BEACON_ACCEPT, BeaconGet, BeaconResponse};
 pub use self::status::{BeaconEndpointStatus, HeaderStatus, LightClientStatus, Participation, SetAside};
 
@@ -37,38 +37,6 @@ use crate::pool::Clock;
 /// Minimum time between two synchronizations if the first one failed. It bounds the load of questions on endpoints that
 /// do not answer.
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// From where a light client starts, and whom it asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LightClientConfig {
-    /// The network.
-    pub spec: ChainSpec,
-    /// The block root that the operator trusts.
-    pub checkpoint: B256,
-    /// The beacon endpoints, in order of preference.
-    pub endpoints: Vec<BeaconEndpoint>,
-    /// The file that keeps the verified state. `None`: each process starts from the checkpoint.
-    pub file: Option<PathBuf>,
-    /// Time limit of one request.
-    pub timeout: Duration,
-    /// After a stall of this length, other endpoints are asked too.
-    pub hedge_after: Duration,
-}
-
-/// A beacon endpoint.
-#[derive(Clone, PartialEq, Eq)]
-pub struct BeaconEndpoint {
-    /// The name of the endpoint in logs.
-    pub label: String,
-    /// The base URL, without `/eth/v1/beacon`. It may contain an API key and is never printed.
-    pub url: Url,
-}
-
-impl fmt::Debug for BeaconEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeaconEndpoint").field("label", &self.label).finish_non_exhaustive()
-    }
-}
 
 /// A light client of the beacon chain. One per process and network.
 pub struct LightClient {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use metrics::counter;
 use tokio::task::AbortHandle;
 
-use super::BeaconEndpoint;
+use super::config::BeaconEndpoint;
 use super::http::{BeaconGet, BeaconResponse};
 use super::request::BeaconRequest;
 use super::status::{BeaconEndpointStatus, SetAside};

@@ -18,12 +18,14 @@ use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
+use super::config::{BeaconEndpoint, LightClientConfig};
 use super::endpoint::{AskedEndpoint, BeaconFault};
 use super::history::History;
+use super::http::BeaconGet;
 use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decoded, decoded_updates};
+use super::saved;
 use super::status::Participation;
 use super::verified::{Currency, Verified, Wanted, seconds};
-use super::{BeaconGet, LightClientConfig, saved};
 use crate::fan_out::first;
 use crate::pool::Clock;
 
@@ -80,7 +82,7 @@ struct Report {
 
 impl Follower {
     pub(super) fn new(config: LightClientConfig, http: &Arc<dyn BeaconGet>, clock: Clock) -> Self {
-        let asked = |endpoint: &super::BeaconEndpoint| {
+        let asked = |endpoint: &BeaconEndpoint| {
             Arc::new(AskedEndpoint::new(endpoint.clone(), Arc::clone(http), Arc::clone(&clock), config.timeout))
         };
         let endpoints = config.endpoints.iter().map(asked).collect();
