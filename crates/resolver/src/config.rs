@@ -31,6 +31,7 @@ mod forms;
 mod keys;
 mod labels;
 mod layer;
+mod light_client;
 mod listen;
 mod manifest_source;
 mod mcp;
@@ -47,9 +48,7 @@ mod telemetry;
 mod value;
 
 pub use admin::{AdminConfig, AdminLayer};
-#[cfg(feature = "state-proof")]
-pub(crate) use beacon::LightClientSettings;
-pub use beacon::{BeaconConfig, BeaconEndpoint, BeaconLayer, BeaconNetwork, ChainLayer, HeaderDemand};
+pub use beacon::{BeaconConfig, BeaconLayer, BeaconNetwork};
 use chains::five_slots;
 pub use chains::{ChainId, Chains, RegistryChain};
 pub use check::{CheckConfig, CheckLayer};
@@ -59,7 +58,7 @@ pub use demand::DEFAULT_QUORUM;
 #[cfg(not(feature = "state-proof"))]
 pub(crate) use demand::NO_STATE_PROOF;
 use demand::{demanded_with_header, header_demand};
-pub use endpoint::Endpoint;
+pub use endpoint::{BeaconEndpoint, Endpoint};
 pub use error::ConfigError;
 pub use explorer::{ExplorerConfig, ExplorerLayer};
 #[doc(hidden)]
@@ -67,6 +66,9 @@ pub use file::MAX_FILE_BYTES;
 use keys::{One, OrNone, table};
 use labels::labelled;
 pub use layer::{Layer, VARIABLES};
+pub use light_client::ChainLayer;
+#[cfg(feature = "state-proof")]
+pub(crate) use light_client::LightClientSettings;
 pub use listen::{ListenAt, SocketPath};
 pub use manifest_source::ManifestSource;
 pub use mcp::{McpConfig, McpLayer};
@@ -81,7 +83,7 @@ pub use sign::{SignConfig, SignLayer};
 pub use telemetry::{TelemetryConfig, TelemetryLayer};
 use value::{FilePath, Time};
 pub use value::{
-    ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile, parse_quorum,
+    HeaderDemand, ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile, parse_quorum,
 };
 
 /// The default profile: the specification taken literally.

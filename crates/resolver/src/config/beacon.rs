@@ -1,96 +1,17 @@
-//! `[beacon]`: the light client that verifies block headers, and `[chain]`, which demands it.
+//! `[beacon]`: the beacon chain that the light client follows.
 
-use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use alloy_primitives::B256;
-use clresolve_core::reading::GradeDemand;
-use clresolve_core::world::{MAINNET_ID, SANDBOX, SANDBOX_ID};
+use clresolve_core::world::{MAINNET_ID, SANDBOX_ID};
 use serde::{Deserialize, Serialize};
-use url::Url;
 
+use super::endpoint::BeaconEndpoint;
 use super::forms::origins;
-use super::keys::{One, OrNone, table};
+use super::keys::{OrNone, table};
 use super::labels::{number_labels, replace_unnamed};
-use super::paths::{EachPath, without_paths};
-use super::value::{FilePath, Hash, HeaderForm};
-use super::{ChainConfig, Config, ConfigError};
-
-/// Maximum number of beacon endpoints.
-const MAX_BEACON_ENDPOINTS: usize = 8;
-
-/// Appended to the path of the memory: the default file of the light client.
-const STATE_SUFFIX: &str = ".light-client";
-
-/// Who must vouch for a block header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderDemand {
-    /// RPC operators, as many as `quorum` says.
-    Quorum,
-    /// The chain's validators, verified by the light client.
-    Consensus,
-    /// Both.
-    Both,
-}
-
-impl HeaderDemand {
-    /// Whether the light client must verify the header.
-    pub const fn is_by_consensus(self) -> bool {
-        matches!(self, Self::Consensus | Self::Both)
-    }
-}
-
-impl FromStr for HeaderDemand {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Self, String> {
-        match s {
-            "quorum" => Ok(Self::Quorum),
-            "consensus" => Ok(Self::Consensus),
-            "both" => Ok(Self::Both),
-            _ => Err("expected quorum, consensus or both".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for HeaderDemand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Quorum => "quorum",
-            Self::Consensus => "consensus",
-            Self::Both => "both",
-        })
-    }
-}
-
-/// `[chain]` in one source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct ChainLayer {
-    /// Who must vouch for a block header.
-    #[serde(skip_serializing_if = "Option::is_none", with = "One::<HeaderForm>")]
-    pub header: Option<HeaderDemand>,
-}
-
-impl ChainLayer {
-    /// Applies this layer to the values below it.
-    pub(super) const fn lay(self, over: &mut ChainConfig) {
-        if self.header.is_some() {
-            over.header = self.header;
-        }
-    }
-
-    /// The layer that turns the default configuration into `config`.
-    pub(super) const fn of(config: &ChainConfig) -> Self {
-        Self { header: config.header }
-    }
-}
-
-impl EachPath for ChainLayer {
-    fn each_path(&mut self, _: &mut dyn FnMut(&mut PathBuf)) {}
-}
+use super::paths::without_paths;
+use super::value::{FilePath, Hash};
 
 table! {
     /// The light client of the beacon chain. It is used only if a header must be vouched for by consensus.
@@ -131,31 +52,11 @@ impl BeaconNetwork {
         }
     }
 
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Mainnet => "mainnet",
             Self::Sandbox => "sandbox",
         }
-    }
-}
-
-/// A beacon endpoint.
-#[derive(Clone, PartialEq, Eq)]
-pub struct BeaconEndpoint {
-    /// The name in logs. [`BeaconEndpoint::UNNAMED`] is replaced by `beacon-` and the position in the list.
-    pub label: String,
-    /// The base URL, without `/eth/v1`. It may contain an API key, so it is never displayed.
-    pub url: Url,
-}
-
-impl BeaconEndpoint {
-    /// The label of an endpoint for which none is configured.
-    pub const UNNAMED: &str = "beacon";
-}
-
-impl fmt::Debug for BeaconEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BeaconEndpoint").field("label", &self.label).finish_non_exhaustive()
     }
 }
 
@@ -167,215 +68,5 @@ impl BeaconConfig {
         replace_unnamed(labels, BeaconEndpoint::UNNAMED, BeaconEndpoint::UNNAMED);
         number_labels(endpoints.iter_mut().map(|endpoint| &mut endpoint.label));
         endpoints
-    }
-}
-
-/// The required parts of `[beacon]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LightClientSettings {
-    /// The network.
-    pub(crate) network: BeaconNetwork,
-    /// The trusted block root.
-    pub(crate) checkpoint: B256,
-    /// The endpoints, each with a unique label.
-    pub(crate) endpoints: Vec<BeaconEndpoint>,
-    /// The file that keeps the verified state.
-    pub(crate) file: Option<PathBuf>,
-}
-
-impl Config {
-    /// What the light client needs. `None` if no header must be vouched for by consensus.
-    ///
-    /// # Errors
-    /// [`ConfigError::Conflict`] if the checkpoint or the endpoints are missing, or if the network belongs to another
-    /// chain.
-    pub(crate) fn light_client(&self) -> Result<Option<LightClientSettings>, ConfigError> {
-        let Self { chain, beacon, .. } = self;
-        if !matches!(chain.demand()?, GradeDemand::ConsensusProof(_)) {
-            return Ok(None);
-        }
-        let Some(checkpoint) = beacon.checkpoint else {
-            let detail = "a header by consensus starts from a block root that you trust; set it, or another proof";
-            return Err(conflict("beacon.checkpoint", detail.to_owned()));
-        };
-        if !(1..=MAX_BEACON_ENDPOINTS).contains(&beacon.endpoints.len()) {
-            let detail = format!("expected 1 to {MAX_BEACON_ENDPOINTS} URLs of beacon nodes");
-            return Err(conflict("beacon.endpoints", detail));
-        }
-        let network = beacon.network;
-        if network.chain_id() != chain.id && !clresolve_core::mutant!("beacon-of-another-chain") {
-            let detail = format!("{} is chain {}, not {}", network.as_str(), network.chain_id(), chain.id);
-            return Err(conflict("beacon.network", detail));
-        }
-        if network == BeaconNetwork::Sandbox && chain.world != SANDBOX {
-            let detail =
-                format!("the validators of sandbox have public keys, so they prove nothing on {}", chain.world);
-            return Err(conflict("beacon.network", detail));
-        }
-        let (endpoints, file) = (beacon.labelled(), self.light_client_file());
-        Ok(Some(LightClientSettings { network, checkpoint, endpoints, file }))
-    }
-
-    /// The file that keeps the verified state: as configured, else beside the file of the memory. `None` without a
-    /// memory.
-    fn light_client_file(&self) -> Option<PathBuf> {
-        let beside = |memory: &PathBuf| {
-            let mut path = OsString::from(memory);
-            path.push(STATE_SUFFIX);
-            PathBuf::from(path)
-        };
-        self.beacon.file.clone().or_else(|| self.memory.path.as_ref().map(beside))
-    }
-}
-
-fn conflict(key: &str, detail: String) -> ConfigError {
-    ConfigError::Conflict { key: key.to_owned(), detail }
-}
-
-#[cfg(all(test, feature = "state-proof"))]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::config::testing::read;
-    use crate::config::{Layer, ProofDemand};
-
-    const ROOT: &str = "0x1111111111111111111111111111111111111111111111111111111111111111";
-
-    /// A file with this proof and header, and a complete `[beacon]`.
-    fn file(proof: &str, header: &str, beacon: &str) -> String {
-        let header = if header.is_empty() { String::new() } else { format!("[chain]\nheader = \"{header}\"\n") };
-        format!("{proof}\n{header}[beacon]\ncheckpoint = \"{ROOT}\"\nendpoints = [\"https://b.example/KEY\"]\n{beacon}")
-    }
-
-    fn conflict_of(text: &str) -> (String, String) {
-        match read(text) {
-            Err(ConfigError::Conflict { key, detail }) => (key, detail),
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn every_key_is_read_and_written() {
-        let text = format!(
-            "proof = \"consensus-proof\"\nquorum = 2\n[chain]\nheader = \"both\"\n[beacon]\ncheckpoint = \"{ROOT}\"\n\
-             endpoints = [\"https://a.example/KEY\", {{ url = \"https://b.example\", label = \"mine\" }}]\nfile = \"s\"\n\
-             network = \"mainnet\"\n"
-        );
-        let config = read(&text).unwrap();
-        let settings = config.light_client().unwrap().expect("headers need consensus");
-        let labels: Vec<&str> = settings.endpoints.iter().map(|endpoint| endpoint.label.as_str()).collect();
-        assert_eq!((labels, settings.checkpoint), (vec!["beacon-1", "mine"], B256::repeat_byte(0x11)));
-        assert_eq!((settings.file.as_deref(), settings.network), (Some(Path::new("s")), BeaconNetwork::Mainnet));
-        assert_eq!(config.chain.demand(), Ok(GradeDemand::ConsensusProof(2)));
-        let written = toml::to_string(&Layer::of(&config)).unwrap();
-        for layer in [Layer::of(&config), Layer::from_toml(&written, "g.toml").unwrap()] {
-            assert_eq!(Config::default().with([layer]).unwrap(), config, "{written}");
-        }
-        assert!(!format!("{config:?}").contains("KEY"), "the URL may contain a key");
-    }
-
-    #[test]
-    fn header_and_proof_decide_the_demand() {
-        for (proof, header, demand) in [
-            ("", "", GradeDemand::Quorum(2)),
-            ("", "quorum", GradeDemand::Quorum(2)),
-            ("proof = \"state-proof\"", "", GradeDemand::StateProof(2)),
-            ("proof = \"state-proof\"", "consensus", GradeDemand::ConsensusProof(0)),
-            ("proof = \"state-proof\"", "both", GradeDemand::ConsensusProof(2)),
-            ("proof = \"consensus-proof\"", "", GradeDemand::ConsensusProof(0)),
-            ("proof = \"consensus-proof\"", "consensus", GradeDemand::ConsensusProof(0)),
-            ("proof = \"consensus-proof\"", "both", GradeDemand::ConsensusProof(2)),
-            ("proof = \"consensus-proof\"\nquorum = 3", "both", GradeDemand::ConsensusProof(3)),
-        ] {
-            let config = read(&file(proof, header, "")).unwrap();
-            assert_eq!(config.chain.demand(), Ok(demand), "{proof}, {header}");
-            assert_eq!(config.light_client().unwrap().is_some(), matches!(demand, GradeDemand::ConsensusProof(_)));
-        }
-    }
-
-    #[test]
-    fn contradictions_name_key_and_remedy() {
-        let consensus = "proof = \"consensus-proof\"";
-        let many: Vec<String> = (0..9).map(|place| format!("\"https://b{place}.example\"")).collect();
-        let many = format!("{consensus}\n[beacon]\ncheckpoint = \"{ROOT}\"\nendpoints = [{}]", many.join(", "));
-        let none = format!("{consensus}\n[beacon]\ncheckpoint = \"{ROOT}\"");
-        for (text, key, part) in [
-            (file(consensus, "quorum", ""), "chain.header", "needs a header by consensus"),
-            (file("", "consensus", ""), "chain.header", "consensus proves headers, but no records"),
-            (file("proof = \"quorum\"", "both", ""), "chain.header", "both proves headers, but no records"),
-            (file("proof = \"single-rpc\"", "consensus", ""), "chain.header", "set proof consensus-proof"),
-            (file("proof = \"consensus-proof\"\nquorum = 2", "", ""), "quorum", "set it to both, or remove quorum"),
-            (file("proof = \"consensus-proof\"\nquorum = 9", "both", ""), "quorum", "9 operators must agree"),
-            (consensus.to_owned(), "beacon.checkpoint", "a block root that you trust"),
-            (none, "beacon.endpoints", "expected 1 to 8 URLs"),
-            (many, "beacon.endpoints", "expected 1 to 8 URLs"),
-            (file(consensus, "", "network = \"sandbox\""), "beacon.network", "sandbox is chain 31337, not 1"),
-        ] {
-            let (found, detail) = conflict_of(&text);
-            assert!(found == key && detail.contains(part), "{text}: {found}: {detail}");
-        }
-    }
-
-    #[test]
-    fn sandbox_vouches_for_no_other_network_of_its_chain_id() {
-        let of_world = |world: &str| {
-            let chain = "proof = \"consensus-proof\"\nchain-id = 31337\nrpc = [\"http://127.0.0.1:8545\"]";
-            read(&file(&format!("{chain}\n{world}"), "", "network = \"sandbox\""))
-        };
-        assert!(of_world("world = \"sandbox\"").is_ok());
-        for (world, name) in [("", "eip155-31337"), ("world = \"anvil\"", "anvil")] {
-            match of_world(world) {
-                Err(ConfigError::Conflict { key, detail }) => {
-                    assert!(key == "beacon.network" && detail.contains(name), "{key}: {detail}");
-                }
-                other => panic!("{name}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn errors_of_values_name_line_key_and_expectation() {
-        for (text, key, expected) in [
-            ("[chain]\nheader = \"quorums\"", "header", "expected quorum, consensus or both"),
-            ("[chain]\nproof = \"quorum\"", "proof", "unknown field"),
-            ("[beacon]\ncheckpoint = \"0x11\"", "checkpoint", "expected a hash: 0x and 64 hex digits"),
-            ("[beacon]\nendpoints = [\"b.example\"]", "endpoints", "the scheme is missing"),
-            ("[beacon]\nnetwork = \"sepolia\"", "network", "expected `mainnet` or `sandbox`"),
-            ("[beacon]\nendpoint = []", "endpoint", "did you mean `endpoints`?"),
-        ] {
-            match read(text) {
-                Err(ConfigError::Invalid { line: 2, key: found, detail, .. }) => {
-                    assert!(found == key && detail.contains(expected), "{text}: {found}: {detail}");
-                }
-                other => panic!("{text}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn flag_for_consensus_replaces_a_quorum_of_the_file() {
-        let flag = || Layer { proof: Some(ProofDemand::ConsensusProof), ..Layer::default() };
-        let with_flag = |text: &str| read(text).unwrap().with([flag()]).unwrap().chain.demand();
-        assert_eq!(with_flag(&file("quorum = 3", "", "")), Ok(GradeDemand::ConsensusProof(0)));
-        let both = file("proof = \"state-proof\"\nquorum = 3", "both", "");
-        assert_eq!(with_flag(&both), Ok(GradeDemand::ConsensusProof(3)), "operators must agree too");
-    }
-
-    #[test]
-    fn verified_state_is_kept_beside_the_memory() {
-        let consensus = "proof = \"consensus-proof\"";
-        let path = |text: &str| read(text).unwrap().light_client_file();
-        assert_eq!(path(&file(consensus, "", "")), None);
-        let with_memory = file(consensus, "", "[memory]\npath = \"/var/lib/clresolve/memory\"");
-        assert_eq!(path(&with_memory).as_deref(), Some(Path::new("/var/lib/clresolve/memory.light-client")));
-        assert_eq!(path(&file(consensus, "", "file = \"/s\"\n[memory]\npath = \"m\"")), Some("/s".into()));
-    }
-
-    #[test]
-    fn gate_may_require_the_strongest_grade() {
-        let gate = |proof: &str| read(&file(proof, "", "[gate]\nmin-proof = \"consensus-proof\""));
-        assert!(gate("proof = \"consensus-proof\"").is_ok());
-        assert!(gate("proof = \"state-proof\"").is_err());
     }
 }

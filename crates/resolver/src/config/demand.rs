@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use clresolve_core::reading::GradeDemand;
 
-use super::beacon::HeaderDemand;
 use super::endpoint::Endpoint;
 use super::error::ConfigError;
-use super::value::ProofDemand;
+use super::value::{HeaderDemand, ProofDemand};
 
 /// Default number of operators that must agree, which is the number that would have to collude. A longer list of
 /// endpoints makes the daemon tolerate more failures; it does not raise this number.

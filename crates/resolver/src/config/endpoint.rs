@@ -1,4 +1,4 @@
-//! A configured RPC endpoint and its operator.
+//! A configured RPC endpoint and its operator, and a beacon endpoint.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -75,5 +75,25 @@ impl fmt::Debug for Endpoint {
 impl From<Endpoint> for clresolve_chain::Endpoint {
     fn from(Endpoint { label, url, own, operator }: Endpoint) -> Self {
         Self { label, url, own, operator }
+    }
+}
+
+/// A beacon endpoint.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BeaconEndpoint {
+    /// The name in logs. [`BeaconEndpoint::UNNAMED`] is replaced by `beacon-` and the position in the list.
+    pub label: String,
+    /// The base URL, without `/eth/v1`. It may contain an API key, so it is never displayed.
+    pub url: Url,
+}
+
+impl BeaconEndpoint {
+    /// The label of an endpoint for which none is configured.
+    pub const UNNAMED: &str = "beacon";
+}
+
+impl fmt::Debug for BeaconEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BeaconEndpoint").field("label", &self.label).finish_non_exhaustive()
     }
 }

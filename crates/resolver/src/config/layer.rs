@@ -11,11 +11,12 @@ use clresolve_payment::check::FirstContact;
 use clresolve_verdict::verdict::Depth;
 use serde::{Deserialize, Serialize};
 
-use super::beacon::{BeaconLayer, ChainLayer};
+use super::beacon::BeaconLayer;
 use super::chains::Chains;
 use super::forms::{block, manifests, origins};
 use super::keys::{Many, One};
 use super::labels::number_labels;
+use super::light_client::ChainLayer;
 use super::mcp::McpLayer;
 use super::memory::MemoryLayer;
 use super::orloj::OrlojLayer;

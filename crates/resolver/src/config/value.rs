@@ -13,9 +13,7 @@ use url::Url;
 use super::keys::forms;
 use super::paths::without_paths;
 use super::public::PUBLIC_RPC;
-use super::{
-    BaseUrl, BeaconEndpoint, ConnectTo, Endpoint, Gateway, Grade, HeaderDemand, Hedging, ListenAt, OriginSpec,
-};
+use super::{BaseUrl, BeaconEndpoint, ConnectTo, Endpoint, Gateway, Grade, Hedging, ListenAt, OriginSpec};
 
 forms! {
     World(String) = parse_world, String::clone;
@@ -104,6 +102,47 @@ impl fmt::Display for ProofDemand {
             Self::StateProof => f.write_str("state-proof"),
             Self::ConsensusProof => f.write_str("consensus-proof"),
         }
+    }
+}
+
+/// Who must vouch for a block header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderDemand {
+    /// RPC operators, as many as `quorum` says.
+    Quorum,
+    /// The chain's validators, verified by the light client.
+    Consensus,
+    /// Both.
+    Both,
+}
+
+impl HeaderDemand {
+    /// Whether the light client must verify the header.
+    pub const fn is_by_consensus(self) -> bool {
+        matches!(self, Self::Consensus | Self::Both)
+    }
+}
+
+impl FromStr for HeaderDemand {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "quorum" => Ok(Self::Quorum),
+            "consensus" => Ok(Self::Consensus),
+            "both" => Ok(Self::Both),
+            _ => Err("expected quorum, consensus or both".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for HeaderDemand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Quorum => "quorum",
+            Self::Consensus => "consensus",
+            Self::Both => "both",
+        })
     }
 }
 

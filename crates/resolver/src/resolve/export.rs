@@ -10,7 +10,7 @@ use clresolve_ipfs::WalkedBlocks;
 use tokio::time::timeout;
 
 use super::question::RuleSet;
-use super::setup::SetupError;
+use super::setup_error::SetupError;
 use super::sources::ContentSources;
 use super::spans::RunSpans;
 use super::walk::Walker;

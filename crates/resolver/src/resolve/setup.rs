@@ -29,9 +29,10 @@ use super::continuity::{History, SellerMemory};
 use super::fleet::Fleet;
 use super::network::Network;
 use super::registration::{AgentRegistries, Registry};
+use super::setup_error::SetupError;
 use super::shared_content::SharedContent;
 use super::turns::Turns;
-use super::upstream::Upstream;
+use super::upstream::{Upstream, post_error};
 use crate::cache::VerdictCache;
 use crate::clock::Clock;
 #[cfg(not(feature = "state-proof"))]
@@ -40,21 +41,7 @@ use crate::config::{ChainId, Config, ConfigError, Dns, Endpoint, ManifestSource,
 use crate::fetch::ccip::GuardedGateway;
 use crate::fetch::https::{self, Limits};
 use crate::fetch::ipfs::IpfsClient;
-use crate::fetch::{Answer, Cause, Egress, EgressConfig, FetchError, Lookup};
-
-/// Why a [`Resolver`](super::Resolver) cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// The value of a configuration key, or what it names, is unusable.
-    #[error("{what}: {detail}")]
-    Invalid {
-        /// The configuration key.
-        what: String,
-        /// Why the value is unusable.
-        detail: String,
-    },
-}
+use crate::fetch::{Answer, Egress, EgressConfig, Lookup};
 
 /// Maximum time for fetching a manifest at startup.
 const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -62,14 +49,14 @@ const MANIFEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// The memory, if a file is configured.
 pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
     let Some(path) = &config.memory.path else { return Ok(None) };
-    History::open(path, config).map(Some).map_err(|error| invalid("memory.path", error))
+    History::open(path, config).map(Some).map_err(|error| SetupError::invalid("memory.path", error))
 }
 
 /// The memory of sellers: in the memory's file, if one is configured. The sandbox otherwise keeps it in this process.
 pub(super) fn seller_memory(config: &Config, history: Option<&History>) -> Result<Option<SellerMemory>, SetupError> {
     #[cfg(feature = "sandbox")]
     if history.is_none() && config.chain.world == crate::sandbox::WORLD {
-        return SellerMemory::of_sandbox(config).map(Some).map_err(|error| invalid("memory", error));
+        return SellerMemory::of_sandbox(config).map(Some).map_err(|error| SetupError::invalid("memory", error));
     }
     let _ = config;
     Ok(history.map(History::seller_memory))
@@ -83,10 +70,10 @@ pub(super) async fn fleet(
     cache: &Arc<VerdictCache>,
 ) -> Result<Option<Fleet>, SetupError> {
     config.check_sharing().map_err(|error| match error {
-        ConfigError::Conflict { key, detail } => invalid(&key, detail),
-        other => invalid("redis", other),
+        ConfigError::Conflict { key, detail } => SetupError::invalid(&key, detail),
+        other => SetupError::invalid("redis", other),
     })?;
-    Fleet::join(config, egress, clock, cache).await.map_err(|error| invalid("redis.mac-key", error))
+    Fleet::join(config, egress, clock, cache).await.map_err(|error| SetupError::invalid("redis.mac-key", error))
 }
 
 /// The egress guard with the exceptions that the configuration permits.
@@ -108,7 +95,7 @@ pub fn egress(config: &Config, lookup: Arc<dyn Lookup>, load: Load) -> Result<Eg
         is_paced: load != Load::Questions,
         ..EgressConfig::default()
     };
-    Egress::with_lookup(config, lookup).map_err(|error| invalid("ca", error))
+    Egress::with_lookup(config, lookup).map_err(|error| SetupError::invalid("ca", error))
 }
 
 struct NoLookup;
@@ -141,7 +128,7 @@ pub(super) fn upstream(config: &Config, egress: &Egress) -> Result<Upstream, Set
     let settings = ChainConfig {
         chain_id: config.chain.id,
         genesis: config.chain.genesis,
-        demand: config.chain.demand().map_err(|error| invalid("proof", error))?,
+        demand: config.chain.demand().map_err(|error| SetupError::invalid("proof", error))?,
         contracts: Contracts { universal_resolver: config.chain.universal_resolver, ..Contracts::default() },
         endpoints: config.chain.labelled().into_iter().map(Into::into).collect(),
         timeout,
@@ -228,7 +215,7 @@ pub(super) fn registries(
 ) -> Result<AgentRegistries, SetupError> {
     let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
     let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
-        let demand = chain.demand().map_err(|error| invalid("chains", error))?;
+        let demand = chain.demand().map_err(|error| SetupError::invalid("chains", error))?;
         let timeout = request_timeout(config, &chain.endpoints);
         let settings = ChainConfig {
             chain_id: id.number(),
@@ -260,7 +247,7 @@ fn proven(
     _: &clresolve_chain::Clock,
     _: Option<&LightClient>,
 ) -> Result<ChainReaders, SetupError> {
-    Err(invalid("proof", NO_STATE_PROOF))
+    Err(SetupError::invalid("proof", NO_STATE_PROOF))
 }
 
 /// Sends the chain's requests through the operator's egress client.
@@ -278,15 +265,6 @@ impl HttpPost for OperatorDoor {
     }
 }
 
-/// The cause of a failed request to an endpoint, without its URL.
-pub(super) fn post_error(error: FetchError, timeout: Duration) -> PostError {
-    match error {
-        FetchError::Oversize { limit } => PostError::TooLarge(limit),
-        FetchError::Unavailable(Cause::Timeout) => PostError::Timeout(timeout),
-        other => other.unconnected().map_or_else(|| PostError::Connection(other.to_string()), PostError::Unconnected),
-    }
-}
-
 /// The content source on the network, with `clock`.
 pub(super) fn content(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) -> Result<Network, SetupError> {
     Ok(Network { egress: egress.clone(), ipfs: gateways(config, egress)?, clock: Arc::clone(clock) })
@@ -294,7 +272,7 @@ pub(super) fn content(config: &Config, egress: &Egress, clock: &Arc<dyn Clock>) 
 
 pub(super) fn gateways(config: &Config, egress: &Egress) -> Result<IpfsClient, SetupError> {
     let client = IpfsClient::new(egress, config.gateways.clone(), config.network.hedging);
-    client.map_err(|error| invalid("gateway", error))
+    client.map_err(|error| SetupError::invalid("gateway", error))
 }
 
 /// The built-in profiles, with the manifests that the configuration replaces and the profiles that it adds. Manifests
@@ -321,10 +299,12 @@ pub fn local_profiles(config: &Config) -> Result<Profiles, SetupError> {
 fn with(manifests: &[Bytes], config: &Config) -> Result<Profiles, SetupError> {
     let mut profiles = Profiles::builtin();
     for bytes in manifests {
-        profiles.replace_manifest(bytes).map_err(|error| invalid("manifest", error))?;
+        profiles.replace_manifest(bytes).map_err(|error| SetupError::invalid("manifest", error))?;
     }
     for path in &config.rules.profile_files {
-        profiles.add_profile(&read("profile_files", path)?).map_err(|error| invalid("profile_files", error))?;
+        profiles
+            .add_profile(&read("profile_files", path)?)
+            .map_err(|error| SetupError::invalid("profile_files", error))?;
     }
     Ok(profiles)
 }
@@ -334,10 +314,11 @@ async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, Set
     match source {
         ManifestSource::File(path) => Ok(read("manifest", path)?.into()),
         ManifestSource::Url { url, digest } => {
-            let digest: Digest = digest.parse().map_err(|error| invalid("manifest", error))?;
+            let digest: Digest = digest.parse().map_err(|error| SetupError::invalid("manifest", error))?;
             let limits = Limits { total: MANIFEST_TIMEOUT, ..Limits::card() };
-            let unusable =
-                |error: &dyn Display| invalid("manifest", format!("{}: {error}", without_secrets(url.as_str())));
+            let unusable = |error: &dyn Display| {
+                SetupError::invalid("manifest", format!("{}: {error}", without_secrets(url.as_str())))
+            };
             let body = https::get(egress, url.as_str(), limits).await.map_err(|error| unusable(&error))?;
             digest.check(&body.bytes).map_err(|error| unusable(&error))?;
             Ok(body.bytes)
@@ -347,11 +328,7 @@ async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, Set
 
 /// Reads a file that the operator named.
 fn read(what: &str, path: &Path) -> Result<Vec<u8>, SetupError> {
-    std::fs::read(path).map_err(|error| invalid(what, format!("{}: {error}", path.display())))
-}
-
-pub(super) fn invalid(what: &str, detail: impl Display) -> SetupError {
-    SetupError::Invalid { what: what.to_owned(), detail: detail.to_string() }
+    std::fs::read(path).map_err(|error| SetupError::invalid(what, format!("{}: {error}", path.display())))
 }
 
 #[cfg(test)]

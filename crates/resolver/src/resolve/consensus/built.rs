@@ -17,9 +17,8 @@ use super::ChainReaders;
 use crate::config::{BeaconNetwork, Config, LightClientSettings};
 use crate::fetch::Egress;
 use crate::fetch::ccip::GuardedGateway;
-use crate::resolve::SetupError;
-use crate::resolve::setup::{invalid, post_error};
-use crate::resolve::upstream::Upstream;
+use crate::resolve::setup_error::SetupError;
+use crate::resolve::upstream::{Upstream, post_error};
 
 /// The share of the time limit that one request to a beacon endpoint may use. A synchronization continues when the
 /// question that began it has ended.
@@ -40,7 +39,7 @@ pub(in crate::resolve) fn proven(
 ) -> Result<ChainReaders, SetupError> {
     let Upstream { settings, http, egress } = upstream;
     let chain = ProvenChain::new(settings.clone(), http, gateway).with_clock(Arc::clone(clock));
-    let light_client = config.light_client().map_err(|error| invalid("beacon", error))?;
+    let light_client = config.light_client().map_err(|error| SetupError::invalid("beacon", error))?;
     let Some(light_client) = light_client else {
         let heads = upstream.head_reader(Arc::clone(clock));
         return Ok(ChainReaders { chain: Arc::new(chain), heads, light_client: None });
