@@ -41,7 +41,7 @@ struct Counted {
     calls: AtomicUsize,
     /// Bytes of the replies.
     bytes: AtomicUsize,
-    /// Round trips: how many requests at most were sent one after another, each after the answer to the one before.
+    /// Round trips: requests that overlap count once.
     rounds: AtomicUsize,
 }
 

@@ -47,7 +47,7 @@ pub struct ForkActivation {
     pub version: [u8; 4],
 }
 
-/// A network, as far as a light client needs to know it.
+/// The constants of a network that a light client needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainSpec {
     /// Sizes.

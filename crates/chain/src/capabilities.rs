@@ -36,7 +36,7 @@ pub struct Capabilities {
     pub has_first_block: bool,
     /// Whether it answers `eth_getProof`, which [`Grade::StateProof`](clresolve_core::reading::Grade) needs.
     pub has_proofs: bool,
-    /// Whether a call gets the gas that a reading may use, as far as the endpoint shows it.
+    /// Whether a call gets the gas of a reading. Also true if the endpoint does not show its gas limit.
     pub has_gas: bool,
 }
 

@@ -96,7 +96,7 @@ pub struct Discovery {
     pub tool: Tool,
 }
 
-/// Whether the cards of a host are valid, whoever published them.
+/// Whether the cards of a host are valid. It says nothing about who published them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DiscoveryOutcome {

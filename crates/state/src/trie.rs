@@ -1,7 +1,7 @@
 //! Merkle-Patricia proofs (EIP-1186), verified against a root. No I/O, and no panic on foreign bytes.
 //!
 //! `alloy_trie` decodes the nodes, but this module walks the trie itself. `alloy_trie::proof::verify_proof` asserts
-//! that no path is longer than a key, so whoever forges a header can also forge such a path and cause a panic (see the
+//! that no path is longer than a key. A forged header can contain a longer path, and would cause a panic (see the
 //! tests).
 
 use std::collections::{HashMap, HashSet};

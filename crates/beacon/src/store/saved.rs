@@ -1,6 +1,6 @@
-//! The store as bytes, for a file: so that a restart needs no new checkpoint.
+//! The store as bytes, for a file. With it, a restart needs no new checkpoint.
 //!
-//! A digest at the end detects damage, not forgery: whoever can write the file decides what the light client trusts.
+//! The digest at the end detects damage, not forgery: anyone who can write the file can replace the trusted headers.
 
 use alloy_primitives::B256;
 use sha2::{Digest as _, Sha256};

@@ -253,7 +253,7 @@ async fn finalized_block_may_be_selected_by_number_later() {
     assert_eq!(headers.head(pinned).await, Ok(head), "its age is not judged");
 }
 
-/// Counts round trips: how many requests at most were sent one after another, each after the answer to the one before.
+/// Counts round trips: requests that overlap count once.
 struct Rounds {
     http: OpenDoor,
     rounds: AtomicUsize,

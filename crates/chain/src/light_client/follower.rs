@@ -52,7 +52,7 @@ pub(super) struct Follower {
     finality_updates: Mutex<VecDeque<(B256, LightClientFinalityUpdate)>>,
     /// The data from the checkpoint on, once a bundle needed it.
     pub(super) history: tokio::sync::Mutex<Option<History>>,
-    /// The state that the file has, as far as this process knows.
+    /// The state that this process last read from or wrote to the file.
     saved: Mutex<Option<(B256, u64)>>,
     /// Whether the file is only read.
     is_observer: bool,
@@ -158,7 +158,7 @@ impl Follower {
         HeaderFault::Endpoints(self.endpoints.iter().filter_map(|endpoint| endpoint.last_failure()).collect())
     }
 
-    /// Brings the store up to date, as far as the endpoints allow.
+    /// Updates the store with the newest data that an endpoint proves.
     pub(super) async fn sync(self: &Arc<Self>) -> Result<(), HeaderFault> {
         if !self.has_recent_store() {
             self.start().await?;

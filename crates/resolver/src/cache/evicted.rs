@@ -67,7 +67,7 @@ impl Evicted {
         while names.order.len() > MAX_NAMES {
             names.forget_oldest();
         }
-        // Last, and under the lock, so that whoever reads the new count also finds the name.
+        // Last, and under the lock, so that a reader of the new count also finds the name.
         self.count.store(mark.0, Ordering::Release);
         mark
     }

@@ -292,7 +292,7 @@ struct Ipfs<'l> {
 }
 
 impl<'l> Ipfs<'l> {
-    /// Splits `ipfs://root/path` and `https://host/ipfs/root/path`; `None` for anything else.
+    /// Splits `ipfs://CID/path` and `https://host/ipfs/CID/path`; `None` for anything else.
     fn cut(location: &'l str) -> Option<Self> {
         let below = match uri::strip_scheme(location, "ipfs") {
             Some(rest) => rest,
