@@ -450,7 +450,7 @@ fn difference(bundled: &Value, found: &Verification, agents: Option<&Value>) -> 
         return first_difference(bundled, &found);
     }
     if !mutant!("other-versions-say-anything") {
-        if bundled.get("id") != Some(&document_id(bundled.clone()).into()) {
+        if bundled.get("id") != Some(&document_id(bundled).into()) {
             return Some("/id".to_owned());
         }
         if bundled.get("verdict") != agents {

@@ -57,7 +57,7 @@ impl Receipt {
     /// SHA-256 of the RFC 8785 form of the payload: `sha256:` and hexadecimal digits. An undisclosed transaction is an
     /// empty string, as in the signed payload.
     pub fn digest(&self) -> String {
-        canonical_digest(&serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
+        canonical_digest(self)
     }
 
     /// Why the receipt does not belong to this purchase: its network, URL or payer differs. `None` if there is no

@@ -5,6 +5,7 @@
 //! [`build`] assembles the [`verdict`] from both.
 
 pub mod build;
+pub mod canonical;
 pub mod card;
 pub mod check;
 pub mod evidence;

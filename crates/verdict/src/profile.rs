@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
+use crate::canonical;
 use crate::manifest::{Manifest, ManifestError};
 use crate::schema::{Schema, SchemaError};
 use clresolve_core::digest::Digest;
@@ -333,8 +334,7 @@ impl Profiles {
             }
             manifests.insert(class.clone(), Arc::clone(manifest));
         }
-        let canonical =
-            serde_json_canonicalizer::to_vec(&file).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
+        let canonical = canonical::form(&file).map_err(|e| ProfileError::Shape(excerpt(&e.to_string())))?;
         Ok(Profile { digest: Digest::of(&canonical), file, records, base_schema, manifests })
     }
 }

@@ -13,6 +13,8 @@ use clresolve_core::reason;
 use clresolve_core::reason::{Effect, Reason, Step};
 use clresolve_core::state::{NearMiss, State};
 
+use crate::canonical;
+
 /// The verdict's schema identifier.
 pub const SCHEMA: &str = "clresolve.verdict/1";
 
@@ -348,12 +350,7 @@ impl Verdict {
     }
 
     fn identify(&self) -> String {
-        let mut value = serde_json::to_value(self).expect("a verdict has a JSON form: its keys are strings");
-        if let Some(freshness) = value.get_mut("freshness").and_then(Value::as_object_mut) {
-            freshness.remove("served");
-            freshness.remove("confirmed");
-        }
-        document_id(value)
+        digest_without(self, &[&["id"], &["freshness", "served"], &["freshness", "confirmed"]])
     }
 
     /// Whether `id` and `conclusion` match the verdict's content.
@@ -363,63 +360,37 @@ impl Verdict {
 }
 
 /// The `id` of a document: the [`canonical_digest`] of its other members.
-pub fn document_id(mut document: Value) -> String {
-    if let Some(members) = document.as_object_mut() {
-        members.remove("id");
-    }
-    canonical_digest(&document)
+pub fn document_id(document: &impl Serialize) -> String {
+    digest_without(document, &[&["id"]])
 }
 
 /// `sha256:` and the SHA-256 of the RFC 8785 form of `value`.
-pub fn canonical_digest(value: &Value) -> String {
-    let bytes =
-        if prints_canonically(value) { serde_json::to_vec(value) } else { serde_json_canonicalizer::to_vec(value) };
-    Digest::of(&bytes.expect("a JSON value has an RFC 8785 form")).to_string()
+pub fn canonical_digest(value: &impl Serialize) -> String {
+    digest_without(value, &[])
 }
 
-/// Whether `serde_json` already prints `value` in RFC 8785 form: members are sorted, member names are ASCII, and
-/// numbers are integers that a double represents exactly. This holds for nearly all documents. Canonicalizing the
-/// others takes many times as long.
-fn prints_canonically(value: &Value) -> bool {
-    const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
-    match value {
-        Value::Null | Value::Bool(_) | Value::String(_) => true,
-        Value::Number(number) => number.as_i64().is_some_and(|number| number.unsigned_abs() <= MAX_SAFE_INTEGER),
-        Value::Array(items) => items.iter().all(prints_canonically),
-        Value::Object(members) => {
-            // If another crate enables `preserve_order` in serde_json, members keep their insertion order.
-            let names = members.keys();
-            names.clone().is_sorted()
-                && names.clone().all(|name| name.is_ascii())
-                && members.values().all(prints_canonically)
-        }
-    }
+fn digest_without(value: &impl Serialize, omitted: &[&[&str]]) -> String {
+    let form = canonical::form_without(value, omitted).expect("it has a JSON form: its keys are strings");
+    Digest::of(&form).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn a_document_is_digested_in_its_rfc_8785_form() {
-        let plain = [
-            json!({"b": [1, -2, 9_007_199_254_740_991_i64, null, true], "a": {"c": "", "B": {}}}),
-            json!("\u{0}\u{8}\t\n\u{c}\r\u{1f}\"\\/\u{7f}\u{2028}ü\u{1f600}"),
-        ];
-        let others = [
-            json!({"\u{e000}": 1, "\u{10000}": 2, "ü": 3}),
-            json!([1.0, 1.5, 1e21, 1e-7, -0.0]),
-            json!(9_007_199_254_740_993_u64),
-            json!(u64::MAX),
-        ];
-        for (value, is_plain) in
-            plain.iter().map(|value| (value, true)).chain(others.iter().map(|value| (value, false)))
-        {
-            let form = serde_json_canonicalizer::to_vec(value).expect("it has one");
-            assert_eq!(canonical_digest(value), Digest::of(&form).to_string(), "{value}");
-            assert_eq!(prints_canonically(value), is_plain, "{value}");
-        }
+    fn id_covers_all_but_how_a_copy_was_served() {
+        let resolution = crate::sample::empty(State::Trusted, Timestamp::UNIX_EPOCH, 0);
+        let mut verdict = resolution.verdict().as_ref().clone().with_digests();
+        let mut document = serde_json::to_value(&verdict).expect("it has a JSON form");
+        document.as_object_mut().expect("an object").remove("id");
+        document["freshness"].as_object_mut().expect("an object").remove("served");
+        let form = serde_json_canonicalizer::to_vec(&document).expect("it has one");
+        assert_eq!(verdict.id, Digest::of(&form).to_string());
+        verdict.freshness.confirmed = Some(Confirmed::Head(7));
+        verdict.freshness.served = Served::Stale;
+        assert!(verdict.has_right_digests());
+        verdict.freshness.retry_after = Some(8);
+        assert!(!verdict.has_right_digests());
     }
 }

@@ -245,7 +245,7 @@ impl Verification {
     }
 
     fn identify(&self) -> String {
-        document_id(serde_json::to_value(self).expect("it has a JSON form: its keys are strings"))
+        document_id(self)
     }
 
     /// A caveat if nothing signed names the agent: the receipt may belong to another agent of the same signer.

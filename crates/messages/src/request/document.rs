@@ -122,7 +122,7 @@ impl RequestCheck {
     }
 
     fn identify(&self) -> String {
-        document_id(self.to_value())
+        document_id(self)
     }
 
     /// The document as JSON.

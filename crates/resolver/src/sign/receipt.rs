@@ -138,7 +138,7 @@ pub fn verify_receipt(
 /// The state of the document, if it is about what is expected.
 fn checked(document: &Value, expected: &ExpectedReceipt) -> Result<State, VerifyError> {
     let text = |pointer: &str| document.pointer(pointer).and_then(Value::as_str);
-    if text("/schema") != Some(SCHEMA) || text("/id") != Some(&document_id(document.clone())) {
+    if text("/schema") != Some(SCHEMA) || text("/id") != Some(&document_id(document)) {
         return Err(VerifyError::WrongDigests);
     }
     let request = expected.request.map(|request| request.to_string());
