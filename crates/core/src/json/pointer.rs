@@ -29,22 +29,27 @@ pub fn push(pointer: &mut String, segment: &str) {
 /// The value in `document` at `pointer`. Equivalent to [`Value::pointer`], which copies every segment twice: the checks
 /// look up dozens of pointers, and the pointers in rules contain nothing to unescape.
 pub fn find<'v>(document: &'v Value, pointer: &str) -> Option<&'v Value> {
-    if pointer.contains('~') {
-        return document.pointer(pointer);
-    }
-    let segments = match pointer.strip_prefix('/') {
-        Some(below) => below.split('/'),
-        None => return pointer.is_empty().then_some(document),
-    };
-    let mut value = document;
-    for segment in segments {
+    let (mut value, mut rest) = (document, pointer);
+    while let Some(below) = rest.strip_prefix('/') {
+        let end = below.bytes().position(|byte| matches!(byte, b'/' | b'~')).unwrap_or(below.len());
+        let segment;
+        (segment, rest) = below.split_at(end);
+        if rest.starts_with('~') {
+            return document.pointer(pointer);
+        }
         value = match value {
             Value::Object(members) => members.get(segment)?,
-            Value::Array(_) => value.pointer(&format!("/{segment}"))?,
+            Value::Array(items) => items.get(index(segment)?)?,
             _ => return None,
         };
     }
-    Some(value)
+    rest.is_empty().then_some(value)
+}
+
+/// Parses a segment as an array index: digits without a leading zero.
+fn index(segment: &str) -> Option<usize> {
+    let is_padded = segment.len() > 1 && segment.starts_with('0');
+    if is_padded || segment.starts_with('+') { None } else { segment.parse().ok() }
 }
 
 /// Whether `place` equals `ancestor` or is inside it.
@@ -66,8 +71,8 @@ mod tests {
     fn values_are_found_where_serde_json_finds_them() {
         let document = serde_json::json!({"a": {"b": [1, {"c": 2}], "": 3}, "x/y": {"~": 4}, "": 5});
         for pointer in [
-            "", "/", "/a", "/a/b", "/a/b/0", "/a/b/1/c", "/a/b/01", "/a/b/-", "/a/b/2", "/a/b/x", "/a/b/", "/a/",
-            "/a//", "/x~1y/~0", "/x/y", "a", "/a/b/0/d", "/none",
+            "", "/", "/a", "/a/b", "/a/b/0", "/a/b/1/c", "/a/b/01", "/a/b/+1", "/a/b/-", "/a/b/2", "/a/b/x", "/a/b/",
+            "/a/", "/a//", "/x~1y/~0", "/x/y", "a", "/a/b/0/d", "/none",
         ] {
             assert_eq!(find(&document, pointer), document.pointer(pointer), "{pointer}");
         }

@@ -19,7 +19,9 @@ use serde_json::Value;
 use self::addresses::Sighting;
 use self::personal::DatumSearch;
 use self::secrets::PhraseSearch;
-use self::text::{Marks, Separators, begins_with, colons, contains, ends_with, last_run, last_word, split_at_mark};
+use self::text::{
+    Marks, Separators, begins_with, behind_schemes, colons, contains, ends_with, last_run, last_word, split_at_mark,
+};
 use super::{Findings, MAX_REASONS_PER_CODE};
 use crate::card::Card;
 use clresolve_core::json::pointer;
@@ -126,7 +128,8 @@ impl<'c> Traversal<'c, '_> {
         if self.looks_for(Code::PiiInCard) && !self.in_contact() {
             let name = self.own_member();
             let found = personal::find(text, marks, &mut self.data);
-            let named = if found.is_none() { personal::in_member(name, text, &mut self.data) } else { None };
+            let may_be_named = found.is_none() && marks.any(Marks::DIGIT);
+            let named = may_be_named.then(|| personal::in_member(name, text, &mut self.data)).flatten();
             self.hit(Code::PiiInCard, found.as_deref().or(named));
         }
     }
@@ -197,7 +200,7 @@ impl<'c> Traversal<'c, '_> {
         );
         let schemas = ["inputSchema", "input_schema", "output_schema"];
         let is_schema = |segment: &Segment<'_>| matches!(segment, Segment::Member(name) if schemas.contains(name));
-        is_name && is_listed && self.path.iter().any(is_schema)
+        is_listed && is_name && self.path.iter().any(is_schema)
     }
 
     /// The name of the member that holds the value, directly or in a list. In a JSON Schema, a property's `default`,

@@ -131,7 +131,8 @@ fn https_host(location: &str) -> Option<String> {
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
     let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.');
-    let is_path = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?%".contains(&b);
+    let is_mark = |b: u8| matches!(b, b'!' | b'$'..=b'/' | b':' | b';' | b'=' | b'?' | b'@' | b'_' | b'~');
+    let is_path = |b: u8| b.is_ascii_alphanumeric() || is_mark(b);
     let is_encoded = |rest: &str| rest.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
     let is_uri = path.bytes().all(is_path) && path.split('%').skip(1).all(is_encoded);
     if !is_name || !port.bytes().all(|b| b.is_ascii_digit()) || !is_uri {
@@ -170,8 +171,8 @@ fn home(card: &Card, layer: &Layer<'_>, found: &mut Findings) {
 
 /// CL-57: whether `location` contains a path segment that is forbidden for the class.
 fn misplaced(location: &str, layer: &Layer<'_>) -> Option<Reason> {
-    let under =
-        layer.not_under().iter().find(|name| location.split(['/', '?', '#']).any(|segment| segment == **name))?;
+    let holds = |name: &str| location.split(['/', '?', '#']).any(|segment| segment == name);
+    let under = layer.not_under().iter().find(|name| location.contains(name.as_str()) && holds(name))?;
     let expected = format!("not under /{under}/");
     Some(Reason::new(Code::CommercialAsCommons).expected(expected).observed(excerpt(location)))
 }

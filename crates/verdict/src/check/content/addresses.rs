@@ -104,7 +104,7 @@ pub(super) fn find<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sigh
     if !marks.any(Marks::COLON | Marks::DOT | Marks::ESCAPE) {
         return without_dots(text).or_else(|| service(member, text)).map(Sighting::Stated);
     }
-    if let Some(stated) = in_urls(text, marks).or_else(|| whole(member, text)) {
+    if let Some(stated) = in_urls(text, marks).or_else(|| whole(member, text, marks)) {
         return Some(Sighting::Stated(stated));
     }
     in_tokens(member, text, marks)
@@ -112,7 +112,7 @@ pub(super) fn find<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sigh
 
 /// `localhost`, `localhost/path` and `/dns4/localhost/tcp/80`, in a text without a dot or a colon.
 fn without_dots(text: &str) -> Option<&str> {
-    let host = text.split('/').next().unwrap_or(text);
+    let host = split_at_mark(text, b'/').map_or(text, |(host, _)| host);
     host.eq_ignore_ascii_case("localhost").then_some(host).or_else(|| in_multiaddr(text))
 }
 
@@ -231,6 +231,7 @@ fn beginning(rest: &str) -> &str {
 /// The host of the authority at the start of `rest`, without user info and port.
 fn host(rest: &str) -> &str {
     const END: Separators = Separators::ascii(b"/?#\\\"'`<>()|");
+    const LIST: Separators = Separators::ascii(b",;");
     let authority = END.first(rest);
     if rest[authority.len()..].starts_with('<') {
         // A placeholder such as `https://host:<port>/` or `https://user:<password>@host`.
@@ -241,7 +242,7 @@ fn host(rest: &str) -> &str {
     }
     let authority = authority.trim_end_matches(['.', ',', ':', ';', '!', '}', '*', '_', '~']);
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = host.split([',', ';']).next().unwrap_or(host);
+    let host = LIST.first(host);
     let host = if host.starts_with('[') { host } else { host.trim_end_matches(']') };
     without(host, |_, port| is_port(port) || stands_for_port(port))
 }
@@ -277,19 +278,23 @@ fn stands_for_port(text: &str) -> bool {
 
 /// A text that is exactly a private host name, with or without a port or path. In members named for a host, single
 /// labels and all private suffixes count; elsewhere `unit.test` is a word.
-fn whole<'t>(member: &str, text: &'t str) -> Option<&'t str> {
+fn whole<'t>(member: &str, text: &'t str, marks: Marks) -> Option<&'t str> {
+    if marks.any(Marks::COLON) && text.contains("://") {
+        return None;
+    }
     let text = text.trim();
-    let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
-    if host.is_empty() || text.contains("://") || text.contains(char::is_whitespace) {
+    let (host, path) = split_at_mark(text, b'/').map_or((text, None), |(host, path)| (host, Some(path)));
+    if host.is_empty() || text.contains(char::is_whitespace) {
         return None;
     }
     let bare = without_port(host);
     let has_port = bare.len() < host.len();
-    let label = || has_port && names_host(member) && host.len() > bare.len() + 1 && is_label(bare);
-    let certain = has_port || names_host(member) || path.is_some_and(|path| !path.is_empty());
-    let named = (certain || !names_word(member) && names::is_certain(bare)) && is_private_host(bare);
+    let names_host = names_host(member);
+    let label = || has_port && names_host && host.len() > bare.len() + 1 && is_label(bare);
+    let certain = has_port || names_host || path.is_some_and(|path| !path.is_empty());
+    let named = (certain || names::is_certain(bare) && !names_word(member)) && is_private_host(bare);
     let is_range = path.is_some_and(|path| path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit()));
-    let reserved = || !is_range && names_host(member) && is_reserved(bare, has_port);
+    let reserved = || !is_range && names_host && is_reserved(bare, has_port);
     (named || label() || reserved() || has_port && is_local(bare)).then_some(bare)
 }
 
@@ -343,7 +348,7 @@ fn in_tokens<'t>(member: &str, text: &'t str, marks: Marks) -> Option<Sighting<'
 /// before a digit (IPv6 group or port), or a path after a private name. Most texts cannot, and are not tokenized.
 fn may_hold_address(text: &str) -> bool {
     let (mut dots, mut before) = (0, 0);
-    text.bytes().any(|byte| {
+    text.bytes().enumerate().any(|(at, byte)| {
         dots = match byte {
             b'.' => dots + 1,
             b'0'..=b'9' | b'x' | b'a'..=b'f' => dots,
@@ -351,8 +356,8 @@ fn may_hold_address(text: &str) -> bool {
         };
         let colon = before == b':' && (byte == b':' || byte.is_ascii_digit());
         before = byte;
-        colon || dots == 3
-    }) || names::may_hold_path(text)
+        colon || dots == 3 || byte == b'/' && names::may_be_certain(&text[..at])
+    })
 }
 
 /// The private address in a token. `before` is the preceding token. `marks` describes the whole text: patterns that

@@ -48,7 +48,7 @@ pub(super) fn find(text: &str, marks: Marks, search: &mut DatumSearch) -> Option
         Some("a telephone number")
     } else if let Some(number) = in_digits(text, search) {
         Some(number)
-    } else if has_iban(text, search) {
+    } else if marks.any(Marks::UPPER) && has_iban(text, search) {
         Some("an IBAN")
     } else if marks.any(Marks::COLON | Marks::EQUALS) {
         in_assignments(text, search)
@@ -151,7 +151,8 @@ fn promise(name: &str) -> Option<Promise> {
         let at = PROMISES.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok()?;
         Some(PROMISES[at].1)
     };
-    let of_person = || PERSONS.iter().find_map(|person| known(plain.strip_prefix(person.as_bytes())?));
+    let persons = || PERSONS.iter().filter(|person| plain.first() == person.as_bytes().first());
+    let of_person = || persons().find_map(|person| known(plain.strip_prefix(person.as_bytes())?));
     let is_of_person = |promise: &Promise| matches!(promise, Promise::UserAddress | Promise::UserLocation);
     known(plain).filter(|promise| !is_of_person(promise)).or_else(of_person)
 }
@@ -224,7 +225,8 @@ const MAX_NAME_WORDS: usize = 3;
 /// An assignment in a text, such as `ssn: 123-45-6789`, counts as a member.
 fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
     let is_of_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-');
-    let signs = text.as_bytes().windows(2).enumerate();
+    let end = text.rfind(':').max(text.rfind('=')).map_or(0, |last| last + 1);
+    let signs = text.as_bytes()[..end].windows(2).enumerate();
     let named = signs.filter(|(_, pair)| matches!(pair[1], b':' | b'=') && is_of_name(pair[0]));
     named.map(|(before, _)| before + 1).find_map(|at| {
         let head = &text[text.ceil_char_boundary(at.saturating_sub(MAX_NAME_BYTES))..at];
@@ -243,10 +245,14 @@ fn in_assignments(text: &str, search: &mut DatumSearch) -> Option<&'static str> 
 const CARD_SHAPES: [&[usize]; 11] =
     [&[4, 4, 4, 4], &[4, 4, 4, 4, 3], &[4, 6, 5], &[4, 6, 4], &[13], &[14], &[15], &[16], &[17], &[18], &[19]];
 
+/// Minimum number of digits in a payment card number.
+const MIN_CARD_DIGITS: usize = 13;
+
 /// A payment card number, or a CPF, among the groups of digits in a text.
 fn in_digits(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
     let mut groups: Vec<&str> = Vec::new();
-    let mut rest = text;
+    let has_number = text.bytes().filter(u8::is_ascii_digit).count() >= MIN_CARD_DIGITS;
+    let mut rest = if has_number { text } else { "" };
     // Terminates: each iteration consumes at least one byte.
     while let Some(start) = rest.bytes().position(|b| b.is_ascii_digit()) {
         let before = rest.as_bytes().get(start.wrapping_sub(1)).copied();
@@ -275,7 +281,7 @@ fn in_digits(text: &str, search: &mut DatumSearch) -> Option<&'static str> {
             return Some("a payment card number");
         }
     }
-    has_cpf(text, search).then_some("a national identifier")
+    (text.contains('-') && has_cpf(text, search)).then_some("a national identifier")
 }
 
 /// Maximum number of groups of digits in one number.

@@ -210,17 +210,17 @@ fn compiled(pattern: &str) -> Regex {
 /// The kind of the first script in `text`.
 pub(super) fn find(text: &str, marks: Marks) -> Option<&'static str> {
     let holds = |pattern: &Regex| pattern.is_match(text.as_bytes());
-    let url = || marks.any(Marks::COLON) && is_script_url(text);
+    let url = || marks.any(Marks::COLON) && is_script_url(text, marks);
     match () {
         () if marks.any(Marks::ANGLE) && (holds(&MARKUP) || has_handler(text)) => Some("a script in markup"),
         () if url() => Some("a script URL"),
         () if marks.any(Marks::HASH_BANG) && holds(&SHEBANG) => Some("a shebang line"),
-        () if marks.any(Marks::SHELL | Marks::ANGLE) && holds(&SUBSTITUTION) => Some("a command substitution"),
+        () if may_substitute(marks) && holds(&SUBSTITUTION) => Some("a command substitution"),
         () if marks.any(Marks::SHELL) && is_substitution(text) => Some("a command substitution"),
-        () if names_powershell(text) && holds(&ENCODED) => Some("a program in base64"),
+        () if names_powershell(text, marks) && holds(&ENCODED) => Some("a program in base64"),
         () if has_function_mark(text, marks) && holds(&FUNCTION) => Some("a function with its body"),
         () if marks.any(Marks::PAREN) && holds(&CALL) => Some("code for an interpreter"),
-        () if text.len() >= MIN_BINARY_BYTES && !text.contains(' ') && holds(&BINARY) => Some("a program in base64"),
+        () if may_be_binary(text, marks) && holds(&BINARY) => Some("a program in base64"),
         () => None,
     }
 }
@@ -283,10 +283,21 @@ fn is_substitution(text: &str) -> bool {
         && !arguments.contains(['(', ')'])
 }
 
+/// A cheap test before [`SUBSTITUTION`].
+const fn may_substitute(marks: Marks) -> bool {
+    marks.any(Marks::SHELL | Marks::ANGLE) && marks.any(Marks::PAREN | Marks::EQUALS | Marks::COLON)
+}
+
 /// A cheap test before [`ENCODED`].
-fn names_powershell(text: &str) -> bool {
+fn names_powershell(text: &str, marks: Marks) -> bool {
     let names = |part: &[u8]| part.eq_ignore_ascii_case(b"hell") || part.eq_ignore_ascii_case(b"pwsh");
-    text.contains(['-', '/']) && text.as_bytes().windows(4).any(names)
+    let has_option = marks.any(Marks::SPACE | Marks::BREAK) && marks.any(Marks::DASH | Marks::SLASH);
+    has_option && text.as_bytes().windows(4).any(names)
+}
+
+/// A cheap test before [`BINARY`].
+fn may_be_binary(text: &str, marks: Marks) -> bool {
+    text.len() >= MIN_BINARY_BYTES && marks.any(Marks::UPPER) && !marks.any(Marks::SPACE)
 }
 
 /// A cheap test before [`FUNCTION`].
@@ -295,12 +306,11 @@ fn has_function_mark(text: &str, marks: Marks) -> bool {
 }
 
 /// Browsers drop tabs and line ends from a URL, and white space and control characters before it.
-fn is_script_url(text: &str) -> bool {
-    let dropped = ['\t', '\n', '\r'];
-    if !text.bytes().any(|byte| matches!(byte, b'\t' | b'\n' | b'\r')) {
+fn is_script_url(text: &str, marks: Marks) -> bool {
+    if !marks.any(Marks::BREAK) {
         return has_script_url(text) || has_data_url(text, false);
     }
-    let whole = text.replace(dropped, "");
+    let whole = text.replace(['\t', '\n', '\r'], "");
     has_script_url(&whole) || has_data_url(text, false) || has_data_url(&whole, true)
 }
 

@@ -15,7 +15,7 @@ pub(super) use self::phrase::PhraseSearch;
 use self::placeholder::is_placeholder;
 use self::random::{has_digit, is_random, is_scrambled};
 use self::remark::{is_cased, is_reference, is_remark, names_algorithm};
-use super::{Marks, Separators, begins_with, colons, last_word};
+use super::{Marks, Separators, begins_with, behind_schemes, colons, ends_with, last_word, split_at_mark};
 
 /// The kind of a credential in any text: a token in an issuer's format, a private key block, credentials in a URL, or
 /// an assignment to a name that indicates one.
@@ -23,7 +23,7 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
     if text.len() < issuers::SHORTEST {
         return marks.any(Marks::COLON | Marks::EQUALS).then(|| assigned(text, marks)).flatten();
     }
-    if marks.any(Marks::DASH) && has_private_key_block(text) {
+    if marks.any(Marks::DASH) && marks.any(Marks::UPPER) && has_private_key_block(text) {
         return Some("a private key block");
     }
     let is_named = marks.any(Marks::COLON | Marks::EQUALS);
@@ -33,7 +33,7 @@ pub(super) fn in_text(text: &str, marks: Marks) -> Option<&'static str> {
         let in_header = || text.split_once(' ').and_then(|(word, next)| scheme(word, next));
         return marks.any(Marks::UNDERSCORE).then(|| issued(text)).flatten().or_else(in_header);
     }
-    let is_prose = text.len() >= phrase::MIN_BYTES && text.contains([' ', ',', '=']);
+    let is_prose = text.len() >= phrase::MIN_BYTES && marks.any(Marks::SPACE | Marks::COMMA | Marks::EQUALS);
     issued(text)
         .or_else(|| marks.any(Marks::COLON).then(|| in_url(text)).flatten())
         .or_else(|| assigned(text, marks))
@@ -173,13 +173,13 @@ fn issued(text: &str) -> Option<&'static str> {
 
 /// A token without a prefix, recognized by its structure.
 fn by_form(token: &str) -> Option<&'static str> {
-    match () {
-        () if is_jwt(token) => Some("a JSON web token"),
-        () if is_discord(token) => Some("a Discord token"),
-        () if is_wif(token) => Some("a Bitcoin private key"),
-        () if is_mailchimp(token) => Some("a Mailchimp key"),
-        () if is_airtable(token) => Some("an Airtable token"),
-        () => None,
+    match token.as_bytes() {
+        [b'e', ..] if is_jwt(token) => Some("a JSON web token"),
+        [b'M' | b'N' | b'O', ..] if is_discord(token) => Some("a Discord token"),
+        [b'5' | b'K' | b'L', ..] if is_wif(token) => Some("a Bitcoin private key"),
+        [.., b'0'..=b'9'] if is_mailchimp(token) => Some("a Mailchimp key"),
+        [b'p', ..] if is_airtable(token) => Some("an Airtable token"),
+        _ => None,
     }
 }
 
@@ -187,20 +187,13 @@ fn by_form(token: &str) -> Option<&'static str> {
 fn is_discord(token: &str) -> bool {
     let mut parts = token.split('.').map(str::len);
     let lengths = [parts.next(), parts.next(), parts.next(), parts.next()];
-    matches!(lengths, [Some(24..=28), Some(6), Some(27..=38), None])
-        && token.starts_with(['M', 'N', 'O'])
-        && is_random(token)
+    matches!(lengths, [Some(24..=28), Some(6), Some(27..=38), None]) && is_random(token)
 }
 
 /// Wallet import format: 32 bytes and a checksum in base58.
 fn is_wif(token: &str) -> bool {
     let is_base58 = |b: u8| b.is_ascii_alphanumeric() && !b"0OIl".contains(&b);
-    let begins = match token.len() {
-        51 => token.starts_with('5'),
-        52 => token.starts_with(['K', 'L']),
-        _ => false,
-    };
-    begins && token.bytes().all(is_base58) && is_random(token)
+    token.len() == if token.starts_with('5') { 51 } else { 52 } && token.bytes().all(is_base58) && is_random(token)
 }
 
 /// `0123456789abcdef0123456789abcdef-us12`.
@@ -243,18 +236,16 @@ fn has_private_key_block(text: &str) -> bool {
 fn in_url(text: &str) -> Option<&'static str> {
     const END: Separators = Separators::ascii(b"/?#\\\"'<>");
     const PATH: Separators = Separators::ascii(b"\"'<>?#");
-    if !text.contains("://") {
-        return None;
-    }
-    text.split("://").skip(1).find_map(|rest| {
+    behind_schemes(text).find_map(|rest| {
         let authority = END.first(rest);
         let path = PATH.first(&rest[authority.len()..]);
         let (user, authority) = authority.rsplit_once('@').unwrap_or(("", authority));
         if let Some(kind) = user_info(user) {
             return Some(kind);
         }
-        let longest = path.split('/').filter(|segment| is_opaque(segment)).map(str::len).max()?;
-        let is_key = |(host, least): &(&str, usize)| longest >= *least && is_of(authority, host);
+        let holds = |least| path.split('/').any(|segment| segment.len() >= least && is_opaque(segment));
+        let name = split_at_mark(authority, b':').map_or(authority, |(name, _)| name);
+        let is_key = |(host, least): &(&str, usize)| path.len() >= *least && is_of(name, host) && holds(*least);
         KEYED_HOSTS.iter().any(is_key).then_some("a key in a URL")
     })
 }
@@ -307,11 +298,10 @@ const KEYED_HOSTS: [(&str, usize); 36] = [
     ("hook.make.com", 30),
 ];
 
-/// Whether the host of `authority` is `host` or a subdomain of it.
-fn is_of(authority: &str, host: &str) -> bool {
-    let name = authority.split(':').next().unwrap_or(authority);
+/// Whether `name` is `host` or a subdomain of it.
+fn is_of(name: &str, host: &str) -> bool {
     let above = name.len().checked_sub(host.len()).and_then(|at| name.get(..at));
-    super::ends_with(name, host) && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    ends_with(name, host) && above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
 /// Whether the text is too random for a chosen name: hexadecimal, or mixed-case letters with digits.
@@ -322,15 +312,18 @@ fn is_opaque(text: &str) -> bool {
 /// A token recognized by its separators.
 fn structured(text: &str, marks: Marks) -> Option<&'static str> {
     let is_suspect = marks.any(Marks::EQUALS)
-        || marks.any(Marks::COLON) && text.contains(":AA")
+        || marks.any(Marks::COLON) && marks.any(Marks::UPPER) && text.contains(":AA")
         || marks.any(Marks::DOT) && text.contains(".atlasv1.")
         || marks.any(Marks::SHELL) && text.contains("access_token$")
-        || text.contains("Q~");
+        || marks.any(Marks::UPPER) && text.contains("Q~");
     (is_suspect && STRUCTURED.is_match(text.as_bytes())).then_some("a token")
 }
 
 /// The password after the user in curl's arguments or in a line of `.netrc`.
 fn behind_a_word(text: &str, marks: Marks) -> Option<&'static str> {
+    if !marks.any(Marks::SPACE) {
+        return None;
+    }
     let of_curl = || {
         if !(marks.any(Marks::COLON) && marks.any(Marks::DASH)) {
             return None;
@@ -390,7 +383,7 @@ fn named_phrase(text: &str) -> Option<&'static str> {
 fn assigned(text: &str, marks: Marks) -> Option<&'static str> {
     const PIECES: Separators = Separators::ascii(b"?&;,#\"'()[]{}");
     let colon = || colons(text).any(|at| !text[at + 1..].starts_with("//"));
-    if !text.contains([' ', '=']) && !colon() {
+    if !marks.any(Marks::SPACE | Marks::EQUALS) && !colon() {
         return None;
     }
     let is_query = marks.any(Marks::COLON) && text.contains("://");
@@ -537,8 +530,7 @@ fn promise(name: &str) -> Option<Promise> {
     if name.len() > MAX_PROMISING_NAME || name.len() < "pwd".len() || !has_letter() {
         return None;
     }
-    let word = last_word(name);
-    if SHORT.iter().any(|short| word.eq_ignore_ascii_case(short)) {
+    if SHORT.iter().any(|short| ends_with(name, short) && last_word(name).len() == short.len()) {
         return Some(Promise::Password);
     }
     let mut letters = [0; MAX_PROMISING_NAME];
@@ -548,12 +540,15 @@ fn promise(name: &str) -> Option<Promise> {
         length += 1;
     }
     let plain = &letters[..length];
-    let plain = FORMS.iter().find_map(|form| plain.strip_suffix(form.as_bytes())).unwrap_or(plain);
+    // Most words differ in their last letter. Comparing it first avoids a call.
+    let is_end = |name: &[u8], word: &str| name.last() == word.as_bytes().last() && name.ends_with(word.as_bytes());
+    let form = FORMS.iter().find(|form| is_end(plain, form));
+    let plain = &plain[..length - form.map_or(0, |form| form.len())];
     // `api_key_1` is a key, but `token0` and `token1` are the two coins of a pool.
     let number = plain.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let plain = &plain[..plain.len() - number];
     let plain = plain.strip_suffix(b"s").unwrap_or(plain);
-    let ends_in = |name: &[u8], words: &[&str]| words.iter().any(|word| name.ends_with(word.as_bytes()));
+    let ends_in = |name: &[u8], words: &[&str]| words.iter().any(|word| is_end(name, word));
     let ends = |words: &[&str]| ends_in(plain, words);
     let is_key_token = || plain.strip_suffix(b"token").is_some_and(|owner| ends_in(owner, &OF_TOKENS));
     match () {

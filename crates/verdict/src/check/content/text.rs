@@ -2,52 +2,67 @@
 
 /// The marker characters in a text. Most texts contain few, and most detectors need one of them.
 #[derive(Clone, Copy)]
-pub(super) struct Marks(u16);
+pub(super) struct Marks(u32);
 
 impl Marks {
-    pub(super) const DIGIT: u16 = 1;
-    pub(super) const DOT: u16 = 2;
-    pub(super) const COLON: u16 = 4;
-    pub(super) const AT: u16 = 8;
-    pub(super) const ANGLE: u16 = 16;
-    pub(super) const HASH_BANG: u16 = 32;
-    pub(super) const EQUALS: u16 = 64;
-    pub(super) const DASH: u16 = 128;
+    pub(super) const DIGIT: u32 = 1;
+    pub(super) const DOT: u32 = 2;
+    pub(super) const COLON: u32 = 4;
+    pub(super) const AT: u32 = 8;
+    pub(super) const ANGLE: u32 = 16;
+    pub(super) const HASH_BANG: u32 = 32;
+    pub(super) const EQUALS: u32 = 64;
+    pub(super) const DASH: u32 = 128;
     /// `%`, `&` or a backslash.
-    pub(super) const ESCAPE: u16 = 256;
-    pub(super) const PAREN: u16 = 512;
+    pub(super) const ESCAPE: u32 = 256;
+    pub(super) const PAREN: u32 = 512;
     /// `$` or a backtick.
-    pub(super) const SHELL: u16 = 1024;
-    pub(super) const UNDERSCORE: u16 = 2048;
+    pub(super) const SHELL: u32 = 1024;
+    pub(super) const UNDERSCORE: u32 = 2048;
+    pub(super) const SPACE: u32 = 4096;
+    /// ASCII white space other than the space.
+    pub(super) const BREAK: u32 = 8192;
+    pub(super) const SLASH: u32 = 16384;
+    pub(super) const COMMA: u32 = 32768;
+    /// An upper-case ASCII letter.
+    pub(super) const UPPER: u32 = 65536;
 
     pub(super) fn of(text: &str) -> Self {
-        const TABLE: [u16; 256] = {
-            let mut table = [0; 256];
-            let mut digit = b'0';
-            while digit <= b'9' {
-                table[digit as usize] = Marks::DIGIT;
-                digit += 1;
+        const fn mark(byte: u8) -> u32 {
+            match byte {
+                b'0'..=b'9' => Marks::DIGIT,
+                b'.' => Marks::DOT,
+                b':' => Marks::COLON,
+                b'@' => Marks::AT,
+                b'<' => Marks::ANGLE,
+                b'!' => Marks::HASH_BANG,
+                b'=' => Marks::EQUALS,
+                b'-' => Marks::DASH,
+                b'%' | b'&' | b'\\' => Marks::ESCAPE,
+                b'(' => Marks::PAREN,
+                b'$' | b'`' => Marks::SHELL,
+                b'_' => Marks::UNDERSCORE,
+                b' ' => Marks::SPACE,
+                b'\t'..=b'\r' => Marks::BREAK,
+                b'/' => Marks::SLASH,
+                b',' => Marks::COMMA,
+                b'A'..=b'Z' => Marks::UPPER,
+                _ => 0,
             }
-            table[b'.' as usize] = Marks::DOT;
-            table[b':' as usize] = Marks::COLON;
-            table[b'@' as usize] = Marks::AT;
-            table[b'<' as usize] = Marks::ANGLE;
-            table[b'!' as usize] = Marks::HASH_BANG;
-            table[b'=' as usize] = Marks::EQUALS;
-            table[b'-' as usize] = Marks::DASH;
-            table[b'%' as usize] = Marks::ESCAPE;
-            table[b'&' as usize] = Marks::ESCAPE;
-            table[b'\\' as usize] = Marks::ESCAPE;
-            table[b'(' as usize] = Marks::PAREN;
-            table[b'$' as usize] = Marks::SHELL;
-            table[b'`' as usize] = Marks::SHELL;
-            table[b'_' as usize] = Marks::UNDERSCORE;
+        }
+        const TABLE: [u32; 256] = {
+            let mut table = [0; 256];
+            let mut byte = 0;
+            while byte < 256 {
+                table[byte] = mark(byte as u8);
+                byte += 1;
+            }
             table
         };
         Self(text.bytes().fold(0, |marks, byte| marks | TABLE[usize::from(byte)]))
     }
 
-    pub(super) const fn any(self, marks: u16) -> bool {
+    pub(super) const fn any(self, marks: u32) -> bool {
         self.0 & marks != 0
     }
 }
@@ -144,10 +159,20 @@ pub(super) fn split_at_mark(text: &str, mark: u8) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + 1..]))
 }
 
-/// The positions of all colons. One pass, because a text may be half colons and restarting a search after each is much
-/// slower.
+/// The positions of all colons, found in one pass. If half of the text is colons, restarting a search after each one is
+/// much slower. The pass ends at the last colon, which is near the start of most texts.
 pub(super) fn colons(text: &str) -> impl Iterator<Item = usize> {
-    text.bytes().enumerate().filter_map(|(at, byte)| (byte == b':').then_some(at))
+    let end = text.rfind(':').map_or(0, |last| last + 1);
+    text.bytes().take(end).enumerate().filter_map(|(at, byte)| (byte == b':').then_some(at))
+}
+
+/// The text after each `://`, up to the next.
+pub(super) fn behind_schemes(text: &str) -> impl Iterator<Item = &str> {
+    let mut schemes = colons(text).filter(|at| text[at + 1..].starts_with("//")).peekable();
+    std::iter::from_fn(move || {
+        let start = schemes.next()? + "://".len();
+        Some(&text[start..schemes.peek().copied().unwrap_or(text.len())])
+    })
 }
 
 /// Whether `text` begins with `prefix` (ASCII), ignoring case.

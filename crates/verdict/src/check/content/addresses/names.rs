@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::super::last_run;
+use super::super::{ends_with, last_run};
 use super::local::{is_local, v4_is_local};
 
 /// Suffixes that always denote a host. The other private suffixes (`test`, `home`, `private` and so on) are also
@@ -13,6 +13,9 @@ const CERTAIN: [&str; 9] =
 /// The last labels of [`CERTAIN`].
 const LAST_LABELS: [&str; CERTAIN.len()] =
     ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "arpa", "svc"];
+
+/// The last characters of [`LAST_LABELS`].
+const LAST_LETTERS: &[u8] = b"6aclnt";
 
 /// Services that resolve a name to the address embedded in it.
 const EMBEDDING: [&str; 6] = ["nip.io", "sslip.io", "xip.io", "traefik.me", "backname.io", "ipq.co"];
@@ -35,16 +38,17 @@ const INSIDE: [&str; 12] = [
 
 /// Whether `host` has a suffix that always denotes a host.
 pub(super) fn is_certain(host: &str) -> bool {
-    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-    CERTAIN.iter().chain(&INSIDE).any(|suffix| is_below(&host, suffix)) || embeds(&host)
+    let host = host.strip_suffix('.').unwrap_or(host);
+    CERTAIN.iter().chain(&INSIDE).any(|suffix| is_below(host, suffix)) || embeds(host)
 }
 
-/// Whether a text can contain a private name with a path: one of [`CERTAIN`] before a slash.
-pub(super) fn may_hold_path(text: &str) -> bool {
-    text.match_indices('/').any(|(at, _)| {
-        let label = last_run(&text[..at], |byte| byte.is_ascii_alphanumeric());
-        LAST_LABELS.iter().any(|last| label.eq_ignore_ascii_case(last))
-    })
+/// Whether a text may end in a private name: its last label equals that of a name in [`CERTAIN`].
+pub(super) fn may_be_certain(text: &str) -> bool {
+    if !text.bytes().next_back().is_some_and(|last| LAST_LETTERS.contains(&last.to_ascii_lowercase())) {
+        return false;
+    }
+    let label = last_run(text, |byte| byte.is_ascii_alphanumeric());
+    LAST_LABELS.iter().any(|last| label.eq_ignore_ascii_case(last))
 }
 
 /// Whether a public name, in lower case, resolves to a private address: it is a known one, or has the address in it.
@@ -53,7 +57,7 @@ pub(super) fn lead_inside(name: &str) -> bool {
 }
 
 fn is_below(name: &str, suffix: &str) -> bool {
-    name.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    ends_with(name, suffix) && matches!(name.as_bytes()[..name.len() - suffix.len()], [] | [.., b'.'])
 }
 
 /// Whether the labels of `name` contain a private address: as four labels, as one label (`ip-10-0-0-1`) or, below one
@@ -64,6 +68,7 @@ fn embeds(name: &str) -> bool {
     if digits < 4 && !is_service {
         return false;
     }
+    let name = name.to_ascii_lowercase();
     let labels: Vec<&str> = name.split('.').collect();
     labels.windows(4).any(is_private)
         || labels.iter().any(|label| {
@@ -91,10 +96,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_name_with_a_path_is_known_by_its_last_label() {
+    fn private_name_is_recognized_by_its_last_label() {
         assert!(CERTAIN.iter().zip(LAST_LABELS).all(|(suffix, last)| suffix.rsplit('.').next() == Some(last)));
-        assert!(may_hold_path("see db.LAN/x") && may_hold_path("a x.arpa/ b"));
-        assert!(!may_hold_path("wlan/lte") && !may_hold_path("lan") && !may_hold_path("/"));
+        assert!(LAST_LABELS.iter().all(|label| LAST_LETTERS.contains(&label.as_bytes()[label.len() - 1])));
+        assert!(may_be_certain("see db.LAN") && may_be_certain("a x.arpa"));
+        assert!(!may_be_certain("wlan") && !may_be_certain("lan.") && !may_be_certain(""));
     }
 
     #[test]

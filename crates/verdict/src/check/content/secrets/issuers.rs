@@ -234,8 +234,10 @@ static BY_FIRST_BYTE: LazyLock<[Vec<&Issuer>; 128]> = LazyLock::new(|| {
 pub(super) fn kind(token: &str) -> Option<&'static str> {
     let first = usize::from(*token.as_bytes().first()?);
     let mut known = BY_FIRST_BYTE.get(first)?.iter().copied();
+    // Every prefix has a second byte. Comparing it first rules out most prefixes.
+    let may_fit = |issuer: &&Issuer| token.as_bytes().get(1) == issuer.prefix.as_bytes().get(1);
     let fits = |issuer: &&Issuer| token.strip_prefix(issuer.prefix).is_some_and(|rest| issuer.has_form(token, rest));
-    known.find(fits).map(|issuer| issuer.kind)
+    known.find(|issuer| may_fit(issuer) && fits(issuer)).map(|issuer| issuer.kind)
 }
 
 impl Issuer {

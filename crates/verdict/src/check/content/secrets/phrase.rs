@@ -1,6 +1,7 @@
 //! BIP-39 seed phrases, by the English word list and the checksum.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use clresolve_core::digest::Digest;
@@ -9,6 +10,9 @@ use super::Separators;
 
 /// The word list in order: `bip-0039/english.txt` of <https://github.com/bitcoin/bips>.
 static LIST: LazyLock<Vec<&'static str>> = LazyLock::new(|| include_str!("english.txt").lines().collect());
+
+/// The lengths of the words in the list, in bytes.
+const LENGTHS: RangeInclusive<usize> = 3..=8;
 
 /// Number of bits that encode a word's index.
 const WORD_BITS: usize = 11;
@@ -45,7 +49,7 @@ impl PhraseSearch {
 
     /// Whether a run of words in `text` is a phrase, whatever separates its words.
     pub(super) fn is_in_text(&mut self, text: &str) -> bool {
-        if text.len() < MIN_BYTES || self.checksums_left == 0 {
+        if text.len() < MIN_BYTES || self.checksums_left == 0 || !has_row(text) {
             return false;
         }
         let mut row = Vec::new();
@@ -87,6 +91,20 @@ impl PhraseSearch {
     }
 }
 
+/// A cheap test before the words are looked up: whether enough words in a row have a length in [`LENGTHS`].
+fn has_row(text: &str) -> bool {
+    let (mut length, mut letters) = (0, 0);
+    text.bytes().chain([b'.']).any(|byte| {
+        if byte.is_ascii_alphabetic() {
+            letters += 1;
+        } else if letters > 0 {
+            length = if LENGTHS.contains(&letters) { length + 1 } else { 0 };
+            letters = 0;
+        }
+        length == COUNTS[0]
+    })
+}
+
 /// Whether the trailing checksum bits (1 of each 33) equal the first bits of the entropy's SHA-256.
 fn has_checksum(places: &[u16]) -> bool {
     let mut bytes = [0_u8; MAX_BYTES];
@@ -119,7 +137,7 @@ fn is_listed(word: &str) -> bool {
 
 /// The word's index in the list.
 fn place(word: &str) -> Option<u16> {
-    if !(3..=8).contains(&word.len()) {
+    if !LENGTHS.contains(&word.len()) {
         return None;
     }
     u16::try_from(LIST.binary_search(&&*lower(word)).ok()?).ok()
@@ -158,6 +176,7 @@ mod tests {
         let list = Digest::of(include_bytes!("english.txt"));
         assert_eq!(list.hex(), "2f5eed53a4727b4bf8880d8f3f199efc90e58503646d9ff8eff3a2ed3b24dbda");
         assert!(LIST.len() == 1 << WORD_BITS && LIST.is_sorted());
+        assert!(LIST.iter().all(|word| LENGTHS.contains(&word.len())));
     }
 
     #[test]
