@@ -124,7 +124,7 @@ fn every_name_of_the_sandbox_gets_the_row_that_its_list_tells() {
     let (_, log) = text_of(&page).split_once("<section id=\"log\">").expect("a section");
     let (log, _) = log.split_once("</pre>").expect("its end");
     let printed: Vec<&str> = log.lines().filter(|line| line.starts_with("| 2")).collect();
-    let printed = printed.join("\n").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+    let printed = unescaped(&printed.join("\n"));
     assert_eq!(of_log(&printed), drafts);
 }
 
@@ -296,11 +296,11 @@ fn every_log_for_code_hosts_fits_the_schema_of_sarif() {
 /// The commands printed on a page, as a user would copy them.
 fn commands(page: &Output) -> Vec<String> {
     let printed = text_of(page).split("<pre tabindex=\"0\">").skip(1).filter_map(|rest| rest.split("</pre>").next());
-    let copied = printed.map(|text| {
-        let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'");
-        text.replace("&amp;", "&")
-    });
-    copied.filter(|text| text.starts_with("clresolve ")).collect()
+    printed.map(unescaped).filter(|text| text.starts_with("clresolve ")).collect()
+}
+
+fn unescaped(html: &str) -> String {
+    html.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
 /// The network and the name of a printed command.

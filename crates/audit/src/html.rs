@@ -13,8 +13,13 @@ use std::io::{self, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use maud::{DOCTYPE, Markup, PreEscaped, Render as _, html};
 
-use self::markup::{actor_word, code, html, line, markup, name_link, role_sentence, soft, table, text, write_omitted};
+use self::markup::{
+    Column, SLOT, actor_word, and_more, cells, code, joined, line, name_link, omitted, role_sentence, row, section,
+    soft, table, text, write_around, write_part,
+};
 use self::picture::STATES;
 use super::cause::Cause;
 use super::duty::ACTORS;
@@ -26,7 +31,7 @@ use super::words::{self, do_together, effect, people, role, role_in_words};
 use super::{Group, Report, Rows, opening};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Fixer;
-use clresolve_core::text::capitalized;
+use clresolve_core::text::{Foreign, capitalized};
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -42,27 +47,37 @@ const MEANINGS: [&str; 3] =
 /// JSON form has all.
 const MAX_REGISTRY_FINDINGS_SHOWN: usize = 500;
 
+const REASON_COLUMNS: [Column; 7] = [
+    ("subject", "code"),
+    ("number", "names"),
+    ("", "effect"),
+    ("short", "rule"),
+    ("short", "fixed by"),
+    ("wide", "meaning"),
+    ("wide", "examples"),
+];
+
 pub(super) fn write(report: &Report, rows: &dyn Rows, out: &mut dyn Write) -> io::Result<()> {
     let overview = Overview::of(report, rows)?;
     let table = overview.lines_shown();
-    head(report, &overview, out)?;
-    summary(report, &overview, out)?;
-    actors(&overview, out)?;
-    contents(report, &overview, out)?;
-    changes::write(report, rows, &table, out)?;
-    waivers::write(report, out)?;
-    let shown = work::write(report, &overview, rows, &table, out)?;
-    completeness(report, rows, &table, out)?;
-    layers::write(report, out)?;
-    checks(&overview, out)?;
-    states_over_time(report, out)?;
-    expiries(report, &overview, out)?;
-    reasons(report, out)?;
-    names::write(report, rows, &table, &shown, out)?;
-    work::records(rows, &table, out)?;
-    work::drafts(report, rows, out)?;
-    about(report, out)?;
-    writeln!(out, "</main>\n<script>{SCRIPT}</script>\n</body>\n</html>")
+    write_around(frame(report, &overview), out, |out| {
+        write_part(summary(report, &overview), out)?;
+        write_part(actors(&overview), out)?;
+        write_part(contents(report, &overview), out)?;
+        write_part(changes::of(report, rows, &table)?, out)?;
+        write_part(waivers::of(report), out)?;
+        let shown = work::write(report, &overview, rows, &table, out)?;
+        write_part(completeness(report, rows, &table)?, out)?;
+        write_part(layers::of(report), out)?;
+        write_part(checks(&overview), out)?;
+        write_part(states_over_time(report), out)?;
+        write_part(expiries(report, &overview), out)?;
+        write_part(reasons(report), out)?;
+        names::write(report, rows, &table, &shown, out)?;
+        write_part(work::records(rows, &table)?, out)?;
+        write_part(work::drafts(report, rows)?, out)?;
+        write_part(about(report), out)
+    })
 }
 
 /// Forbids everything that the page does not contain, in case a bug lets markup through.
@@ -75,58 +90,72 @@ fn policy() -> String {
     )
 }
 
-fn head(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+/// The page around its sections.
+fn frame(report: &Report, overview: &Overview) -> Markup {
     let title = headline(report, overview);
-    let circumstances = circumstances(report);
-    let in_title: Vec<String> = circumstances.iter().map(|fact| text(fact)).collect();
-    writeln!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Audit of {}, {}: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>",
-        policy(),
-        text(&subject(report)),
-        in_title.join(", ")
-    )?;
-    let depth = words::depth(report.scope.depth);
-    writeln!(out, "<p class=\"kicker\">Audit of {}: {depth}</p>", line(&subject(report)))?;
-    writeln!(out, "<h1>{title}.</h1>\n<ul class=\"opening\">")?;
-    for opening in opening::lines(report, overview) {
-        writeln!(out, "<li><strong>{}</strong>{}</li>", opening.label, line(&opening.pieces))?;
-    }
-    writeln!(out, "</ul>\n</header>")?;
-    match &report.warning {
-        Some(warning) => writeln!(out, "<p class=\"warning\"><strong>Incomplete.</strong> {}</p>", html(warning)),
-        None => Ok(()),
+    let circumstances: Vec<String> = circumstances(report).iter().map(|fact| text(fact)).collect();
+    // Only style and script are `PreEscaped`: they are files of this crate, without foreign text.
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { "Audit of " (text(&subject(report))) ", " (circumstances.join(", ")) ": " (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    header {
+                        p.kicker { "Audit of " (line(&subject(report))) ": " (words::depth(report.scope.depth)) }
+                        h1 { (title) "." }
+                        ul.opening {
+                            @for opening in opening::lines(report, overview) {
+                                li { strong { (opening.label) } (line(&opening.pieces)) }
+                            }
+                        }
+                    }
+                    @if let Some(warning) = &report.warning {
+                        p.warning { strong { "Incomplete." } " " (Foreign::new(warning)) }
+                    }
+                    (SLOT)
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
     }
 }
 
 /// The states now and in the previous report, as a chart and as numbers.
-fn summary(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+fn summary(report: &Report, overview: &Overview) -> Markup {
     let now = states(report);
     let before = report.before.as_ref();
-    writeln!(out, "<section id=\"states\" aria-label=\"States\">")?;
-    writeln!(out, "<div class=\"lane now\"><span>now</span>{}</div>", picture::states_bar("now", "States now", now))?;
-    if let Some(before) = before {
-        let bar = picture::states_bar("before", "States in the previous report", before.states());
-        writeln!(out, "<div class=\"lane\"><span>{}</span>{bar}</div>", when(before))?;
-    }
-    writeln!(out, "<ul class=\"tiles\">")?;
-    for (number, ((class, word, sign), meaning)) in STATES.iter().zip(MEANINGS).enumerate() {
-        let step = before.map_or_else(String::new, |before| step(before.states()[number], now[number]));
-        let count = now[number];
-        writeln!(
-            out,
-            "<li class=\"{class}\"><b><i aria-hidden=\"true\">{sign}</i> {count}</b>{word}{step}<small>{meaning}</small></li>"
-        )?;
-    }
-    writeln!(out, "</ul>")?;
     let besides = others_must_act(overview);
-    if !besides.is_empty() {
-        writeln!(out, "<p class=\"besides\">{}</p>", besides.join(" "))?;
+    html! {
+        section #states aria-label="States" {
+            div.lane.now { span { "now" } (picture::states_bar("now", "States now", now)) }
+            @if let Some(before) = before {
+                div.lane {
+                    span { (when(before)) }
+                    (picture::states_bar("before", "States in the previous report", before.states()))
+                }
+            }
+            ul.tiles {
+                @for (number, ((class, word, sign), meaning)) in STATES.iter().zip(MEANINGS).enumerate() {
+                    li class=(class) {
+                        b { i aria-hidden="true" { (sign) } " " (now[number]) }
+                        (word)
+                        @if let Some(before) = before {
+                            " " span.step { (step(before.states()[number], now[number])) }
+                        }
+                        small { (meaning) }
+                    }
+                }
+            }
+            @if !besides.is_empty() { p.besides { (besides.join(" ")) } }
+        }
     }
-    writeln!(out, "</section>")
 }
 
 const fn states(report: &Report) -> [u64; 3] {
@@ -138,12 +167,11 @@ fn when(report: &PastCounts) -> String {
 }
 
 fn step(before: u64, now: u64) -> String {
-    let text = match now.cmp(&before) {
+    match now.cmp(&before) {
         std::cmp::Ordering::Equal => "as before".to_owned(),
         std::cmp::Ordering::Greater => format!("+{} since then", now - before),
         std::cmp::Ordering::Less => format!("−{} since then", before - now),
-    };
-    format!(" <span class=\"step\">{text}</span>")
+    }
 }
 
 /// The actors other than the first: their roles, and on how many names they must act.
@@ -171,29 +199,26 @@ fn others_must_act(overview: &Overview) -> Vec<String> {
 }
 
 /// Who must act, on how many names, and why.
-fn actors(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<section id=\"who\">\n<h2>Who must act, and why</h2>\n<ul class=\"actors\">")?;
+fn actors(overview: &Overview) -> Markup {
     let longest = longest_bar(overview);
-    for (actor, due) in ACTORS.into_iter().zip(overview.due) {
-        let word = actor_word(actor);
-        let class = if due == 0 { " class=\"idle\"" } else { "" };
-        writeln!(
-            out,
-            "<li{class}><h3>{word}<b>{}</b></h3><p class=\"soft\">{}</p>",
-            counted(due),
-            role_sentence(actor)
-        )?;
-        if due == 0 {
-            writeln!(out, "<p>Nothing to do.</p></li>")?;
-            continue;
+    let content = html! {
+        ul.actors {
+            @for (actor, due) in ACTORS.into_iter().zip(overview.due) {
+                li class=[(due == 0).then_some("idle")] {
+                    h3 { (actor_word(actor)) b { (counted(due)) } }
+                    p.soft { (role_sentence(actor)) }
+                    @if due == 0 {
+                        p { "Nothing to do." }
+                    } @else {
+                        (causes(overview, actor, longest))
+                        @if actor == Fixer::Publisher { (owners(overview, due)) }
+                        p { a href={ "#act-" (role(actor)) } { "What to do" } }
+                    }
+                }
+            }
         }
-        causes(overview, actor, longest, out)?;
-        if actor == Fixer::Publisher {
-            owners(overview, due, out)?;
-        }
-        writeln!(out, "<p><a href=\"#act-{}\">What to do</a></p></li>", role(actor))?;
-    }
-    writeln!(out, "</ul>\n</section>")
+    };
+    section("who", "Who must act, and why", &content)
 }
 
 /// Number of names for a bar of full width. All actors share one scale.
@@ -220,54 +245,59 @@ fn names_of(causes: &[(Cause, u64)]) -> u64 {
 }
 
 /// Why an actor must act. The numbers add up to the names on which the actor must act.
-fn causes(overview: &Overview, actor: Fixer, longest: u64, out: &mut dyn Write) -> io::Result<()> {
+fn causes(overview: &Overview, actor: Fixer, longest: u64) -> Markup {
     let (most, others) = causes_at_the_top(overview, actor);
-    writeln!(out, "<ul class=\"lengths\">")?;
-    for (cause, names) in most {
-        let bar = picture::length("bad", names, longest);
-        let (words, anchor) = (cause.in_words(), work::cause_anchor(actor, cause));
-        writeln!(out, "<li><a href=\"#{anchor}\">{words}</a>{bar}<b>{names}</b></li>")?;
+    let item = |cause, words, class, names| {
+        html! {
+            li {
+                a href={ "#" (work::cause_anchor(actor, cause)) } { (words) }
+                (picture::length(class, names, longest))
+                b { (names) }
+            }
+        }
+    };
+    html! {
+        ul.lengths {
+            @for (cause, names) in most { (item(cause, cause.in_words(), "bad", names)) }
+            @if let Some((first, _)) = others.first() {
+                (item(*first, "Other causes", "plain", names_of(&others)))
+            }
+        }
     }
-    if let Some((first, _)) = others.first() {
-        let names = names_of(&others);
-        let (bar, anchor) = (picture::length("plain", names, longest), work::cause_anchor(actor, *first));
-        writeln!(out, "<li><a href=\"#{anchor}\">Other causes</a>{bar}<b>{names}</b></li>")?;
-    }
-    writeln!(out, "</ul>")
 }
 
 /// The owners of the names on which publishers must act: the owner of the most, and the others.
-fn owners(overview: &Overview, due: u64, out: &mut dyn Write) -> io::Result<()> {
+fn owners(overview: &Overview, due: u64) -> Markup {
     let most = overview.owners.most();
-    let Some(((owner, owned), others)) = most.split_first() else { return Ok(()) };
+    let Some(((owner, owned), others)) = most.split_first() else { return html! {} };
     let mut rows = vec![(owner_in_words(owner), owned.names)];
     match (others, due - owned.names) {
         (_, 0) => {}
         ([(other, owned)], names) if owned.names == names => rows.push((owner_in_words(other), names)),
         (_, names) => rows.push((other_owners(overview), names)),
     }
-    writeln!(out, "<ul class=\"lengths whose\">")?;
-    for (words, names) in rows {
-        writeln!(out, "<li><a href=\"#owners\">{words}</a><b>{names}</b></li>")?;
+    html! {
+        ul.lengths.whose { @for (words, names) in rows { li { a href="#owners" { (words) } b { (names) } } } }
     }
-    writeln!(out, "</ul>")
 }
 
-fn owner_in_words(owner: &Owner) -> String {
+fn owner_in_words(owner: &Owner) -> Markup {
     match owner {
-        Owner::Account(account) => format!("Owned by {}", code(account)),
-        Owner::Nobody | Owner::Unread => capitalized(owner.in_words()),
+        Owner::Account(account) => html! { "Owned by " (code(account)) },
+        Owner::Nobody | Owner::Unread => capitalized(owner.in_words()).render(),
     }
 }
 
-fn other_owners(overview: &Overview) -> String {
-    overview
-        .owners
-        .accounts()
-        .map_or_else(|| "Other owners, or none known".to_owned(), |owners| format!("Owned by {} others", owners - 1))
+fn other_owners(overview: &Overview) -> Markup {
+    html! {
+        @match overview.owners.accounts() {
+            Some(owners) => { "Owned by " (owners - 1) " others" }
+            None => "Other owners, or none known",
+        }
+    }
 }
 
-fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
+fn contents(report: &Report, overview: &Overview) -> Markup {
     let has_expiries = overview.expiries.as_ref().is_some_and(|expiries| expiries.known() > 0);
     let sections = [
         ("changes", "Changes", report.since.is_some()),
@@ -284,169 +314,131 @@ fn contents(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Re
         ("log", "Draft log", true),
         ("about", "About", true),
     ];
-    write!(out, "<nav aria-label=\"Sections\">")?;
-    for (id, word, _) in sections.iter().filter(|(_, _, there)| *there) {
-        write!(out, "<a href=\"#{id}\">{word}</a> ")?;
+    html! {
+        nav aria-label="Sections" {
+            @for (id, word, _) in sections.iter().filter(|(_, _, there)| *there) { a href={ "#" (id) } { (word) } " " }
+        }
     }
-    writeln!(out, "</nav>")
 }
 
 /// The names on which registry and chain disagree.
-fn completeness(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>, out: &mut dyn Write) -> io::Result<()> {
-    let Some(counts) = report.completeness() else { return Ok(()) };
-    writeln!(out, "<section id=\"registry\">\n<h2>Registry</h2>\n<p>{counts}</p>")?;
+fn completeness(report: &Report, rows: &dyn Rows, table_has: &BTreeSet<u64>) -> io::Result<Markup> {
+    const COLUMNS: [Column; 2] = [("subject", "name"), ("", "is")];
+    let Some(counts) = report.completeness() else { return Ok(html! {}) };
     let mut quota = Quota::of(MAX_REGISTRY_FINDINGS_SHOWN);
-    let mut any = false;
-    page::each_finding(rows, &mut |finding, row| {
-        if !quota.take() {
-            return Ok(());
+    let mut findings = Vec::new();
+    page::each_finding(rows, &mut |finding, of| {
+        if quota.take() {
+            findings.push(row(&COLUMNS, &[name_link(of, table_has), finding.in_words().render()]));
         }
-        if !std::mem::replace(&mut any, true) {
-            writeln!(out, "{}", table("registry-table", "registry", &["name", "is"]))?;
-        }
-        writeln!(
-            out,
-            "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"is\">{}</td></tr>",
-            name_link(row, table_has),
-            finding.in_words()
-        )
+        Ok(())
     })?;
-    writeln!(out, "{}", if any { "</tbody></table></div>" } else { "" })?;
-    write_omitted(quota.over, "names", out)?;
-    writeln!(out, "</section>")
+    let content = html! {
+        p { (counts) }
+        (table("registry-table", "registry", &COLUMNS, &findings))
+        (omitted(quota.over, "names"))
+    };
+    Ok(section("registry", "Registry", &content))
 }
 
 /// The results of both depths and of the pairs of sources, over all names.
-fn checks(overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "<section id=\"checks\">\n<h2>Checks</h2>\n<p class=\"soft\">Both depths, then the pairs of sources. Open: not \
-         requested, no response, or not reached.</p>\n{}",
-        table("checks-table", "checks", &["check", "passes", "fails", "open", "share"])
-    )?;
-    for (check, counts) in CHECKS.iter().zip(overview.checks) {
-        let [passes, fails, open] = counts;
-        writeln!(
-            out,
-            "<tr><td class=\"subject\" data-label=\"check\">{check}</td><td class=\"number\" data-label=\"passes\">{passes}</td>\
-             <td class=\"number\" data-label=\"fails\">{fails}</td><td class=\"number\" data-label=\"open\">{open}</td>\
-             <td class=\"wide\">{}</td></tr>",
-            picture::small_bar(counts)
-        )?;
-    }
-    writeln!(out, "</tbody></table></div>\n</section>")
+fn checks(overview: &Overview) -> Markup {
+    const COLUMNS: [Column; 5] =
+        [("subject", "check"), ("number", "passes"), ("number", "fails"), ("number", "open"), ("wide", "share")];
+    let row = |(check, counts): (&str, [u64; 3])| {
+        let [passes, fails, open] = counts.map(|count| count.render());
+        let share = html! { td.wide { (picture::small_bar(counts)) } };
+        html! { tr { (cells(&COLUMNS, &[check.render(), passes, fails, open])) (share) } }
+    };
+    let rows: Vec<Markup> = CHECKS.into_iter().zip(overview.checks).map(row).collect();
+    let content = html! {
+        p.soft { "Both depths, then the pairs of sources. Open: not requested, no response, or not reached." }
+        (table("checks-table", "checks", &COLUMNS, &rows))
+    };
+    section("checks", "Checks", &content)
 }
 
 /// The states in earlier reports and this one, if there are enough for a chart.
-fn states_over_time(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+fn states_over_time(report: &Report) -> Markup {
     if report.earlier.len() < 2 {
-        return Ok(());
+        return html! {};
     }
     let reports = report.over_time();
-    writeln!(out, "<section id=\"over-time\">\n<h2>States over time</h2>\n{}", picture::states_over_time(&reports))?;
-    if reports.len() > picture::MAX_LABELLED {
-        writeln!(
-            out,
-            "<p class=\"ends\"><span>{}</span><span>{}</span></p>",
-            when(&reports[0]),
-            when(&reports[reports.len() - 1])
-        )?;
-    }
-    let legend: Vec<_> =
-        STATES.iter().map(|(class, word, _)| format!("<span class=\"key {class}\"></span>{word}")).collect();
-    writeln!(out, "<p class=\"legend\">Names, from the base: {}.</p>", legend.join(", "))?;
-    writeln!(out, "<details><summary>The numbers</summary><ul>")?;
-    for report in &reports {
-        writeln!(out, "<li>{}: {}</li>", when(report), picture::states_in_words(report.states()))?;
-    }
-    writeln!(out, "</ul></details>\n</section>")
+    let legend = STATES.iter().map(|(class, word, _)| html! { span class={ "key " (class) } {} (word) });
+    let content = html! {
+        (picture::states_over_time(&reports))
+        @if reports.len() > picture::MAX_LABELLED {
+            p.ends { span { (when(&reports[0])) } span { (when(&reports[reports.len() - 1])) } }
+        }
+        p.legend { "Names, from the base: " (joined(legend, ", ")) "." }
+        details {
+            summary { "The numbers" }
+            ul {
+                @for report in &reports { li { (when(report)) ": " (picture::states_in_words(report.states())) } }
+            }
+        }
+    };
+    section("over-time", "States over time", &content)
 }
 
-fn expiries(report: &Report, overview: &Overview, out: &mut dyn Write) -> io::Result<()> {
-    let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known() > 0) else { return Ok(()) };
+fn expiries(report: &Report, overview: &Overview) -> Markup {
+    const COLUMNS: [Column; 3] = [("subject", "name"), ("", "expiry"), ("", "in")];
+    let Some(expiries) = overview.expiries.as_ref().filter(|expiries| expiries.known() > 0) else { return html! {} };
     let unknown = report.counts.names.saturating_sub(expiries.known());
-    writeln!(
-        out,
-        "<section id=\"expiries\">\n<h2>Expiries</h2>\n<p class=\"soft\">Seen from {}. The expiry of {} could not be read, \
-         or they have none.</p>\n{}",
-        day(expiries.from),
-        counted(unknown),
-        picture::expiries(expiries)
-    )?;
-    if expiries.soonest.is_empty() {
-        return writeln!(out, "<p>No name expires within {NOTICE_DAYS} days.</p>\n</section>");
-    }
-    writeln!(out, "{}", table("expiries-table", "expiries", &["name", "expiry", "in"]))?;
-    for (expiry, _, name, as_of) in &expiries.soonest {
+    let expiry_row = |(expiry, _, name, as_of): &(Timestamp, u64, String, &str)| {
         let left = if *expiry <= expiries.from {
             "has expired".to_owned()
         } else {
             format!("{} days", days_between(expiries.from, *expiry))
         };
-        writeln!(
-            out,
-            "<tr><td class=\"subject\" data-label=\"name\">{}</td><td data-label=\"expiry\">{}{}</td>\
-             <td data-label=\"in\">{left}</td></tr>",
-            code(name),
-            day(*expiry),
-            soft(as_of)
-        )?;
-    }
-    writeln!(out, "</tbody></table></div>")?;
-    write_omitted(expiries.over, &format!("names that have expired, or will within {NOTICE_DAYS} days,"), out)?;
-    writeln!(out, "</section>")
+        row(&COLUMNS, &[code(name), html! { (day(*expiry)) (soft(as_of)) }, left.render()])
+    };
+    let rows: Vec<Markup> = expiries.soonest.iter().map(expiry_row).collect();
+    let content = html! {
+        p.soft {
+            "As of " (day(expiries.from)) ". The expiry of " (counted(unknown))
+            " does not exist or could not be read."
+        }
+        (picture::expiries(expiries))
+        @if rows.is_empty() { p { "No name expires within " (NOTICE_DAYS) " days." } }
+        (table("expiries-table", "expiries", &COLUMNS, &rows))
+        (omitted(expiries.over, &format!("names that have expired, or will within {NOTICE_DAYS} days,")))
+    };
+    section("expiries", "Expiries", &content)
 }
 
-fn reasons(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<section id=\"reasons\">\n<h2>Reasons</h2>")?;
-    let groups = report.counts.groups();
-    if groups.is_empty() {
-        return writeln!(out, "<p>None.</p>\n</section>");
-    }
-    writeln!(
-        out,
-        "{}",
-        table("reasons-table", "reasons", &["code", "names", "effect", "rule", "fixed by", "meaning", "examples"])
-    )?;
-    for group in groups {
-        let (entry, slug, names, effect) = (group.code.entry(), group.code, group.names, effect(group.effect));
-        let mut examples: Vec<String> = group.examples.iter().map(|name| code(name)).collect();
-        let more = names.saturating_sub(u64::try_from(examples.len()).unwrap_or(u64::MAX));
-        if more > 0 {
-            examples.push(format!("and {more} more"));
-        }
-        writeln!(
-            out,
-            "<tr{}><td class=\"subject\" data-label=\"code\"><code class=\"{effect}\">{slug}</code></td>\
-             <td class=\"number\" data-label=\"names\">{names}</td><td data-label=\"effect\"><span class=\"{effect}\">{effect}\
-             </span></td><td class=\"short\" data-label=\"rule\">{}</td><td class=\"short\" data-label=\"fixed by\">{}</td>\
-             <td class=\"wide\" data-label=\"meaning\">{}<details class=\"explanation\"><summary>More</summary>{}</details>\
-             </td><td class=\"wide\" data-label=\"examples\">{}</td></tr>",
-            reason_anchor(report, group),
-            entry.requirement,
-            role_in_words(entry.fixer),
-            markup(entry.title),
-            markup(entry.explanation),
-            examples.join(", ")
-        )?;
-    }
-    writeln!(out, "</tbody></table></div>\n</section>")
+fn reasons(report: &Report) -> Markup {
+    let rows: Vec<Markup> = report.counts.groups().into_iter().map(|group| reason_row(report, group)).collect();
+    let content = html! {
+        @if rows.is_empty() { p { "None." } }
+        (table("reasons-table", "reasons", &REASON_COLUMNS, &rows))
+    };
+    section("reasons", "Reasons", &content)
+}
+
+fn reason_row(report: &Report, group: &Group) -> Markup {
+    let (entry, effect) = (group.code.entry(), effect(group.effect));
+    let more = group.names.saturating_sub(u64::try_from(group.examples.len()).unwrap_or(u64::MAX));
+    let contents = [
+        html! { code class=(effect) { (group.code) } },
+        group.names.render(),
+        html! { span class=(effect) { (effect) } },
+        entry.requirement.render(),
+        role_in_words(entry.fixer).render(),
+        html! { (entry.title) details.explanation { summary { "More" } (entry.explanation) } },
+        joined(group.examples.iter().map(|name| code(name)).chain(and_more(more)), ", "),
+    ];
+    html! { tr id=[reason_anchor(report, group)] { (cells(&REASON_COLUMNS, &contents)) } }
 }
 
 /// The anchor of a code, which exists once: at its gravest effect.
-fn reason_anchor(report: &Report, group: &Group) -> String {
-    let gravest = report.counts.groups().into_iter().find(|other| other.code == group.code);
-    match gravest {
-        Some(gravest) if gravest.effect == group.effect => format!(" id=\"code-{}\"", group.code),
-        _ => String::new(),
-    }
+fn reason_anchor(report: &Report, group: &Group) -> Option<String> {
+    let gravest = report.counts.groups().into_iter().find(|other| other.code == group.code)?;
+    (gravest.effect == group.effect).then(|| format!("code-{}", group.code))
 }
 
 /// The scope and rules of the audit, in full.
-fn about(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "<section id=\"about\">\n<h2>About this report</h2>\n<dl>")?;
-    for (what, value) in report.facts() {
-        writeln!(out, "<dt>{what}</dt><dd>{}</dd>", html(&value))?;
-    }
-    writeln!(out, "</dl>\n</section>")
+fn about(report: &Report) -> Markup {
+    let content = html! { dl { @for (what, value) in report.facts() { dt { (what) } dd { (Foreign::new(&value)) } } } };
+    section("about", "About this report", &content)
 }

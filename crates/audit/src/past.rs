@@ -23,7 +23,7 @@ use clresolve_verdict::evidence::edition::Edition;
 use clresolve_verdict::verdict::Tool;
 
 /// Maximum length of a report, in bytes: some hundred thousand names.
-const MAX_REPORT_BYTES: u64 = 1 << 30;
+pub const MAX_REPORT_BYTES: u64 = 1 << 30;
 
 /// Prefix of the line with the report's digest. No row begins with it.
 pub(super) const DIGEST_LINE: &str = "\"digest\": ";

@@ -40,17 +40,6 @@ impl<'a> Foreign<'a> {
         Markdown(self)
     }
 
-    /// Formats the text for an HTML element or a quoted attribute.
-    pub const fn html(self) -> Html<'a> {
-        Html(self)
-    }
-
-    /// Formats the complete text as HTML that decodes to exactly the same text, for form fields that are submitted
-    /// again and for text to copy. Only markup is escaped.
-    pub const fn verbatim_html(self) -> VerbatimHtml<'a> {
-        VerbatimHtml(self.text)
-    }
-
     /// Formats the text as a quoted CSV cell (RFC 4180) that no spreadsheet evaluates: a cell that begins like a
     /// formula gets an apostrophe before it.
     pub const fn csv(self) -> Csv<'a> {
@@ -75,38 +64,6 @@ impl fmt::Display for Markdown<'_> {
         write!(f, "`")?;
         write!(Escaping { out: f, escape }, "{}", self.0)?;
         write!(f, "`")
-    }
-}
-
-/// See [`Foreign::html`].
-#[derive(Clone, Copy, Debug)]
-pub struct Html<'a>(Foreign<'a>);
-
-impl fmt::Display for Html<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaping { out: f, escape: of_markup }, "{}", self.0)
-    }
-}
-
-/// See [`Foreign::verbatim_html`].
-#[derive(Clone, Copy, Debug)]
-pub struct VerbatimHtml<'a>(&'a str);
-
-impl fmt::Display for VerbatimHtml<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Escaping { out: f, escape: of_markup }.write_str(self.0)
-    }
-}
-
-/// The HTML entity for a markup character.
-const fn of_markup(c: char) -> Option<&'static str> {
-    match c {
-        '&' => Some("&amp;"),
-        '<' => Some("&lt;"),
-        '>' => Some("&gt;"),
-        '"' => Some("&quot;"),
-        '\'' => Some("&#39;"),
-        _ => None,
     }
 }
 
@@ -432,12 +389,6 @@ mod tests {
         assert_eq!(span("a|b`c\n# d"), "`a\\u{7c}b\\u{60}c\\u{a}# d`");
         assert_eq!(span("<img src=x> [l](http://e) @all"), "`<img src=x> [l](http://e) @all`");
         assert_eq!(span("\\u{60}"), "`\\\\u{60}`");
-    }
-
-    #[test]
-    fn html_loses_its_markup() {
-        let html = Foreign::new("<script>\"a\" & 'b'\u{202e}</script>").html().to_string();
-        assert_eq!(html, "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\\u{202e}&lt;/script&gt;");
     }
 
     #[test]

@@ -152,7 +152,7 @@ async fn a_name_with_a_joiner_is_sent_and_copied_as_it_is() {
     let daemon = Daemon::start(|_| {}).await;
     let family = "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f466}.eth";
     let (_, page) = daemon.page(&format!("?name={}", percent_encoded(family))).await;
-    let command = r"clresolve --sandbox &quot;$(printf %b &#39;👨\0342\0200\0215👩\0342\0200\0215👦.eth&#39;)&quot;";
+    let command = r"clresolve --sandbox &quot;$(printf %b '👨\0342\0200\0215👩\0342\0200\0215👦.eth')&quot;";
     for told in ["name-unregistered", &format!("value=\"{family}\""), &format!("data-name=\"{family}\""), command] {
         assert!(page.contains(told), "{told}: {page}");
     }
@@ -183,7 +183,7 @@ async fn what_to_do_is_what_the_gate_says() {
     assert!(page.contains("and lets it pass.") && page.contains("Do not call or pay it; its publisher"), "{page}");
     let daemon = Daemon::start(|config| config.http.cold_runs_per_minute = 1).await;
     let (_, page) = daemon.page(&format!("?name={GOOD}&depth=schemas")).await;
-    assert!(page.contains("were not asked: <code>client-over-quota</code>") && !page.contains("is bound to"), "{page}");
+    assert!(page.contains("were not used: <code>client-over-quota</code>") && !page.contains("is bound to"), "{page}");
     // Its payee is wrong, which no verdict covers.
     let daemon = Daemon::start(|_| {}).await;
     let (_, page) = daemon.page("?name=payee-mismatch.eth").await;

@@ -1,10 +1,9 @@
 //! The charts of the page: inline SVG. Positions and widths are percentages, so that text and strokes keep their size
 //! on a phone. Each chart has a text alternative, and no state is shown by colour alone.
 
-use std::fmt::Write as _;
-
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
+use maud::{Markup, html};
 
 use crate::history::PastCounts;
 use crate::overview::Expiries;
@@ -64,85 +63,99 @@ pub(super) fn states_in_words(states: [u64; 3]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// The non-empty segments of a states bar: position, width, and the state's CSS class and symbol.
+fn bar_parts(states: [u64; 3]) -> impl Iterator<Item = (u64, u64, &'static str, &'static str)> {
+    let mut end = 0;
+    let parts = widths(states).into_iter().zip(STATES).filter(|(width, _)| *width > 0);
+    parts.map(move |(width, (class, _, sign))| {
+        end += width;
+        (end - width, width, class, sign)
+    })
+}
+
 /// A bar of the states with their symbols.
-pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> String {
-    let mut svg = format!(
-        "<svg class=\"bar\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" width=\"100%\" height=\"100%\">\
-         <title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{}</desc>",
-        states_in_words(states)
-    );
-    let mut at = 0;
-    for (width, (class, _, sign)) in widths(states).into_iter().zip(STATES) {
-        if width == 0 {
-            continue;
+pub(super) fn states_bar(id: &str, title: &str, states: [u64; 3]) -> Markup {
+    let parts = html! {
+        @for (at, width, class, sign) in bar_parts(states) {
+            rect class=(class) x=(percent(at)) width=(percent(width)) height="100%" {}
+            @if width >= ROOM_FOR_SIGN { text x=(percent(at + width / 2)) y="50%" { (sign) } }
         }
-        let _ =
-            write!(svg, "<rect class=\"{class}\" x=\"{}\" width=\"{}\" height=\"100%\"/>", percent(at), percent(width));
-        if width >= ROOM_FOR_SIGN {
-            let _ = write!(svg, "<text x=\"{}\" y=\"50%\">{sign}</text>", percent(at + width / 2));
+    };
+    svg("bar", "100%", id, [title, &states_in_words(states)], &parts)
+}
+
+/// An image with a title and a description.
+fn svg(class: &str, height: &str, id: &str, [title, words]: [&str; 2], content: &Markup) -> Markup {
+    html! {
+        svg class=(class) role="img" aria-labelledby={ (id) "-title " (id) "-desc" } width="100%" height=(height) {
+            title id={ (id) "-title" } { (title) }
+            desc id={ (id) "-desc" } { (words) }
+            (content)
         }
-        at += width;
     }
-    svg + "</svg>"
 }
 
 /// A bar whose numbers are printed next to it, and therefore hidden from screen readers.
-pub(super) fn small_bar(parts: [u64; 3]) -> String {
-    let mut svg = "<svg class=\"small bar\" aria-hidden=\"true\" width=\"100%\" height=\"10\">".to_owned();
-    let mut at = 0;
-    for (width, (class, _, _)) in widths(parts).into_iter().zip(STATES) {
-        if width > 0 {
-            let (x, width) = (percent(at), percent(width));
-            let _ = write!(svg, "<rect class=\"{class}\" x=\"{x}\" width=\"{width}\" height=\"10\"/>");
+pub(super) fn small_bar(parts: [u64; 3]) -> Markup {
+    html! {
+        svg.small.bar aria-hidden="true" width="100%" height="10" {
+            @for (at, width, class, _) in bar_parts(parts) {
+                rect class=(class) x=(percent(at)) width=(percent(width)) height="10" {}
+            }
         }
-        at += width;
     }
-    svg + "</svg>"
 }
 
 /// A bar of length `part` of `whole`, whose number is printed next to it.
-pub(super) fn length(class: &str, part: u64, whole: u64) -> String {
+pub(super) fn length(class: &str, part: u64, whole: u64) -> Markup {
     let [width, _] = widths([part.min(whole), whole.saturating_sub(part)]);
-    let width = percent(width);
-    format!(
-        "<svg class=\"small\" aria-hidden=\"true\" width=\"100%\" height=\"10\">\
-         <rect class=\"{class}\" width=\"{width}\" height=\"10\" rx=\"2\"/></svg>"
-    )
+    html! {
+        svg.small aria-hidden="true" width="100%" height="10" {
+            rect class=(class) width=(percent(width)) height="10" rx="2" {}
+        }
+    }
 }
 
 /// The states over time: a column per report next to a scale, with numbers and days if there is room.
-pub(super) fn states_over_time(reports: &[PastCounts]) -> String {
+pub(super) fn states_over_time(reports: &[PastCounts]) -> Markup {
     let title = format!("States in {} reports, the latest on the right", reports.len());
-    let mut svg = chart("times", &title, &reports.iter().map(report_in_words).collect::<Vec<_>>().join("; "));
+    let words = reports.iter().map(report_in_words).collect::<Vec<_>>().join("; ");
     let sum = |report: &PastCounts| report.states().into_iter().fold(0, u64::saturating_add);
     let most = reports.iter().map(sum).max().unwrap_or(1).max(1);
-    let is_labelled = reports.len() <= MAX_LABELLED;
-    for (number, report) in (0..).zip(reports) {
-        let middle = place(number * 2 + 1, reports.len() * 2);
-        let mut top = COLUMN;
-        for (names, (class, _, _)) in report.states().into_iter().zip(STATES) {
-            let height = scaled(names, most);
-            top = top.saturating_sub(height);
-            column(&mut svg, class, number, reports.len(), top, height);
-            if is_labelled && height >= ROOM_FOR_NUMBER {
-                let _ = write!(svg, "<text class=\"in\" x=\"{middle}\" y=\"{}\">{names}</text>", top + height / 2);
-            }
-        }
-        if let Some(at) = report.checked.filter(|_| is_labelled) {
-            let [day, year] = [at.strftime("%-d %b"), at.strftime("%Y")];
-            label(&mut svg, &middle, &day.to_string(), &year.to_string());
+    let columns = html! {
+        @for (number, report) in reports.iter().enumerate() { (report_column(report, number, reports.len(), most)) }
+    };
+    html! {
+        div.plot {
+            p.scale aria-hidden="true" { span { (most) } span { "0" } }
+            (chart("times", &title, &words, &columns))
         }
     }
-    format!(
-        "<div class=\"plot\"><p class=\"scale\" aria-hidden=\"true\"><span>{most}</span><span>0</span></p>{svg}</g></svg></div>"
-    )
+}
+
+fn report_column(report: &PastCounts, number: usize, of: usize, most: u64) -> Markup {
+    let is_labelled = of <= MAX_LABELLED;
+    let middle = place(number * 2 + 1, of * 2);
+    let mut top = COLUMN;
+    let parts = report.states().into_iter().zip(STATES).map(|(names, (class, _, _))| {
+        let height = scaled(names, most);
+        top = top.saturating_sub(height);
+        (names, class, top, height)
+    });
+    html! {
+        @for (names, class, top, height) in parts {
+            (column(class, number, of, top, height))
+            @if is_labelled && height >= ROOM_FOR_NUMBER { text.in x=(middle) y=(top + height / 2) { (names) } }
+        }
+        @if let Some(at) = report.checked.filter(|_| is_labelled) {
+            (label(&middle, &at.strftime("%-d %b").to_string(), &at.strftime("%Y").to_string()))
+        }
+    }
 }
 
 /// Two lines of text below a column.
-fn label(svg: &mut String, middle: &str, first: &str, second: &str) {
-    for (line, text) in [(1, first), (2, second)] {
-        let _ = write!(svg, "<text x=\"{middle}\" y=\"{}\">{text}</text>", COLUMN + line * 16);
-    }
+fn label(middle: &str, first: &str, second: &str) -> Markup {
+    html! { @for (line, text) in [(1, first), (2, second)] { text x=(middle) y=(COLUMN + line * 16) { (text) } } }
 }
 
 /// The states of a report as text.
@@ -151,31 +164,33 @@ fn report_in_words(report: &PastCounts) -> String {
     format!("{date}: {}", states_in_words(report.states()))
 }
 
-pub(super) fn expiries(expiries: &Expiries) -> String {
+pub(super) fn expiries(expiries: &Expiries) -> Markup {
     let bins = expiry_bins(expiries);
     let known = bins.iter().filter(|bin| bin.names > 0);
     let words: Vec<_> =
         known.map(|bin| format!("{}: {}", [&*bin.month, &*bin.year].join(" ").trim_end(), bin.names)).collect();
-    let mut svg = chart("expiry", "Names by the month of their expiry", &words.join(", "));
     let most = bins.iter().map(|bin| bin.names).max().unwrap_or(1).max(1);
-    for (number, Bin { month, year, names }) in (0..).zip(&bins) {
-        let height = scaled(*names, most);
-        let class = match number {
-            0 => "bad",
-            1..=3 => "open",
-            _ => "plain",
-        };
-        column(&mut svg, class, number, bins.len(), COLUMN - height, height);
-        let middle = place(number * 2 + 1, bins.len() * 2);
-        // The year is printed below its first month.
-        let begins = number == 1 || month == "Jan";
-        label(&mut svg, &middle, month, if begins { year } else { "" });
-        if *names > 0 {
-            let _ =
-                write!(svg, "<text class=\"count\" x=\"{middle}\" dy=\"-6\" y=\"{}\">{names}</text>", COLUMN - height);
-        }
+    let columns = html! {
+        @for (number, bin) in bins.iter().enumerate() { (expiry_column(bin, number, bins.len(), most)) }
+    };
+    chart("expiry", "Names by the month of their expiry", &words.join(", "), &columns)
+}
+
+fn expiry_column(Bin { month, year, names }: &Bin, number: usize, of: usize, most: u64) -> Markup {
+    let height = scaled(*names, most);
+    let class = match number {
+        0 => "bad",
+        1..=3 => "open",
+        _ => "plain",
+    };
+    let middle = place(number * 2 + 1, of * 2);
+    // The year is printed below its first month.
+    let begins = number == 1 || month == "Jan";
+    html! {
+        (column(class, number, of, COLUMN - height, height))
+        (label(&middle, month, if begins { year } else { "" }))
+        @if *names > 0 { text.count x=(middle) dy="-6" y=(COLUMN - height) { (names) } }
     }
-    svg + "</g></svg>"
 }
 
 /// A column of the timeline. Expired names and names that expire later have no year.
@@ -198,21 +213,18 @@ fn expiry_bins(expiries: &Expiries) -> Vec<Bin> {
     bins
 }
 
-/// Begins a column chart, with room for a line of text above and two below the columns.
-fn chart(id: &str, title: &str, words: &str) -> String {
-    format!(
-        "<svg class=\"chart\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\" width=\"100%\" height=\"{}\">\
-         <title id=\"{id}-title\">{title}</title><desc id=\"{id}-desc\">{words}</desc>\
-         <g transform=\"translate(0 {LINE})\"><line x2=\"100%\" y1=\"{COLUMN}\" y2=\"{COLUMN}\"/>",
-        COLUMN + 3 * LINE - 6,
-    )
+/// A chart of columns, with room for a line of text above and two below them.
+fn chart(id: &str, title: &str, words: &str, columns: &Markup) -> Markup {
+    let height = COLUMN + 3 * LINE - 6;
+    let content = html! {
+        g transform={ "translate(0 " (LINE) ")" } { line x2="100%" y1=(COLUMN) y2=(COLUMN) {} (columns) }
+    };
+    svg("chart", &height.to_string(), id, [title, words], &content)
 }
 
-fn column(svg: &mut String, class: &str, number: usize, of: usize, top: u64, height: u64) {
-    if height > 0 {
-        let (x, width) = (place(number * 8 + 1, of * 8), place(6, of * 8));
-        let _ = write!(svg, "<rect class=\"{class}\" x=\"{x}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"/>");
-    }
+fn column(class: &str, number: usize, of: usize, top: u64, height: u64) -> Markup {
+    let (x, width) = (place(number * 8 + 1, of * 8), place(6, of * 8));
+    html! { @if height > 0 { rect class=(class) x=(x) y=(top) width=(width) height=(height) {} } }
 }
 
 /// `part` of `whole` as a position.
@@ -243,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_bar_says_its_numbers_and_has_a_sign_beside_each_colour() {
-        let bar = states_bar("now", "States now", [50, 74, 1]);
+        let bar = states_bar("now", "States now", [50, 74, 1]).into_string();
         assert!(bar.contains("role=\"img\" aria-labelledby=\"now-title now-desc\""), "{bar}");
         assert!(
             bar.contains(">States now</title>") && bar.contains(">50 trusted, 74 untrusted, 1 indeterminate</desc>")
@@ -258,7 +270,7 @@ mod tests {
     #[test]
     fn columns_are_as_high_as_their_share() {
         let report = |trusted, untrusted| PastCounts { trusted, untrusted, ..PastCounts::default() };
-        let chart = states_over_time(&[report(10, 0), report(5, 5), report(9, 1)]);
+        let chart = states_over_time(&[report(10, 0), report(5, 5), report(9, 1)]).into_string();
         let document = roxmltree::Document::parse(&chart).expect("XML");
         let heights: Vec<_> = document
             .descendants()

@@ -1,8 +1,9 @@
 //! `GET /` serves the explorer, a page on which a person types a name and sees what is proven about it.
 //!
 //! The daemon renders the page from the verdict, and the page works without its script. For text that is not an ENS
-//! name, the page shows a hint instead of a verdict. All foreign text is escaped in one place: [`html::foreign`].
-//! Sellers are queried through [`probes`] if the configuration permits it. Then the URL of a seller is a question too.
+//! name, the page shows a hint instead of a verdict. maud escapes all markup; [`html::foreign`] makes the unsafe
+//! characters of foreign text visible. If the configuration permits it, the page also accepts the URL of a seller, and
+//! the daemon queries that seller through [`probes`].
 
 mod html;
 mod page;
@@ -21,6 +22,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::resolve::{Question, Resolution, SellerUrl};
 use clresolve_verdict::verdict::Verdict;
+use maud::Markup;
 
 use self::page::{AtGate, NoNameShown, PageQuery, Shown};
 use super::caching::{is_known_to_client, not_modified};
@@ -102,7 +104,7 @@ async fn seller(state: &AppState, client: Client, query: PageQuery<'_>, url: Sel
     }
 }
 
-fn of_verdict(verdict: &Arc<Verdict>, page: String) -> Response {
+fn of_verdict(verdict: &Arc<Verdict>, page: Markup) -> Response {
     let mut response = written(StatusCode::OK, page);
     response.extensions_mut().insert(LogEntry::of_verdict(verdict));
     response
@@ -149,8 +151,8 @@ fn refused(refusal: Refusal, query: PageQuery<'_>, detail: &str) -> Response {
     response
 }
 
-fn written(status: StatusCode, page: String) -> Response {
-    let mut response = Response::new(Body::from(page));
+fn written(status: StatusCode, page: Markup) -> Response {
+    let mut response = Response::new(Body::from(page.into_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

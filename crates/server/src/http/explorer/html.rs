@@ -1,48 +1,45 @@
-//! Renders foreign text and icons as HTML.
-
-use jiff::Timestamp;
+//! Renders foreign text and lists of facts as HTML.
 
 use clresolve_core::text::Foreign;
+use jiff::Timestamp;
+use maud::{Markup, PreEscaped, Render, html};
 
 /// Maximum number of characters shown of foreign text. It exceeds any line of suggested records, which are meant to be
 /// copied.
 const SHOWN: usize = 1_000;
 
-/// Escapes foreign text for element content or a quoted attribute. This and [`verbatim`] are the only ways to put
-/// foreign text into the page.
-pub(super) fn foreign(text: &str) -> String {
+/// Foreign text with its unsafe characters visible. Only values that the user submits or copies bypass this: the page
+/// contains them unchanged and in full, and maud escapes their markup.
+pub(super) fn foreign(text: &str) -> Markup {
     if clresolve_core::mutant!("explorer-shows-markup") {
-        return text.to_owned();
+        return PreEscaped(text.to_owned());
     }
-    Foreign::new(text).at_most(SHOWN).html().to_string()
-}
-
-/// Escapes foreign text at full length, as a value that is submitted or copied.
-pub(super) fn verbatim(text: &str) -> String {
-    Foreign::new(text).verbatim_html().to_string()
+    html! { (Foreign::new(text).at_most(SHOWN)) }
 }
 
 /// Foreign text in a `code` element.
-pub(super) fn code(text: &str) -> String {
-    format!("<code>{}</code>", foreign(text))
+pub(super) fn code(text: &str) -> Markup {
+    html! { code { (foreign(text)) } }
 }
 
-/// The URL of the explorer's page with these query parameters, escaped for an attribute.
+/// The URL of the explorer's page with these query parameters.
 pub(super) fn link<V: AsRef<str>>(parameters: impl IntoIterator<Item = (&'static str, V)>) -> String {
     let query = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
-    verbatim(&format!("/?{query}"))
+    format!("/?{query}")
 }
 
-/// A row in a list of facts. `value` is HTML.
-pub(super) fn fact(label: &str, value: &str) -> String {
-    format!("<div><dt>{label}</dt><dd>{value}</dd></div>")
+/// A list of the facts that have a value. Empty if none has.
+pub(super) fn facts<L: Render>(rows: impl IntoIterator<Item = (L, Option<Markup>)>) -> Markup {
+    let mut rows = rows.into_iter().filter_map(|(label, value)| Some((label, value?))).peekable();
+    html! {
+        @if rows.peek().is_some() {
+            dl { @for (label, value) in rows { div { dt { (label) } dd { (value) } } } }
+        }
+    }
 }
 
-/// A section with a heading and facts. Empty if there are no facts.
-pub(super) fn facts(id: &str, heading: &str, lead: &str, facts: &[String]) -> String {
-    let list = if facts.is_empty() { String::new() } else { format!("<dl>{}</dl>", facts.concat()) };
-    let lead = if lead.is_empty() { String::new() } else { format!("<p>{lead}</p>") };
-    format!("<section class=\"facts\" aria-labelledby=\"{id}\"><h2 id=\"{id}\">{heading}</h2>{lead}{list}</section>\n")
+pub(super) fn section(id: &str, heading: &str, body: &Markup) -> Markup {
+    html! { section.facts aria-labelledby=(id) { h2 #(id) { (heading) } (body) } }
 }
 
 /// `number` with commas as thousands separators.
@@ -59,9 +56,9 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// An RFC 3339 time to the second, in a readable form.
-pub(super) fn moment(text: &str) -> String {
+pub(super) fn moment(text: &str) -> Markup {
     match text.parse::<Timestamp>() {
-        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Ok(time) => html! { (time.strftime("%Y-%m-%d %H:%M:%S UTC")) },
         Err(_) => foreign(text),
     }
 }
@@ -83,11 +80,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn foreign_text_has_no_markup_and_hides_nothing() {
+        let shown = foreign("<script>\"a\" & 'b'\u{202e}</script>").into_string();
+        assert_eq!(shown, "&lt;script&gt;&quot;a&quot; &amp; 'b'\\u{202e}&lt;/script&gt;");
+    }
+
+    #[test]
     fn numbers_digests_and_times_are_made_to_be_read() {
         assert_eq!([0, 999, 1_000, 21_000_000].map(grouped), ["0", "999", "1,000", "21,000,000"]);
         assert_eq!(short("sha256:57b9b8e25fa3820e47f86d5372149f648af7f35a6a94119421d442528951dee6"), "57b9b8e2…51dee6");
         assert_eq!(short("nothing"), "nothing");
-        assert_eq!(moment("2026-11-22T19:10:26.588744982Z"), "2026-11-22 19:10:26 UTC");
-        assert_eq!(moment("<b>"), "&lt;b&gt;");
+        assert_eq!(moment("2026-11-22T19:10:26.588744982Z").into_string(), "2026-11-22 19:10:26 UTC");
+        assert_eq!(moment("<b>").into_string(), "&lt;b&gt;");
     }
 }

@@ -5,22 +5,19 @@ use std::borrow::Cow;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::name_hint::{NameHint, NoName};
-use clresolve_core::reading::Grade;
+use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Effect, Fixer, Reason, Refusal, Step, title_of};
 use clresolve_core::state::State;
 use clresolve_core::text::{capitalized, in_shell};
 use clresolve_payment::check::CheckAnswer;
 use clresolve_resolver::config::{ChainConfig, DEFAULT_PROFILE};
-use clresolve_verdict::verdict::{Anchor, Depth, Identity, Served, Verdict};
+use clresolve_verdict::verdict::{Anchor, Depth, Identity, ProfileUsed, Served, Verdict};
+use maud::{DOCTYPE, Markup, Render, html};
 use serde_json::Value;
 
-use super::html::{code, fact, facts, foreign, grouped, link, moment, verbatim};
+use super::html::{code, facts, foreign, grouped, link, moment, section};
 use super::walk::{self, Mark, sign};
 use super::{samples, seller};
-
-/// What a proven identity implies, as HTML: no verdict decides whom to pay.
-const WHOM_TO_PAY: &str =
-    "This does not cover whom to pay: <code>POST /v1/decisions</code> judges the terms of a seller.";
 
 /// The name of the sandbox network. Its verdicts prove nothing.
 const SANDBOX: &str = clresolve_core::world::SANDBOX;
@@ -119,112 +116,115 @@ impl<'a> NoNameShown<'a> {
 }
 
 /// The page before a name is entered.
-pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &ChainConfig) -> String {
-    let lead = format!(
-        "<p class=\"lead\">An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page \
-         proves that they belong together, or says what is wrong. It asks the chain, the web host and IPFS, and believes none of them alone. \
-         Rules: {}.</p>\n",
-        code(profile)
-    );
-    let samples = if chain.world == SANDBOX { samples::section() } else { "" };
-    let result = lead + samples + &walk::waiting();
+pub(super) fn start(query: PageQuery<'_>, profile: &str, chain: &ChainConfig) -> Markup {
+    let result = html! {
+        p.lead {
+            "An ENS name says where an agent’s card is, what its hash is, and which entry to call. This page proves \
+             that they belong together, or says what is wrong. It asks the chain, the web host and IPFS, and believes \
+             none of them alone. Rules: " (code(profile)) "."
+        }
+        @if chain.world == SANDBOX { (samples::section()) }
+        (walk::waiting())
+    };
     document("clresolve: is this agent real?", "start", query, &result)
 }
 
-pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> String {
+pub(super) fn write(query: PageQuery<'_>, shown: &Shown<'_>) -> Markup {
+    let title = |word: &str, name: &str| html! { (word) ": " (foreign(name)) };
     match shown {
         Shown::Verdict { verdict, gate, sellers, chain } => {
-            let title = format!("{}: {}", headline(verdict, *gate).1, foreign(name_of(verdict)));
-            document(&title, "about", query, &of_verdict(query, verdict, *gate, *sellers, chain))
+            let title = title(&conclusion(verdict, *gate).1, name_of(verdict));
+            document(title, "about", query, &of_verdict(query, verdict, *gate, *sellers, chain))
         }
         Shown::Seller(check) => {
-            let title = format!("{}: {}", capitalized(check.decision.as_str()), foreign(query.name));
-            let reasons: String = check.reasons.iter().map(reason).collect();
-            document(&title, "about", query, &seller::of(query.name, check, &reasons))
+            let title = title(&capitalized(check.decision.as_str()), query.name);
+            document(title, "about", query, &seller::of(query.name, check, &articles(&check.reasons)))
         }
         Shown::NoName(shown) => {
-            let title = format!("Not an ENS name: {}", foreign(query.name));
-            document(&title, "about", query, &of_no_name(query, shown))
+            document(title("Not an ENS name", query.name), "about", query, &of_no_name(query, shown))
         }
         Shown::Refusal(refusal, detail) => document("No answer", "about", query, &of_refusal(*refusal, detail)),
     }
 }
 
 /// Choices that also apply to the next question, unless the user clears them.
-fn choices(query: PageQuery<'_>) -> String {
-    let choice = |(key, value): (&str, String)| {
-        let (value, shown) = (verbatim(&value), code(&value));
-        format!("<label><input type=\"checkbox\" name=\"{key}\" value=\"{value}\" checked> {key} {shown}</label>")
-    };
-    let choices: String = query.choices().map(choice).collect();
-    if choices.is_empty() { choices } else { format!("<p class=\"choices\">Judged by: {choices}</p>\n") }
+fn choices(query: PageQuery<'_>) -> Markup {
+    let mut choices = query.choices().peekable();
+    html! {
+        @if choices.peek().is_some() {
+            p.choices {
+                "Judged by: "
+                @for (key, value) in choices {
+                    label { input type="checkbox" name=(key) value=(value) checked; " " (key) " " (code(&value)) }
+                }
+            }
+        }
+    }
 }
 
-fn document(title: &str, class: &str, query: PageQuery<'_>, result: &str) -> String {
-    format!(
-        r##"<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{title}</title>
-<link rel="stylesheet" href="/explorer.css">
-<script src="/explorer.js" defer></script>
-</head>
-<body class="{class}">
-<a class="leap" href="#result">To the result</a>
-<header class="top"><a class="brand" href="/">clresolve</a><span class="motto">Proof, not score.</span></header>
-<main>
-<form id="ask" role="search" action="/" method="get">
-<h1><label for="name">Is this agent real?</label></h1>
-<div class="field"><input id="name" name="name" value="{name}" required maxlength="{longest}" autocomplete="off"
- autocapitalize="none" spellcheck="false" inputmode="url" placeholder="agent.eth" aria-describedby="hint">
-<button>Check</button></div>
-<p id="hint" class="hint">The ENS name of an agent, such as summarizeagent.eth{or_url}</p>
-{choices}</form>
-<p id="live" class="unseen" role="status"></p>
-<div id="result" tabindex="-1">
-{result}</div>
-</main>
-<footer>clresolve {version}. No score, no sign-up, no outside resource. <a href="/openapi.json">The same over
-HTTP</a></footer>
-</body>
-</html>
-"##,
-        name = verbatim(query.name),
-        longest = if query.accepts_urls { 2048 } else { 255 },
-        or_url = if query.accepts_urls { ", or the URL of an x402 seller" } else { "" },
-        choices = choices(query),
-        version = env!("CARGO_PKG_VERSION"),
-    )
+fn document(title: impl Render, class: &str, query: PageQuery<'_>, result: &Markup) -> Markup {
+    let (longest, or_url) = if query.accepts_urls { (2048, ", or the URL of an x402 seller") } else { (255, "") };
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="stylesheet" href="/explorer.css";
+                script src="/explorer.js" defer {}
+            }
+            body class=(class) {
+                a.leap href="#result" { "To the result" }
+                header.top { a.brand href="/" { "clresolve" } span.motto { "Proof, not score." } }
+                main {
+                    form #ask role="search" action="/" method="get" {
+                        h1 { label for="name" { "Is this agent real?" } }
+                        div.field {
+                            input #name name="name" value=(query.name) required maxlength=(longest) autocomplete="off"
+                                autocapitalize="none" spellcheck="false" inputmode="url" placeholder="agent.eth"
+                                aria-describedby="hint";
+                            button { "Check" }
+                        }
+                        p.hint #hint { "The ENS name of an agent, such as summarizeagent.eth" (or_url) }
+                        (choices(query))
+                    }
+                    p.unseen #live role="status" {}
+                    div #result tabindex="-1" { (result) }
+                }
+                footer {
+                    "clresolve " (env!("CARGO_PKG_VERSION")) ". No score, no sign-up, no outside resource. "
+                    a href="/openapi.json" { "The same over HTTP" }
+                }
+            }
+        }
+    }
 }
 
-fn of_no_name(query: PageQuery<'_>, shown: &NoNameShown<'_>) -> String {
-    let meant = shown.meant.as_ref().map(|name| {
-        format!("<p class=\"advice\">Did you mean <a href=\"{}\">{}</a>?</p>", link_to(name, query), foreign(name))
-    });
-    format!(
-        "<section class=\"hero no-name\" aria-labelledby=\"state\"><h2 id=\"state\"><span class=\"seal\">{}</span>\
-         <span class=\"state\">Not an ENS name</span> <span class=\"name\">{}</span></h2>\
-         <p class=\"summary\">{}</p>{}</section>\n{}",
-        sign(Mark::Skip),
-        foreign(query.name),
-        foreign(&shown.why),
-        meant.unwrap_or_default(),
-        walk::waiting(),
-    )
+fn of_no_name(query: PageQuery<'_>, shown: &NoNameShown<'_>) -> Markup {
+    html! {
+        section.hero.no-name aria-labelledby="state" {
+            (walk::headline(Mark::Skip, "Not an ENS name", query.name))
+            p.summary { (foreign(&shown.why)) }
+            @if let Some(name) = &shown.meant {
+                p.advice { "Did you mean " a href=(link_to(name, query)) { (foreign(name)) } "?" }
+            }
+        }
+        (walk::waiting())
+    }
 }
 
-fn of_refusal(refusal: Refusal, detail: &str) -> String {
-    let detail = if detail.is_empty() { String::new() } else { format!("<p>{}</p>", foreign(detail)) };
-    format!(
-        "<section class=\"hero refusal\"><h2><span class=\"seal\">{}</span><span class=\"state\">No answer</span></h2>\
-         <p class=\"summary\">{}</p>{detail}<p>Code: <code>{refusal}</code></p></section>\n{}",
-        sign(Mark::Unknown),
-        refusal.title(),
-        walk::waiting(),
-    )
+fn of_refusal(refusal: Refusal, detail: &str) -> Markup {
+    html! {
+        section.hero.refusal {
+            h2 { span.seal { (sign(Mark::Unknown)) } span.state { "No answer" } }
+            p.summary { (refusal.title()) }
+            @if !detail.is_empty() { p { (foreign(detail)) } }
+            p { "Code: " code { (refusal) } }
+        }
+        (walk::waiting())
+    }
 }
 
 fn of_verdict(
@@ -233,21 +233,13 @@ fn of_verdict(
     gate: Result<AtGate<'_>, Refusal>,
     sellers: Option<&str>,
     chain: &ChainConfig,
-) -> String {
-    [
-        hero(verdict, gate, sellers),
-        walk::of(verdict),
-        reasons(query, verdict),
-        format!(
-            "<div class=\"grid\">{}{}{}{}{}</div>\n",
-            agent(verdict),
-            records(verdict),
-            payee(verdict),
-            memory(verdict),
-            commands(verdict, chain),
-        ),
-    ]
-    .concat()
+) -> Markup {
+    html! {
+        (hero(verdict, gate, sellers))
+        (walk::of(verdict))
+        (reasons(query, verdict))
+        div.grid { (agent(verdict)) (records(verdict)) (payee(verdict)) (memory(verdict)) (commands(verdict, chain)) }
+    }
 }
 
 /// The normalized name, or else the name as typed.
@@ -257,52 +249,30 @@ fn name_of(verdict: &Verdict) -> &str {
 
 /// The headline with the state and what to do. `seller` is the route through which the script queries the seller if the
 /// gate admits the agent.
-fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&str>) -> String {
+fn hero(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>, seller: Option<&str>) -> Markup {
     let name = name_of(verdict);
-    let is_held = verdict.state == State::Trusted && !passes(gate);
-    let (mark, word) = headline(verdict, gate);
-    let typed = match &verdict.name.normalized {
-        Some(normal) if *normal != verdict.name.input => {
-            format!("<p class=\"typed\">typed as {}</p>", code(&verdict.name.input))
+    let (mark, word) = conclusion(verdict, gate);
+    let is_trusted = verdict.state == State::Trusted;
+    let seller = seller.filter(|_| is_trusted && passes(gate));
+    let verb = verdict.identity.as_ref().and_then(|identity| identity.verbs.first());
+    html! {
+        section.hero.(verdict.state).held[is_trusted && !passes(gate)] aria-labelledby="state" data-name=(name)
+            data-verb=(verb.map_or("", String::as_str)) data-seller=[seller] {
+            (walk::headline(mark, &word, name))
+            @if name != verdict.name.input { p.typed { "typed as " (code(&verdict.name.input)) } }
+            p.summary { (foreign(&verdict.summary)) }
+            p.advice { (advice(verdict, gate)) }
+            (rules(verdict, gate))
+            @if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX) {
+                p.world { strong { "Sandbox." } " These names are samples; this proves nothing about real ones." }
+            }
         }
-        _ => String::new(),
-    };
-    let is_sandbox = verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX);
-    let world = if is_sandbox {
-        "<p class=\"world\"><strong>Sandbox.</strong> These names are samples; this proves nothing about real ones.</p>"
-    } else {
-        ""
-    };
-    format!(
-        "<section class=\"hero {state}{held}\" aria-labelledby=\"state\" data-name=\"{sent}\" \
-         data-verb=\"{verb}\"{seller}>\
-         <h2 id=\"state\"><span class=\"seal\">{sign}</span><span class=\"state\">{word}</span> \
-         <span class=\"name\">{name}</span></h2>{typed}\
-         <p class=\"summary\">{summary}</p><p class=\"advice\">{advice}</p>{rules}{world}</section>\n",
-        state = verdict.state,
-        held = if is_held { " held" } else { "" },
-        seller = seller
-            .filter(|_| verdict.state == State::Trusted && !is_held)
-            .map(|route| format!(" data-seller=\"{route}\""))
-            .unwrap_or_default(),
-        sign = sign(mark),
-        name = foreign(name),
-        sent = verbatim(name),
-        verb = verdict
-            .identity
-            .as_ref()
-            .and_then(|identity| identity.verbs.first())
-            .map(|verb| verbatim(verb))
-            .unwrap_or_default(),
-        summary = foreign(&verdict.summary),
-        advice = advice(verdict, gate),
-        rules = rules(verdict, gate),
-    )
+    }
 }
 
 /// The conclusion for a reader who stops here. A trusted verdict is shown as "trusted" only if the gate admits the
 /// agent.
-fn headline(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> (Mark, String) {
+fn conclusion(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> (Mark, String) {
     match (verdict.state, gate) {
         (State::Trusted, Ok(AtGate { objection: Some(_), .. })) => (Mark::Fail, "Denied".to_owned()),
         (State::Trusted, Err(_)) => (Mark::Unknown, "Undecided".to_owned()),
@@ -314,31 +284,41 @@ fn passes(gate: Result<AtGate<'_>, Refusal>) -> bool {
     gate.is_ok_and(|gate| gate.objection.is_none())
 }
 
-/// The rules as HTML, if they differ from the gate's.
-fn rules(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
-    let of = |verdict: &Verdict| format!("{} to the depth {}", code(&verdict.profile.id), verdict.profile.depth);
-    let (used, of_gate) = (of(verdict), gate.map(|gate| of(gate.verdict)));
-    let gate = match of_gate {
-        Ok(of_gate) if of_gate == used => return String::new(),
-        Ok(of_gate) if passes(gate) => format!("The gate judges by {of_gate}, and lets it pass."),
-        Ok(of_gate) => format!("The gate judges by {of_gate}, and denies it."),
-        Err(refusal) => format!("The gate’s own rules were not asked: <code>{refusal}</code>."),
-    };
-    format!("<p class=\"rules\">Judged by {used}. {gate}</p>")
+/// The rules, if they differ from the gate's.
+fn rules(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> Markup {
+    let used = &verdict.profile;
+    let of = |used: &ProfileUsed| html! { (code(&used.id)) " at depth " (used.depth) };
+    let are_of_gate = |gate: &ProfileUsed| gate.id == used.id && gate.depth == used.depth;
+    html! {
+        @match gate {
+            Ok(AtGate { verdict, .. }) if are_of_gate(&verdict.profile) => {},
+            Ok(AtGate { verdict, objection }) => p.rules {
+                "Judged by " (of(used)) ". The gate judges by " (of(&verdict.profile)) ", and "
+                (if objection.is_none() { "lets it pass." } else { "denies it." })
+            },
+            Err(refusal) => p.rules {
+                "Judged by " (of(used)) ". The gate’s own rules were not used: " code { (refusal) } "."
+            },
+        }
+    }
 }
 
-/// The recommended action, as HTML.
-fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> String {
-    let first = verdict.reasons.first();
-    match verdict.state {
-        State::Trusted => at_gate(gate),
-        State::Untrusted => match first.map(|reason| reason.code.entry().fixer) {
-            Some(Fixer::Asker) => "Do not call or pay it. Check the spelling of the name.".to_owned(),
-            Some(Fixer::Operator) => "Do not call or pay it: the rules in force here do not admit it.".to_owned(),
-            Some(Fixer::Nobody) => "Do not call or pay it yet: this passes with time.".to_owned(),
-            Some(Fixer::Publisher) | None => "Do not call or pay it; its publisher has to fix this.".to_owned(),
-        },
-        State::Indeterminate => format!("Do not rely on it yet.{}", when_to_ask_again(verdict)),
+/// The recommended action.
+fn advice(verdict: &Verdict, gate: Result<AtGate<'_>, Refusal>) -> Markup {
+    let fixer = verdict.reasons.first().map(|reason| reason.code.entry().fixer);
+    html! {
+        @match (verdict.state, fixer) {
+            (State::Trusted, _) => (at_gate(gate)),
+            (State::Untrusted, Some(Fixer::Asker)) => "Do not call or pay it. Check the spelling of the name.",
+            (State::Untrusted, Some(Fixer::Operator)) => {
+                "Do not call or pay it: the rules in force here do not admit it."
+            },
+            (State::Untrusted, Some(Fixer::Nobody)) => "Do not call or pay it yet. Wait: nobody has to act.",
+            (State::Untrusted, Some(Fixer::Publisher) | None) => {
+                "Do not call or pay it; its publisher has to fix this."
+            },
+            (State::Indeterminate, _) => { "Do not rely on it yet." (when_to_ask_again(verdict)) },
+        }
     }
 }
 
@@ -353,45 +333,39 @@ fn when_to_ask_again(verdict: &Verdict) -> String {
 }
 
 /// The recommended action for a trusted agent: it follows the gate's decision.
-fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> String {
-    let Ok(AtGate { verdict, objection }) = gate else { return "Do not rely on it yet.".to_owned() };
+fn at_gate(gate: Result<AtGate<'_>, Refusal>) -> Markup {
+    let Ok(AtGate { verdict, objection }) = gate else { return html! { "Do not rely on it yet." } };
     if let Some(slug) = objection {
         let title = title_of(slug).unwrap_or_default();
-        return format!("Do not call or pay it: the gate denies it, {}. {}", code(slug), foreign(title));
+        return html! { "Do not call or pay it: the gate denies it, " (code(slug)) ". " (title) };
     }
-    match verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref()) {
-        Some(entry) => format!("The name is bound to this card and to the entry {}. {WHOM_TO_PAY}", code(entry)),
-        None => format!("The name is bound to this card. {WHOM_TO_PAY}"),
+    let entry = verdict.identity.as_ref().and_then(|identity| identity.entry.as_deref());
+    html! {
+        "The name is bound to this card"
+        @if let Some(entry) = entry { " and to the entry " (code(entry)) }
+        ". This does not cover whom to pay: " code { "POST /v1/decisions" } " judges the terms of a seller."
     }
 }
 
 /// Every reason: its meaning, the expected and observed values, and the fix.
-fn reasons(query: PageQuery<'_>, verdict: &Verdict) -> String {
-    let list: String = verdict.reasons.iter().map(reason).collect();
-    let near_misses = verdict.profile.near_misses.iter();
-    let near: String =
-        near_misses.map(|near| near_miss(PageQuery { profile: Some(&near.profile), ..query }, verdict)).collect();
-    let heading = match verdict.reasons.len() {
-        0 => {
-            return format!(
-                "<section class=\"reasons none\"><h2>Reasons</h2><p>None: every step holds.</p></section>\n{near}"
-            );
+fn reasons(query: PageQuery<'_>, verdict: &Verdict) -> Markup {
+    let near = html! {
+        @for near in &verdict.profile.near_misses {
+            @let query = PageQuery { profile: Some(&near.profile), ..query };
+            p.near {
+                "The same evidence is trusted under " (code(&near.profile)) ". "
+                a href=(link_to(name_of(verdict), query)) { "Ask under these rules" }
+            }
         }
+    };
+    let heading = match verdict.reasons.len() {
+        0 => return html! { section.reasons.none { h2 { "Reasons" } p { "None: every step holds." } } (near) },
         1 => "One reason".to_owned(),
         more => format!("{more} reasons"),
     };
-    format!(
-        "<section class=\"reasons\" aria-labelledby=\"reasons\"><h2 id=\"reasons\">{heading}</h2>\n{list}{near}</section>\n"
-    )
-}
-
-/// The same question under rules that the evidence satisfies.
-fn near_miss(query: PageQuery<'_>, verdict: &Verdict) -> String {
-    format!(
-        "<p class=\"near\">The same evidence is trusted under {}. <a href=\"{}\">Ask under these rules</a></p>\n",
-        code(query.profile.unwrap_or_default()),
-        link_to(name_of(verdict), query),
-    )
+    html! {
+        section.reasons aria-labelledby="reasons" { h2 #reasons { (heading) } (articles(&verdict.reasons)) (near) }
+    }
 }
 
 /// The URL of the page for `name` with the choices of `query`.
@@ -399,196 +373,202 @@ fn link_to(name: &str, query: PageQuery<'_>) -> String {
     link([("name", name.to_owned())].into_iter().chain(query.choices()))
 }
 
-fn reason(reason: &Reason) -> String {
+fn articles(reasons: &[Reason]) -> Markup {
+    html! { @for one in reasons { (reason(one)) } }
+}
+
+fn reason(reason: &Reason) -> Markup {
     let (class, word, mark) = match reason.effect {
         Effect::Fail => ("fail", "fails", Mark::Fail),
         Effect::Unknown => ("unknown", "open", Mark::Unknown),
         Effect::Warn => ("warn", "warning", Mark::Skip),
     };
-    let entry = reason.code.entry();
-    let rule = reason.requirement.as_deref().map_or_else(String::new, |rule| format!(", rule {}", foreign(rule)));
-    let place = reason.place.as_deref().map_or_else(String::new, |place| format!(", at {}", code(place)));
-    let values = [("Expected", "expected", &reason.expected), ("Observed", "observed", &reason.observed)];
-    let values: String = values
-        .into_iter()
-        .filter_map(|(label, class, value)| {
-            let value = foreign(value.as_deref()?);
-            Some(format!("<div class=\"{class}\"><dt>{label}</dt><dd><code>{value}</code></dd></div>"))
-        })
-        .collect();
-    let values = if values.is_empty() { String::new() } else { format!("<dl class=\"values\">{values}</dl>") };
-    let fix = reason.fix.as_deref().map_or_else(String::new, fix);
-    format!(
-        "<article class=\"reason {class}\"><h3><span class=\"dot\">{sign}</span><code>{slug}</code></h3>\
-         <p class=\"where\">{word}, in the step {step}{rule}{place}</p><p>{message}</p>{values}{fix}\
-         <details><summary>What <code>{slug}</code> means</summary><p>{explanation}</p></details></article>\n",
-        sign = sign(mark),
-        slug = reason.code,
-        step = reason.step,
-        message = foreign(&reason.message),
-        explanation = foreign(entry.explanation),
-    )
-}
-
-/// The fix, with a text record line if one is proposed.
-fn fix(fix: &str) -> String {
-    match fix.strip_prefix("set ").and_then(|line| line.split_once(" to ")) {
-        Some((key, value)) => format!(
-            "<div class=\"fix\"><p><strong>Fix:</strong> if what was observed is what its publisher meant, set \
-             this text record.</p>{}</div>",
-            copied(&format!("{} = {}", foreign(key), foreign(value)))
-        ),
-        None => format!("<div class=\"fix\"><p><strong>Fix:</strong> {}</p></div>", foreign(fix)),
+    html! {
+        article.reason.(class) {
+            h3 { span.dot { (sign(mark)) } code { (reason.code) } }
+            p.where {
+                (word) ", in the step " (reason.step)
+                @if let Some(rule) = &reason.requirement { ", rule " (foreign(rule)) }
+                @if let Some(place) = &reason.place { ", at " (code(place)) }
+            }
+            p { (foreign(&reason.message)) }
+            (values(reason))
+            @if let Some(proposed) = &reason.fix { div.fix { (fix(proposed)) } }
+            details {
+                summary { "What " code { (reason.code) } " means" }
+                p { (reason.code.entry().explanation) }
+            }
+        }
     }
 }
 
-/// A line that is meant to be copied. `line` is HTML without elements. The script adds the copy button.
-fn copied(line: &str) -> String {
-    format!("<pre class=\"copy\" tabindex=\"0\"><code>{line}</code></pre>")
+/// The expected and observed values.
+fn values(reason: &Reason) -> Markup {
+    html! {
+        @if reason.expected.is_some() || reason.observed.is_some() {
+            dl.values {
+                @if let Some(value) = &reason.expected { div.expected { dt { "Expected" } dd { (code(value)) } } }
+                @if let Some(value) = &reason.observed { div.observed { dt { "Observed" } dd { (code(value)) } } }
+            }
+        }
+    }
 }
 
-fn agent(verdict: &Verdict) -> String {
-    let Some(identity) = &verdict.identity else {
-        return facts("agent", "The agent", "No card was read, so there is nothing to say of it.", &[]);
+/// The fix, with a text record line if one is proposed.
+fn fix(fix: &str) -> Markup {
+    let Some((key, value)) = fix.strip_prefix("set ").and_then(|line| line.split_once(" to ")) else {
+        return html! { p { strong { "Fix:" } " " (foreign(fix)) } };
     };
-    facts("agent", "The agent", "As its card says.", &described(identity))
+    html! {
+        p { strong { "Fix:" } " if what was observed is what its publisher meant, set this text record." }
+        (copied(html! { (foreign(key)) " = " (foreign(value)) }))
+    }
 }
 
-fn described(identity: &Identity) -> Vec<String> {
+/// A line that is meant to be copied. The script adds the copy button.
+fn copied(line: impl Render) -> Markup {
+    html! { pre.copy tabindex="0" { code { (line) } } }
+}
+
+fn agent(verdict: &Verdict) -> Markup {
+    let body = match &verdict.identity {
+        Some(identity) => html! { p { "As described by its card." } (described(identity)) },
+        None => html! { p { "Nothing is known about the agent, because no card was read." } },
+    };
+    section("agent", "The agent", &body)
+}
+
+fn described(identity: &Identity) -> Markup {
     let owner = identity.owner.as_ref().map(|owner| {
         let proven = if owner.proven { "proven on chain" } else { "not proven" };
-        (code(&owner.name), proven)
+        html! { (code(&owner.name)) " " span.soft { (proven) } }
     });
-    let words = |values: &[String]| values.iter().map(|value| code(value)).collect::<Vec<_>>().join(" ");
-    let optional = [
-        ("Owner", owner.map(|(name, proven)| format!("{name} <span class=\"soft\">{proven}</span>"))),
+    facts([
+        ("Owner", owner),
         ("Class", identity.class.as_deref().map(foreign)),
         ("Status", identity.status.as_deref().map(foreign)),
         ("Version", identity.version.as_deref().map(foreign)),
-        ("Verbs", Some(words(&identity.verbs)).filter(|words| !words.is_empty())),
+        ("Verbs", words(&identity.verbs)),
         ("Entry", identity.entry.as_deref().map(code)),
-        ("Networks", Some(words(&identity.networks)).filter(|words| !words.is_empty())),
+        ("Networks", words(&identity.networks)),
         ("Card’s CID", identity.card.cid.as_deref().map(code)),
-        ("Card’s SHA-256", Some(code(&identity.card.sha256)).filter(|_| !identity.card.sha256.is_empty())),
-    ];
-    optional.into_iter().filter_map(|(label, value)| Some(fact(label, &value?))).collect()
+        ("Card’s SHA-256", Some(&*identity.card.sha256).filter(|digest| !digest.is_empty()).map(code)),
+    ])
+}
+
+/// Foreign words with spaces between them. `None` if there are none.
+fn words(words: &[String]) -> Option<Markup> {
+    let (first, others) = words.split_first()?;
+    Some(html! { (code(first)) @for word in others { " " (code(word)) } })
 }
 
 /// Who vouches for the records, and at which block.
-fn records(verdict: &Verdict) -> String {
-    const HEADING: &str = "Who vouches for the records";
-    let Some(anchor) = &verdict.anchor else {
-        return facts("records", HEADING, "Nobody: nothing was read from the chain.", &[]);
+fn records(verdict: &Verdict) -> Markup {
+    let body = match &verdict.anchor {
+        Some(anchor) => html! { p { (vouched(anchor)) } (read_at(anchor)) },
+        None => html! { p { "Nobody: nothing was read from the chain." } },
     };
-    let block = &anchor.block;
-    let optional = [
-        ("Resolver", anchor.resolver.as_deref().map(code)),
-        ("Wildcard of", anchor.wildcard.as_deref().map(code)),
-        ("Offchain", anchor.offchain.then(|| "through CCIP-Read".to_owned())),
-    ];
-    let mut rows = vec![
-        fact("Chain", &format!("{} <span class=\"soft\">{}</span>", code(&anchor.chain), foreign(&anchor.world))),
-        fact(
-            "Block",
-            &format!(
-                "{} <span class=\"soft\">{}, {}</span>",
-                grouped(block.number),
-                foreign(&block.tag),
-                moment(&block.timestamp)
-            ),
-        ),
-        fact("Block hash", &code(&block.hash)),
-    ];
-    rows.extend(optional.into_iter().filter_map(|(label, value)| Some(fact(label, &value?))));
-    facts("records", HEADING, &vouched(anchor), &rows)
+    section("records", "Who vouches for the records", &body)
 }
 
-fn vouched(anchor: &Anchor) -> String {
-    let proof = &anchor.proof;
-    match proof.grade {
-        Grade::SingleRpc => "One endpoint says so (<code>single-rpc</code>). The gate asks for more, unless it is the \
-                             operator’s own."
-            .to_owned(),
-        Grade::Quorum => {
-            format!("{} of {} endpoints of different operators agree (<code>quorum</code>).", proof.agreed, proof.asked)
+/// Where and when the records were read.
+fn read_at(anchor: &Anchor) -> Markup {
+    let block = &anchor.block;
+    let at = html! { (grouped(block.number)) " " span.soft { (foreign(&block.tag)) ", " (moment(&block.timestamp)) } };
+    facts([
+        ("Chain", Some(html! { (code(&anchor.chain)) " " span.soft { (foreign(&anchor.world)) } })),
+        ("Block", Some(at)),
+        ("Block hash", Some(code(&block.hash))),
+        ("Resolver", anchor.resolver.as_deref().map(code)),
+        ("Wildcard of", anchor.wildcard.as_deref().map(code)),
+        ("Offchain", anchor.offchain.then(|| html! { "through CCIP-Read" })),
+    ])
+}
+
+fn vouched(anchor: &Anchor) -> Markup {
+    let Proof { grade, agreed, asked, .. } = &anchor.proof;
+    let share = html! { (agreed) " of " (asked) };
+    html! {
+        @match grade {
+            Grade::SingleRpc => {
+                "Only one endpoint vouches for them (" code { "single-rpc" }
+                "). The gate requires more, unless the endpoint is the operator’s own."
+            },
+            Grade::Quorum => { (share) " endpoints of different operators agree (" code { "quorum" } ")." },
+            Grade::StateProof => {
+                "Proven against the state of the chain (" code { "state-proof" } "); " (share)
+                " operators reported the header."
+            },
+            Grade::ConsensusProof => {
+                "Proven against the state of the chain, under a header that the chain’s validators signed ("
+                code { "consensus-proof" } ")"
+                @if *agreed > 0 { "; " (share) " operators reported the same header" }
+                "."
+            },
+            _ => { (share) " operators agree." },
         }
-        Grade::StateProof => format!(
-            "Proven against the state of the chain (<code>state-proof</code>); {} of {} operators gave the header.",
-            proof.agreed, proof.asked
-        ),
-        Grade::ConsensusProof if proof.agreed == 0 => {
-            "Proven against the state of the chain, under a header that the chain’s validators signed \
-             (<code>consensus-proof</code>)."
-                .to_owned()
-        }
-        Grade::ConsensusProof => format!(
-            "Proven against the state of the chain, under a header that the chain’s validators signed \
-             (<code>consensus-proof</code>); {} of {} operators gave the same header.",
-            proof.agreed, proof.asked
-        ),
-        _ => format!("{} of {} operators agree.", proof.agreed, proof.asked),
     }
 }
 
 /// The addresses that the name publishes, and its endpoints.
-fn payee(verdict: &Verdict) -> String {
+fn payee(verdict: &Verdict) -> Markup {
     let records = verdict.steps.iter().find(|report| report.step == Step::Records);
     let of = |member: &str| records.and_then(|report| report.evidence[member].as_object());
     let set = |member: &str| of(member).into_iter().flatten().filter(|(_, value)| !value.is_null()).take(MAX_LISTED);
-    let mut rows: Vec<String> =
-        set("addresses").map(|(coin, value)| fact(&coin_label(coin), &published(value))).collect();
-    let lead = if rows.is_empty() {
+    let addresses: Vec<_> = set("addresses").map(|(coin, value)| (coin_label(coin), Some(published(value)))).collect();
+    let lead = if addresses.is_empty() {
         "The name publishes no address. A payment is undecided until something else proves its payee."
     } else {
         "A payment to another address than these takes a signed offer, an ERC-8004 registration or the operator's list."
     };
-    rows.extend(set("endpoints").map(|(key, value)| fact(&code(key), &published(value))));
-    facts("payee", "Whom to pay", lead, &rows)
+    let endpoints = set("endpoints").map(|(key, value)| (code(key), Some(published(value))));
+    section("payee", "Whom to pay", &html! { p { (lead) } (facts(addresses.into_iter().chain(endpoints))) })
 }
 
-/// The label of a coin type, as HTML: its network.
-fn coin_label(coin: &str) -> String {
-    match coin.parse::<u64>() {
-        Ok(ETHER_COIN) => "Ether (<code>eip155:1</code>)".to_owned(),
-        Ok(EVM_COIN) => "Any EVM chain".to_owned(),
-        Ok(number) if number > EVM_COIN => format!("<code>eip155:{}</code>", number - EVM_COIN),
-        _ => format!("Coin type {}", foreign(coin)),
+/// The label of a coin type: its network.
+fn coin_label(coin: &str) -> Markup {
+    html! {
+        @match coin.parse::<u64>() {
+            Ok(ETHER_COIN) => { "Ether (" code { "eip155:1" } ")" },
+            Ok(EVM_COIN) => "Any EVM chain",
+            Ok(number) if number > EVM_COIN => code { "eip155:" (number - EVM_COIN) },
+            _ => { "Coin type " (foreign(coin)) },
+        }
     }
 }
 
 /// The value of a record, or why it is unusable.
-fn published(value: &Value) -> String {
+fn published(value: &Value) -> Markup {
     match value.as_str() {
         Some(text) => code(text),
-        None => format!("unusable: {}", code(&value.to_string())),
+        None => html! { "unusable: " (code(&value.to_string())) },
     }
 }
 
 /// What this daemon has cached and remembered about the name.
-fn memory(verdict: &Verdict) -> String {
+fn memory(verdict: &Verdict) -> Markup {
     let freshness = &verdict.freshness;
     let served = match freshness.served {
         Served::Cached => "from the cache",
         Served::Stale => "from the cache, no longer fresh",
         _ => "from a run of its own",
     };
-    let mut rows = vec![
-        fact("This answer", served),
-        fact("Checked", &moment(&freshness.checked_at.to_string())),
-        fact("Fresh until", &moment(&freshness.fresh_until.to_string())),
-    ];
     let continuity = verdict.steps.iter().find(|report| report.step == Step::Continuity).map(|report| &report.evidence);
-    let number = |member: &str| continuity.and_then(|evidence| evidence[member].as_u64());
-    if let (Some(first), Some(last)) = (number("first_block"), number("last_block")) {
-        rows.push(fact("Seen trusted", &format!("from block {} to block {}", grouped(first), grouped(last))));
-    }
-    rows.extend(number("versions").map(|versions| fact("Versions seen", &grouped(versions))));
-    facts("memory", "What this daemon remembers", "", &rows)
+    let number = |member: &str| continuity.and_then(|evidence| evidence[member].as_u64()).map(grouped);
+    let seen = number("first_block").zip(number("last_block"));
+    let rows = [
+        ("This answer", Some(html! { (served) })),
+        ("Checked", Some(moment(&freshness.checked_at.to_string()))),
+        ("Fresh until", Some(moment(&freshness.fresh_until.to_string()))),
+        ("Seen trusted", seen.map(|(first, last)| html! { "from block " (first) " to block " (last) })),
+        ("Versions seen", number("versions").map(|versions| html! { (versions) })),
+    ];
+    section("memory", "What this daemon remembers", &facts(rows))
 }
 
 /// The same question for other clients. The program's own defaults are omitted, those of this daemon are not.
-fn commands(verdict: &Verdict, chain: &ChainConfig) -> String {
-    let Some(name) = &verdict.name.normalized else { return String::new() };
+fn commands(verdict: &Verdict, chain: &ChainConfig) -> Markup {
+    let Some(name) = &verdict.name.normalized else { return html! {} };
     let world = world(chain);
     let used = &verdict.profile;
     let profile = Some(used.id.as_str()).filter(|id| *id != DEFAULT_PROFILE);
@@ -597,10 +577,15 @@ fn commands(verdict: &Verdict, chain: &ChainConfig) -> String {
     let depth = depth.map_or_else(String::new, |depth| format!("--depth {depth} "));
     let ends = if name.starts_with('-') { "-- " } else { "" };
     let command = format!("clresolve {world}{profile}{depth}{ends}{}", in_shell(name));
-    let lead = "The same from a terminal, by the endpoints that are configured there; it trusts this page in nothing.";
-    let id = code(&verdict.id);
-    let head = facts("command", "Ask it yourself", lead, &[fact("Verdict", &id)]);
-    head.replace("</section>", &format!("{}</section>", copied(&verbatim(&command))))
+    let body = html! {
+        p {
+            "This command resolves the name in your terminal, through the endpoints configured there. It does not rely \
+             on this page."
+        }
+        (facts([("Verdict", Some(code(&verdict.id)))]))
+        (copied(command))
+    };
+    section("command", "Ask it yourself", &body)
 }
 
 /// The command line options that select the same network, each followed by a space. Endpoints are omitted because their
@@ -641,8 +626,9 @@ mod tests {
 
     #[test]
     fn coin_types_are_networks() {
-        assert_eq!(coin_label("60"), "Ether (<code>eip155:1</code>)");
-        assert_eq!(coin_label("2147492101"), "<code>eip155:8453</code>");
-        assert_eq!([coin_label("2147483648"), coin_label("0")], ["Any EVM chain", "Coin type 0"]);
+        let label = |coin| coin_label(coin).into_string();
+        assert_eq!(label("60"), "Ether (<code>eip155:1</code>)");
+        assert_eq!(label("2147492101"), "<code>eip155:8453</code>");
+        assert_eq!([label("2147483648"), label("0")], ["Any EVM chain", "Coin type 0"]);
     }
 }

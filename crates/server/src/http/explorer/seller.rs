@@ -3,52 +3,55 @@
 use clresolve_core::text::capitalized;
 use clresolve_payment::check::{CheckAnswer, EvidenceRow};
 use clresolve_payment::decision::Outcome;
+use maud::{Markup, html};
 
-use super::html::{code, fact, facts, foreign};
-use super::walk::{self, Mark, sign};
+use super::html::{code, facts, foreign, section};
+use super::walk::{self, Mark, headline};
 
-/// The part of the page below the form. `reasons` is the HTML of the check's reasons.
-pub(super) fn of(url: &str, check: &CheckAnswer, reasons: &str) -> String {
-    let evidence: Vec<String> = check.evidence.iter().map(row).collect();
-    [
-        hero(url, check),
-        facts("evidence", "What proves who is paid", "Rows are never added up to a score.", &evidence),
-        facts("payee", "What it demands", "", &demand(check)),
-        if reasons.is_empty() { String::new() } else { format!("<section class=\"reasons\">{reasons}</section>\n") },
-        walk::waiting(),
-    ]
-    .concat()
+/// The part of the page below the form. `reasons` shows the check's reasons.
+pub(super) fn of(url: &str, check: &CheckAnswer, reasons: &Markup) -> Markup {
+    let evidence = html! { p { "Rows are never added up to a score." } (facts(check.evidence.iter().map(row))) };
+    html! {
+        (hero(url, check))
+        (section("evidence", "What proves who is paid", &evidence))
+        (section("payee", "What it demands", &demand(check)))
+        @if !check.reasons.is_empty() { section.reasons { (reasons) } }
+        (walk::waiting())
+    }
 }
 
 /// The headline. A decision has the colours of a state.
-fn hero(url: &str, check: &CheckAnswer) -> String {
+fn hero(url: &str, check: &CheckAnswer) -> Markup {
     let (class, mark) = match check.decision {
         Outcome::Allow => ("trusted", Mark::Pass),
         Outcome::Deny => ("untrusted", Mark::Fail),
         Outcome::Undecided => ("indeterminate", Mark::Unknown),
     };
-    let advice = if check.abort { "Do not pay." } else { "It may be paid." };
-    format!(
-        "<section class=\"hero {class}\" aria-labelledby=\"state\"><h2 id=\"state\"><span class=\"seal\">{sign}</span>\
-         <span class=\"state\">{decision}</span> <span class=\"name\">{url}</span></h2><p class=\"summary\">{reason}</p>\
-         <p class=\"advice\">{advice} Nothing was paid: only a guard judges the reply that is paid.</p></section>\n",
-        sign = sign(mark),
-        decision = capitalized(check.decision.as_str()),
-        url = foreign(url),
-        reason = foreign(&check.reason),
-    )
+    html! {
+        section.hero.(class) aria-labelledby="state" {
+            (headline(mark, &capitalized(check.decision.as_str()), url))
+            p.summary { (foreign(&check.reason)) }
+            p.advice {
+                (if check.abort { "Do not pay." } else { "It may be paid." })
+                " This check paid nothing. Only a guard checks the reply that you actually pay."
+            }
+        }
+    }
 }
 
-fn row(row: &EvidenceRow) -> String {
-    let state = capitalized(row.state.as_str());
-    let place = row.place.as_deref().map_or_else(String::new, |place| format!(" {}", code(place)));
-    fact(row.kind.as_str(), &format!("<strong>{state}.</strong> {}{place}", foreign(&row.detail)))
+fn row(row: &EvidenceRow) -> (&'static str, Option<Markup>) {
+    let shown = html! {
+        strong { (capitalized(row.state.as_str())) "." } " " (foreign(&row.detail))
+        @if let Some(place) = &row.place { " " (code(place)) }
+    };
+    (row.kind.as_str(), Some(shown))
 }
 
-fn demand(check: &CheckAnswer) -> Vec<String> {
-    let price = check.price.as_ref().map(|price| {
-        [("Price", format!("{} of {}", price.amount, price.asset)), ("Network", price.network.as_str().to_owned())]
-    });
-    let payee = check.payee.as_ref().map(|payee| ("Payee", payee.address.to_string()));
-    price.into_iter().flatten().chain(payee).map(|(label, value)| fact(label, &code(&value))).collect()
+fn demand(check: &CheckAnswer) -> Markup {
+    let price = check.price.as_ref();
+    facts([
+        ("Price", price.map(|price| code(&format!("{} of {}", price.amount, price.asset)))),
+        ("Network", price.map(|price| code(price.network.as_str()))),
+        ("Payee", check.payee.as_ref().map(|payee| code(&payee.address.to_string()))),
+    ])
 }

@@ -3,6 +3,7 @@
 use clresolve_core::reason::{Effect, Reason, Step};
 use clresolve_core::state::State;
 use clresolve_verdict::verdict::{Status, StepReport, Verdict};
+use maud::{Markup, html};
 
 use super::html::{foreign, grouped, short};
 
@@ -74,30 +75,28 @@ impl From<State> for Mark {
     }
 }
 
-/// The icon of a mark. Its shape carries the same information as its colour.
-pub(super) const fn sign(mark: Mark) -> &'static str {
-    match mark {
-        Mark::Waiting => SIGN_WAITING,
-        Mark::Pass => SIGN_PASS,
-        Mark::Fail => SIGN_FAIL,
-        Mark::Unknown => SIGN_UNKNOWN,
-        Mark::Skip => SIGN_SKIP,
+/// The icon of a mark: lines in a 24 by 24 square. Its shape carries the same information as its colour.
+pub(super) fn sign(mark: Mark) -> Markup {
+    html! {
+        svg.sign viewBox="0 0 24 24" aria-hidden="true" {
+            @match mark {
+                Mark::Waiting => circle cx="12" cy="12" r="2.5" {},
+                Mark::Pass => path d="M5 12.5l4.6 4.6L19 7.6" {},
+                Mark::Fail => path d="M6.5 6.5l11 11M17.5 6.5l-11 11" {},
+                Mark::Unknown => {
+                    path d="M8.6 9a3.5 3.5 0 1 1 5 3.1c-1.1.6-1.6 1.3-1.6 2.4" {}
+                    path d="M12 18.4v.2" {}
+                },
+                Mark::Skip => path d="M6.5 12h11" {},
+            }
+        }
     }
 }
 
-/// Draws an icon: a line in a 24 by 24 square.
-macro_rules! drawn {
-    ($path:literal) => {
-        concat!("<svg class=\"sign\" viewBox=\"0 0 24 24\" aria-hidden=\"true\">", $path, "</svg>")
-    };
+/// The heading of an answer about `name`: a conclusion in one word, with its icon.
+pub(super) fn headline(mark: Mark, word: &str, name: &str) -> Markup {
+    html! { h2 #state { span.seal { (sign(mark)) } span.state { (word) } " " span.name { (foreign(name)) } } }
 }
-
-const SIGN_WAITING: &str = drawn!("<circle cx=\"12\" cy=\"12\" r=\"2.5\"/>");
-const SIGN_PASS: &str = drawn!("<path d=\"M5 12.5l4.6 4.6L19 7.6\"/>");
-const SIGN_FAIL: &str = drawn!("<path d=\"M6.5 6.5l11 11M17.5 6.5l-11 11\"/>");
-const SIGN_UNKNOWN: &str =
-    drawn!("<path d=\"M8.6 9a3.5 3.5 0 1 1 5 3.1c-1.1.6-1.6 1.3-1.6 2.4\"/><path d=\"M12 18.4v.2\"/>");
-const SIGN_SKIP: &str = drawn!("<path d=\"M6.5 12h11\"/>");
 
 struct Stage {
     id: &'static str,
@@ -123,18 +122,18 @@ const CARD: Stage = Stage {
 const VERDICT: Stage = Stage { id: "verdict", title: "Verdict", asks: "One answer, with its evidence", steps: &[] };
 
 /// The diagram before a name is entered.
-pub(super) fn waiting() -> String {
+pub(super) fn waiting() -> Markup {
     picture(&|stage| Caption { mark: Mark::Waiting, word: Mark::Waiting.word(), seen: stage.asks.to_owned() })
 }
 
 /// The diagram of a verdict.
-pub(super) fn of(verdict: &Verdict) -> String {
+pub(super) fn of(verdict: &Verdict) -> Markup {
     picture(&|stage| {
         if stage.id == VERDICT.id {
             return Caption { mark: verdict.state.into(), word: verdict.state.as_str(), seen: counted(verdict) };
         }
         let mark = mark(stage, verdict);
-        Caption { mark, word: mark.word(), seen: foreign(&seen(stage, mark, verdict)) }
+        Caption { mark, word: mark.word(), seen: seen(stage, mark, verdict) }
     })
 }
 
@@ -142,46 +141,37 @@ pub(super) fn of(verdict: &Verdict) -> String {
 struct Caption {
     mark: Mark,
     word: &'static str,
-    /// A few words, as HTML.
+    /// A few words. They may contain foreign text.
     seen: String,
 }
 
-fn picture(caption: &dyn Fn(&Stage) -> Caption) -> String {
+fn picture(caption: &dyn Fn(&Stage) -> Caption) -> Markup {
     let one = |stage: &Stage| {
         let Caption { mark, word, seen } = caption(stage);
         let Stage { id, title, steps, .. } = stage;
         let steps: Vec<_> = steps.iter().map(|step| step.slug()).collect();
-        format!(
-            "<li class=\"stage {class}\" data-stage=\"{id}\" data-steps=\"{steps}\"><span class=\"head\">\
-             <span class=\"dot\">{sign}</span><span class=\"title\">{title}</span></span> \
-             <span class=\"word\">{word}</span> <span class=\"seen\">{seen}</span></li>\n",
-            class = mark.class(),
-            steps = steps.join(" "),
-            sign = sign(mark),
-        )
+        html! {
+            li.stage.(mark.class()) data-stage=(id) data-steps=(steps.join(" ")) {
+                span.head { span.dot { (sign(mark)) } span.title { (title) } }
+                " " span.word { (word) }
+                " " span.seen { (foreign(&seen)) }
+            }
+        }
     };
-    format!(
-        "<section class=\"picture\" aria-labelledby=\"walk-title\"><h2 id=\"walk-title\">The walk</h2>\n\
-         <ol class=\"walk\" id=\"walk\">\n{}{}<li class=\"fork\"><span class=\"unseen\">Two sources:</span><ul>\n{}{}\
-         </ul></li>\n{}{}{}</ol>\n{}</section>\n",
-        one(&NAME),
-        one(&CHAIN),
-        one(&HTTPS),
-        one(&IPFS),
-        one(&PROOF),
-        one(&CARD),
-        one(&VERDICT),
-        samples(),
-    )
-}
-
-/// The icon and the word of each mark, hidden, for the script that shows a resolution while it runs.
-fn samples() -> String {
-    let sample = |mark: Mark| {
-        let (class, word, sign) = (mark.class(), mark.word(), sign(mark));
-        format!("<template data-mark=\"{class}\" data-word=\"{word}\">{sign}</template>\n")
-    };
-    [Mark::Pass, Mark::Fail, Mark::Unknown, Mark::Skip].into_iter().map(sample).collect()
+    html! {
+        section.picture aria-labelledby="walk-title" {
+            h2 #walk-title { "Resolution steps" }
+            ol.walk #walk {
+                (one(&NAME)) (one(&CHAIN))
+                li.fork { span.unseen { "Two sources:" } ul { (one(&HTTPS)) (one(&IPFS)) } }
+                (one(&PROOF)) (one(&CARD)) (one(&VERDICT))
+            }
+            // For the script, which shows a resolution while it runs.
+            @for mark in [Mark::Pass, Mark::Fail, Mark::Unknown, Mark::Skip] {
+                template data-mark=(mark.class()) data-word=(mark.word()) { (sign(mark)) }
+            }
+        }
+    }
 }
 
 fn counted(verdict: &Verdict) -> String {
