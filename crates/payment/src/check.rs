@@ -84,7 +84,8 @@ pub struct Checking {
 pub struct CheckOutcome {
     /// The answer.
     pub answer: CheckAnswer,
-    /// The origin and its new entry in the memory. `None` if nothing changed.
+    /// The origin, and what the check adds to its entry in the memory. Even an empty addition counts as a use of the
+    /// entry. `None` if the memory was not read, or if the terms have no price.
     pub remember: Option<(WebOrigin, Remembered)>,
 }
 
@@ -135,9 +136,9 @@ impl Checking {
         self.registration = Some(reading);
     }
 
-    /// Supplies the reason why the memory cannot store what the check found. It then counts as unread.
-    pub fn supply_memory_failure(&mut self, reason: Box<Reason>) {
-        self.remembered = Err(reason);
+    /// Replaces the memory's entry for the origin, or the reason why it is unknown.
+    pub fn supply_memory(&mut self, remembered: Result<Remembered, Box<Reason>>) {
+        self.remembered = remembered;
     }
 
     /// The terms.
@@ -271,7 +272,7 @@ impl Checking {
         let prices = terms.entries.iter().filter_map(|entry| entry.price.as_ref().ok());
         let of = |price: &Price| match (&self.name, &self.registration) {
             (Some(name), _) => name.payees_on(&price.network, self.rules.policy.offchain),
-            (None, Some(registration)) => registration.payees_on(price),
+            (None, Some(registration)) => registration.payees_on(&price.network),
             (None, None) => Payees::default(),
         };
         prices.map(|price| (price.network.clone(), of(price))).collect()
@@ -353,11 +354,18 @@ impl Checking {
         }
         let Some(Named { identity, named_by: NamedBy::Seller }) = named else { return objections };
         let may_be_first = other_payee.is_none() && self.rules.policy.first_contact == FirstContact::Allow;
-        let is_allowed = may_be_first && is_proven_both_ways(rows);
+        let is_allowed = may_be_first && self.may_be_bound(rows);
         if !is_allowed && !clresolve_core::mutant!("sellers-name-themselves") {
             objections.push(objection(Reason::new(Code::IdentityClaimed).observed(identity.to_string())));
         }
         objections
+    }
+
+    /// Whether an identity that the seller names may be bound to the origin. It must be proven in both directions, and
+    /// the origin must have presented it: a name in the request, which a model may have chosen, does not count.
+    fn may_be_bound(&self, rows: &[EvidenceRow]) -> bool {
+        let is_shown = self.request.name.is_none() || clresolve_core::mutant!("models-propose-identities");
+        is_shown && is_proven_both_ways(rows)
     }
 
     /// The name in the request, in normal form if it has one.
@@ -468,7 +476,7 @@ impl Checking {
         }
     }
 
-    /// The origin and its new entry in the memory, if the entry changes.
+    /// The origin and what the memory must add to its entry.
     fn to_remember(&self, answer: &CheckAnswer, now: Timestamp) -> Option<(WebOrigin, Remembered)> {
         let origin = self.origin.clone()?;
         let (named, price, payee) = (answer.identity.as_ref(), answer.price.as_ref()?, answer.payee.as_ref()?);
@@ -479,19 +487,17 @@ impl Checking {
             let (address, network) = (payee.address, price.network.clone());
             next.payee = Some(SeenPayee { address, network, at: now, block: self.block() });
         }
-        let is_new = |named: &&Named| Some(&named.identity) != self.known_identity();
-        // What a model names was not shown by the origin.
-        let is_shown = self.request.name.is_none() || clresolve_core::mutant!("models-propose-identities");
-        let by_seller = |named: &&Named| named.named_by == NamedBy::Seller && is_proven_both_ways(&answer.evidence);
-        if let Some(named) = named.filter(is_new).filter(by_seller).filter(|_| is_shown) {
+        let by_seller = |named: &&Named| named.named_by == NamedBy::Seller && self.may_be_bound(&answer.evidence);
+        if let Some(named) = named.filter(by_seller) {
             let seen = SeenIdentity { identity: named.identity.clone(), at: now, block: self.block() };
-            if known.identity.is_none() && !answer.abort {
+            // Each entry is paid on its own, so a single passing entry binds the origin.
+            if known.identity.is_none() && answer.entries.iter().any(|row| !row.abort) {
                 next.identity = Some(seen);
             } else {
                 next.proposed = Some(seen);
             }
         }
-        (next != Remembered::default()).then_some((origin, next))
+        Some((origin, next))
     }
 }
 

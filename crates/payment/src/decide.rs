@@ -125,8 +125,8 @@ pub(crate) fn judge_terms<'t>(
     (entries, None)
 }
 
-/// The networks of the entries whose payee is the only obstacle. Only for these is it worth querying further sources of
-/// payees.
+/// The networks of the open entries (see [`EntryRow::is_but_for_the_payee`]). Querying further sources of payees can
+/// help only these entries.
 pub fn open_networks(terms: &Terms, rows: &[EntryRow]) -> BTreeSet<Network> {
     let open = rows.iter().filter(|row| row.abort && row.is_but_for_the_payee);
     let prices = open.filter_map(|row| terms.entries.get(row.index)?.price.as_ref().ok());
@@ -536,7 +536,7 @@ pub(crate) fn row(
         abort,
         codes: codes(&objections),
         valid_until: own.filter(|_| own != end),
-        is_but_for_the_payee: decisive.all(|objection| objection.check == Check::Payee),
+        is_but_for_the_payee: decisive.all(Objection::may_depend_on_payee),
     }
 }
 

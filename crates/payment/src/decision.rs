@@ -86,8 +86,8 @@ pub struct EntryRow {
     /// When permission to pay it expires. Absent if it must not be paid, or if it expires with the decision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Timestamp>,
-    /// Whether the payee is the only possible obstacle, so that looking up further payees could settle it. Not
-    /// serialized.
+    /// Whether all obstacles concern the payee, or an identity that only the seller names. Looking up further payees
+    /// could then settle the entry, or show more about the identity. Not serialized.
     #[serde(skip)]
     pub is_but_for_the_payee: bool,
 }
@@ -166,6 +166,11 @@ impl Objection {
 
     pub(crate) fn decides(&self) -> bool {
         self.effect != Effect::Warn
+    }
+
+    /// Whether the objection concerns the payee, or an identity that is not yet proven and accepted.
+    pub(crate) fn may_depend_on_payee(&self) -> bool {
+        self.check == Check::Payee || self.code == Code::IdentityClaimed.slug()
     }
 
     /// Sort key: by effect, then in the order of the checks, then by code.

@@ -20,6 +20,8 @@ pub struct Payees {
     pub record: Claim,
     /// The wallet of the name's ERC-8004 registration on the network.
     pub registration: Claim,
+    /// The owner of that registration, if it was read. Paying the owner is neither proven nor contradicted.
+    pub registration_owner: Option<Address>,
     /// Published keys that sign offers.
     pub signers: SignerKeys,
 }
@@ -155,7 +157,7 @@ impl Payees {
         }
         let undecided: Vec<_> = [&self.record, &self.registration].into_iter().filter_map(Claim::undecided).collect();
         // A different address is no contradiction while an undecided source may still prove this one.
-        let is_open = may_be_offered || !undecided.is_empty();
+        let is_open = may_be_offered || !undecided.is_empty() || self.registration_owner == Some(price.pay_to);
         objections.extend(undecided);
         let others = self.others();
         if !others.is_empty() && !is_open {
@@ -358,6 +360,7 @@ mod tests {
                 configured: Vec::new(),
                 record: claim(record, Code::RecordPending, |address| Claim::Is(address, source)),
                 registration: claim(registration, Code::PayeeUnproven, registered),
+                registration_owner: None,
                 signers: signers.clone(),
             };
             let found =

@@ -158,7 +158,8 @@ fn check_accepted(payment: &Value, entry: &Value, price: &Price) -> Result<(), B
     if repeats_entry(accepted, entry) {
         return Ok(());
     }
-    Err(mismatch("/accepted", "The payment header's entry has members that the terms do not have.").into())
+    let message = "The entry in the payment header has members or values that the terms do not have.";
+    Err(mismatch("/accepted", message).into())
 }
 
 /// Whether `accepted` contains nothing beyond the entry.

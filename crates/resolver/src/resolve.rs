@@ -176,7 +176,7 @@ impl Resolver {
         let readers = setup::chain(&upstream, config, &egress, &clock, load, None)?;
         let content = load.shared(Arc::new(setup::content(config, &egress, &clock)?));
         let world = cached::world_digest(config, egress.extra_roots());
-        let registries = setup::registries(config, &egress, &clock)?;
+        let registries = setup::registries(config, &upstream.http, &clock)?;
         let cache = Arc::new(VerdictCache::new(&config.cache));
         let fleet = setup::fleet(config, &egress, &clock, &cache).await?;
         let cached = |walker| CachedWalker::of_fleet(walker, cache, fleet);
@@ -206,6 +206,7 @@ impl Resolver {
         let policy = Policy { record_rest: config.memory.record_rest, ..policy(&config.rules) };
         check_profile(config, &profiles)?;
         let upstream = setup::upstream(config, &egress)?;
+        let registries = setup::registries(config, &upstream.http, &old.clock)?;
         let before = old.light_client.as_deref();
         let readers = setup::chain(&upstream, config, &egress, &old.clock, Load::Questions, before)?;
         let walker = Arc::new(Walker {
@@ -222,7 +223,6 @@ impl Resolver {
             world: cached::world_digest(config, egress.extra_roots()),
             ..Walker::clone(old)
         });
-        let registries = setup::registries(config, &egress, &old.clock)?;
         let cached = self.0.cached.over(Arc::clone(&walker));
         Ok(Self::of(walker, cached, registries, policy))
     }

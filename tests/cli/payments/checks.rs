@@ -98,7 +98,7 @@ fn list_has_every_seller_with_its_decision() {
 /// A cold check sends the requests of a verdict on the name, or reads a registration in two round trips: its blocks, then
 /// three calls in them. A warm check of a name sends none.
 #[tokio::test(flavor = "multi_thread")]
-async fn check_costs_no_more_requests_than_a_decision() {
+async fn check_costs_a_verdict_or_the_reads_of_a_registration() {
     const OF_A_REGISTRATION: u64 = 5;
     const REGISTERED: &str = "https://registration-pinned.sandbox.example/weather";
     let sandbox = Sandbox::start().await.expect("it starts");

@@ -1,21 +1,27 @@
 //! Checks of sellers without an Agent-Card: the same decision from library, program and daemon.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_payment::check::{CheckAnswer, CheckRequest};
 use clresolve_payment::request::Demand;
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::{ExpectedSeller, Sandbox};
+use clresolve_server::http::Server;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Answer, Daemon, answer, patient, program};
+use super::{Answer, Daemon, answer, patient, program, reload};
 
 /// A seller that the sandbox's configuration pins, and a seller that nobody names.
 pub(super) const PINNED: &str = "https://honest-pinned.sandbox.example/weather";
 const NOBODY: &str = "https://nobody.sandbox.example/weather";
+
+/// How long the client waits for its check before it hangs up.
+const BEGUN: Duration = Duration::from_secs(2);
 
 /// How many programs run at once.
 const AT_ONCE: usize = 4;
@@ -172,4 +178,33 @@ async fn check_counts_as_a_resolution() {
     let question = json!({"paymentRequired": {}, "url": NOBODY});
     check(&post(&daemon, &question).await);
     post(&daemon, &question).await.is_problem(429, "client-over-quota");
+}
+
+/// A check keeps its permit (`http.cold_runs`) until its result is stored, even if its client hangs up.
+#[tokio::test(flavor = "multi_thread")]
+async fn check_is_stored_even_if_its_client_hangs_up() {
+    let sandbox = Sandbox::start().await.expect("it starts");
+    let mut config = patient(&sandbox);
+    config.http.cold_runs = 1;
+    let seller = Resolver::new(&config).await.expect("its configuration is good");
+    let question = as_json(&asked(&seller, PINNED, None).await);
+    let (node, answers) = reload::held_node(&mut config).await;
+    let daemon = Daemon::run(Server::bind(&config).await.expect("the daemon starts"), sandbox);
+    // The client hangs up before the node has answered.
+    assert!(tokio::time::timeout(BEGUN, post(&daemon, &question)).await.is_err(), "the check waits");
+    let (held, _) = node.accept().await.expect("the check asks the node");
+    let next = async {
+        loop {
+            let answer = post(&daemon, &question).await;
+            if answer.status != 503 {
+                break check(&answer);
+            }
+        }
+    };
+    let next = tokio::select! {
+        next = next => next,
+        () = reload::pass_on(&node, held, answers) => unreachable!("it never returns"),
+    };
+    let history = next["evidence"].as_array().and_then(|rows| rows.last()).expect("a row for each kind");
+    assert_eq!(history["state"], "claimed", "{next:#}");
 }

@@ -225,7 +225,7 @@ async fn registries_are_read_again() {
 
 /// Puts a node in front of the sandbox's that answers nothing by itself. Only resolutions ask it. Returns it and the
 /// sandbox's.
-async fn held_node(config: &mut Config) -> (TcpListener, SocketAddr) {
+pub(super) async fn held_node(config: &mut Config) -> (TcpListener, SocketAddr) {
     let real = config.chain.endpoints[0].url.socket_addrs(|| None).expect("an address")[0];
     let node = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", node.local_addr().expect("an address"));
@@ -235,7 +235,7 @@ async fn held_node(config: &mut Config) -> (TcpListener, SocketAddr) {
 }
 
 /// Passes this connection and all later ones on to the sandbox's node. Never returns.
-async fn pass_on(node: &TcpListener, mut asked: TcpStream, real: SocketAddr) {
+pub(super) async fn pass_on(node: &TcpListener, mut asked: TcpStream, real: SocketAddr) {
     loop {
         tokio::spawn(async move {
             let mut answers = TcpStream::connect(real).await.expect("the node of the sandbox");

@@ -1,5 +1,6 @@
 //! The rows of evidence, and the objections that follow from them.
 
+use alloy_primitives::Address;
 use clresolve_core::payment::EndpointKey;
 use clresolve_core::reading::Answer;
 use clresolve_core::reason::{Code, Effect, Reason, Step};
@@ -187,18 +188,20 @@ impl EvidenceInputs<'_> {
                 (entry, wallet, owner, file, block, grade)
             }
         };
-        let pay_to = entries.iter().find_map(|entry| entry.entry.price.as_ref().ok()).map(|price| price.pay_to);
+        let prices = entries.iter().filter_map(|entry| entry.entry.price.as_ref().ok());
+        let payees: Vec<Address> = prices.map(|price| price.pay_to).collect();
+        let is_owner = |payee: &Address| Some(*payee) == *owner;
         let lists = file.as_ref().ok().map(|file| self.lists_origin(file.urls()));
         let by_seller = self.named.is_some_and(|named| named.named_by == NamedBy::Seller);
         let found = match (proven, wallet) {
-            (None, _) if owner.is_some() && *owner == pay_to => {
-                row(Shows::Claimed, Some(Is::OwnerOnly), "The payee owns the registration, but is not its wallet.")
-            }
-            (_, None) => row(Shows::Absent, Some(Is::NoAgentWallet), "The agent has no wallet."),
-            (None, Some(wallet)) if Some(*wallet) != pay_to => {
+            (None, Some(wallet)) if payees.iter().any(|payee| payee != wallet && !is_owner(payee)) => {
                 row(Shows::Contradicted, Some(Is::Mismatch), "The agent's wallet is another address.")
                     .coded(Code::PayeeMismatch)
             }
+            (None, _) if payees.iter().any(is_owner) => {
+                row(Shows::Claimed, Some(Is::OwnerOnly), "The payee owns the registration, but is not its wallet.")
+            }
+            (_, None) => row(Shows::Absent, Some(Is::NoAgentWallet), "The agent has no wallet."),
             (None, Some(_)) => row(Shows::Undecided, None, "The registration is for another network."),
             (Some(_), Some(_)) if lists == Some(false) && by_seller => {
                 let detail = "The payee is the agent's wallet, but its registration does not list this origin.";
@@ -223,14 +226,9 @@ impl EvidenceInputs<'_> {
     /// The registration that a name vouches for (ENSIP-25), whose wallet is the payee.
     fn registration_of(&self, name: &JudgedName) -> EvidenceRow {
         let by_seller = self.named.is_some_and(|named| named.named_by == NamedBy::Seller);
-        let (state, detail) = match self.way_back(name) {
-            WayBack::Here => (Shows::Proven, "The payee is the wallet of the name's registration."),
-            _ if by_seller => (
-                Shows::Claimed,
-                "The payee is the wallet of the name's registration, but no record points to this origin.",
-            ),
-            _ => (Shows::Proven, "The payee is the wallet of the name's registration."),
-        };
+        // Its file was not read, so nothing says that the registration is for this origin.
+        let state = if by_seller { Shows::Claimed } else { Shows::Proven };
+        let detail = "The payee is the wallet of the name's registration.";
         let outcome = Some(RegistrationOutcome::VerifiedWallet);
         let read = name.payees.values().find_map(|payees| match &payees.registration {
             Claim::Is(wallet, ClaimSource::Registration(read)) => Some((*wallet, read.block)),

@@ -14,7 +14,6 @@ use crate::network::Network;
 use crate::offer::SignerKeys;
 use crate::payee::{self, Claim, ClaimSource, Payees};
 use crate::route::Route;
-use crate::terms::Price;
 
 /// The registration file at an origin's well-known path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,23 +118,18 @@ pub enum RegistrationReading {
 }
 
 impl RegistrationReading {
-    /// The payees that it proves for a price.
-    pub(crate) fn payees_on(&self, price: &Price) -> Payees {
-        let registration = match self {
-            Self::NotRead(reason) => Claim::Undecided(reason.clone()),
+    /// The payees on a network.
+    pub(crate) fn payees_on(&self, network: &Network) -> Payees {
+        let (registration, owner) = match self {
+            Self::NotRead(reason) => (Claim::Undecided(reason.clone()), None),
             Self::Read { entry, wallet: Some(wallet), owner, block, until, .. }
-                if price.network.chain_id() == Some(entry.chain_id())
-                    || clresolve_core::mutant!("wallets-of-any-chain") =>
+                if network.chain_id() == Some(entry.chain_id()) || clresolve_core::mutant!("wallets-of-any-chain") =>
             {
-                // A payee that only owns the entry is neither proven nor contradicted.
-                if *owner == Some(price.pay_to) && *wallet != price.pay_to {
-                    return Payees::default();
-                }
                 let read = payee::RegistrationSource { agent: entry.agent(), block: *block, until: *until };
-                Claim::Is(*wallet, ClaimSource::Registration(Box::new(read)))
+                (Claim::Is(*wallet, ClaimSource::Registration(Box::new(read))), *owner)
             }
-            Self::NoIdentity | Self::Read { .. } => Claim::None,
+            Self::NoIdentity | Self::Read { .. } => (Claim::None, None),
         };
-        Payees { registration, ..Payees::default() }
+        Payees { registration, registration_owner: owner, ..Payees::default() }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The tables have room for as many origins as the memory has for names. An origin with an identity is proven: the
 //! operator accepted the identity, or the policy allowed it at first contact. If the tables are full, a new origin
-//! evicts the least recently changed unproven one. An unproven origin never evicts a proven one. If all are proven, a
+//! evicts the least recently used unproven one. An unproven origin never evicts a proven one. If all are proven, a
 //! new proven origin evicts the newest, so that mass-produced origins evict each other.
 
 use clresolve_payment::check::{Remembered, SeenIdentity, SellerIdentity, WebOrigin};
@@ -12,9 +12,19 @@ use super::{FORGOTTEN_AT_ONCE, Memory, MemoryError, Store, decode, failed};
 
 type RowKey = (&'static str, u64, &'static str);
 
-/// Whether the origin is proven, and a number. Unproven origins get a new number when their entry changes, proven ones
-/// only when they become proven.
+/// Whether the origin is proven, and a number that increases over time. An unproven origin gets a new number when its
+/// entry changes, or when it is used after enough new origins (see [`RENUMBERED_SHARE`]). A proven origin gets one only
+/// when it becomes proven.
 type Rank = (bool, u64);
+
+/// A new origin gets the next multiple of this as its number. A stored origin gets the next number, so the difference
+/// between two numbers shows how many new origins were stored between them.
+const STEP: u64 = 1 << 20;
+
+/// An unproven origin that is used gets a new number only after enough new origins since its last number: the maximum
+/// number of origins, divided by this. On average, a new origin therefore causes at most this many writes of other
+/// origins.
+const RENUMBERED_SHARE: u64 = 16;
 
 /// The rank of each origin and what is remembered of it, as JSON. Another format needs another table.
 const ORIGINS: TableDefinition<RowKey, (Rank, &[u8])> = TableDefinition::new("origins/2");
@@ -51,7 +61,7 @@ impl Memory {
     /// Stores the initial entries of the sandbox. Blocks.
     #[cfg(feature = "sandbox")]
     pub(crate) fn seed(&self, entries: impl IntoIterator<Item = (OriginKey, Remembered)>) -> Result<(), MemoryError> {
-        entries.into_iter().try_for_each(|(origin, entry)| self.store.note_origin(&origin, entry))
+        entries.into_iter().try_for_each(|(origin, entry)| self.store.note_origin(&origin, entry).map(drop))
     }
 
     /// What is remembered of an origin; empty if nothing is.
@@ -62,15 +72,16 @@ impl Memory {
         self.ask(move |store| store.recall_origin(&origin)).await
     }
 
-    /// Adds what a check found to what is remembered of the origin.
+    /// Adds what a check found to the entry of the origin, and counts as a use of the entry. Returns the resulting
+    /// entry, which is empty if the origin is not stored.
     ///
     /// A stored identity stays: only [`Store::accept_origin`] replaces it. A stored proposal or payee stays unless
     /// `noted` has another one; the same one again keeps its first time and block. If the tables are full of proven
-    /// origins, an unproven one is not stored.
+    /// origins, an unproven one is not stored; an origin that is longer than DNS allows never is.
     ///
     /// # Errors
     /// If the file cannot be written, the entry cannot be read, or the operation times out.
-    pub async fn note_origin(&self, origin: OriginKey, noted: Remembered) -> Result<(), MemoryError> {
+    pub async fn note_origin(&self, origin: OriginKey, noted: Remembered) -> Result<Remembered, MemoryError> {
         self.ask(move |store| store.note_origin(&origin, noted)).await
     }
 }
@@ -89,21 +100,34 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written, or if the entry cannot be read.
-    pub fn note_origin(&self, origin: &OriginKey, noted: Remembered) -> Result<(), MemoryError> {
+    pub fn note_origin(&self, origin: &OriginKey, noted: Remembered) -> Result<Remembered, MemoryError> {
         if origin.origin.as_str().len() > MAX_ORIGIN_BYTES {
-            return Ok(());
+            return Ok(Remembered::default());
+        }
+        if let Some(known) = self.unchanged(origin, &noted)? {
+            return Ok(known);
         }
         let write = self.database()?.begin_write().map_err(failed)?;
-        {
+        let is_stored;
+        let next = {
             let mut origins = Origins::open(&write)?;
             let known = stored(&origins.rows, origin)?.map(|(_, known)| known).unwrap_or_default();
-            let next = merged(known.clone(), noted);
-            if next == known {
-                return Ok(());
-            }
-            origins.put(origin, &next, self.names)?;
-        }
-        write.commit().map_err(failed)
+            let next = merged(known, noted);
+            is_stored = next != Remembered::default() && origins.put(origin, &next, self.names)?;
+            next
+        };
+        write.commit().map_err(failed)?;
+        Ok(if is_stored { next } else { Remembered::default() })
+    }
+
+    /// The entry of the origin, if `noted` changes neither the entry nor its rank. Otherwise `None`.
+    fn unchanged(&self, origin: &OriginKey, noted: &Remembered) -> Result<Option<Remembered>, MemoryError> {
+        let known = self.read(ORIGINS)?.map(|rows| stored(&rows, origin)).transpose()?.flatten();
+        let (Some((rank, known)), Some(ranked)) = (known, self.read(RANKED)?) else {
+            return Ok((*noted == Remembered::default()).then(Remembered::default));
+        };
+        let is_same = merged(known.clone(), noted.clone()) == known;
+        Ok((is_same && !is_outdated(&ranked, rank, self.names)?).then_some(known))
     }
 
     /// The remembered origins of a world and chain, in alphabetical order.
@@ -165,12 +189,30 @@ fn stored(
     Ok(Some((rank, decode(entry)?)))
 }
 
+/// The last number of the proven or the unproven origins; 0 if there are none.
+fn last_number(ranked: &impl ReadableTable<Rank, RowKey>, is_proven: bool) -> Result<u64, MemoryError> {
+    let last = ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(failed)?.next_back();
+    Ok(last.transpose().map_err(failed)?.map_or(0, |(rank, _)| rank.value().1))
+}
+
+/// Whether an origin with this rank gets a new number if it is used.
+fn is_outdated(ranked: &impl ReadableTable<Rank, RowKey>, rank: Rank, most: u64) -> Result<bool, MemoryError> {
+    let (is_proven, number) = rank;
+    let new_origins = (last_number(ranked, false)? / STEP).saturating_sub(number / STEP);
+    Ok(!is_proven && new_origins >= (most / RENUMBERED_SHARE).max(1))
+}
+
 /// Merges what a check noted into what is remembered.
 fn merged(known: Remembered, noted: Remembered) -> Remembered {
+    // An identity that was proposed before keeps its first time and block.
+    let noted_identity = noted.identity.map(|noted| match &known.proposed {
+        Some(proposed) if proposed.identity == noted.identity => proposed.clone(),
+        _ => noted,
+    });
     let identity = if clresolve_core::mutant!("origins-change-hands") {
-        noted.identity.or(known.identity)
+        noted_identity.or(known.identity)
     } else {
-        known.identity.or(noted.identity)
+        known.identity.or(noted_identity)
     };
     let proposed = match (known.proposed, noted.proposed) {
         (Some(known), Some(noted)) if known.identity == noted.identity => Some(known),
@@ -197,21 +239,24 @@ impl<'t> Origins<'t> {
         Ok(Self { rows, ranked: write.open_table(RANKED).map_err(failed)? })
     }
 
-    /// Stores a row, if there is room for it.
-    fn put(&mut self, origin: &OriginKey, remembered: &Remembered, most: u64) -> Result<(), MemoryError> {
+    /// Stores a row, if there is room for it. Returns whether there is.
+    fn put(&mut self, origin: &OriginKey, remembered: &Remembered, most: u64) -> Result<bool, MemoryError> {
         let is_proven = remembered.identity.is_some();
         let before = self.remove(origin)?;
         if before.is_none() && !self.make_room(is_proven, most)? {
-            return Ok(());
+            return Ok(false);
         }
-        let rank = match before {
-            Some(rank @ (true, _)) if is_proven => rank,
-            _ => self.next_rank(is_proven)?,
+        let last = last_number(&self.ranked, is_proven)?;
+        let next = match before {
+            Some((true, number)) if is_proven => Some(number),
+            Some(_) => last.checked_add(1),
+            None => (last / STEP + 1).checked_mul(STEP),
         };
+        let rank = (is_proven, next.ok_or_else(|| failed("the numbers are used up"))?);
         let bytes = serde_json::to_vec(remembered).map_err(failed)?;
         self.rows.insert(origin.key(), (rank, bytes.as_slice())).map_err(failed)?;
         self.ranked.insert(rank, origin.key()).map_err(failed)?;
-        Ok(())
+        Ok(true)
     }
 
     /// Removes an origin from both tables. Returns its rank.
@@ -221,16 +266,6 @@ impl<'t> Origins<'t> {
             self.ranked.remove(rank).map_err(failed)?;
         }
         Ok(rank)
-    }
-
-    fn next_rank(&self, is_proven: bool) -> Result<Rank, MemoryError> {
-        let next = self.last_number(is_proven)?.checked_add(1);
-        Ok((is_proven, next.ok_or_else(|| failed("the numbers are used up"))?))
-    }
-
-    fn last_number(&self, is_proven: bool) -> Result<u64, MemoryError> {
-        let last = self.ranked.range((is_proven, 0)..=(is_proven, u64::MAX)).map_err(failed)?.next_back();
-        Ok(last.transpose().map_err(failed)?.map_or(0, |(rank, _)| rank.value().1))
     }
 
     /// Makes room for one more origin. Returns whether there is room. Tables with a lowered bound shrink a few origins
@@ -311,8 +346,8 @@ mod tests {
         Remembered { proposed: seen(name, 1000), ..Remembered::default() }
     }
 
-    fn note(store: &Store, host: &str, noted: Remembered) {
-        store.note_origin(&key(host), noted).expect("the disk has room");
+    fn note(store: &Store, host: &str, noted: Remembered) -> Remembered {
+        store.note_origin(&key(host), noted).expect("the disk has room")
     }
 
     fn recall(store: &Store, host: &str) -> Remembered {
@@ -372,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_unchanged_origin_is_forgotten_first() {
+    fn least_recently_used_origin_is_forgotten_first() {
         let folder = folder();
         let store = store(&folder);
         for number in 0..MOST {
@@ -383,7 +418,33 @@ mod tests {
         assert!(knows(&store, "a0.example") && !knows(&store, "a1.example") && knows(&store, "a2.example"));
         note(&store, "proven.example", proven("a.eth"));
         assert!(knows(&store, "proven.example") && !knows(&store, "a2.example"));
+        // A use without a change counts, too.
+        assert_eq!(note(&store, "a3.example", Remembered::default()), payee(1, 1000));
+        assert_eq!(note(&store, "a4.example", payee(1, 4000)), payee(1, 1000));
+        (0..2).for_each(|number| drop(note(&store, &format!("b{number}.example"), payee(1, 1000))));
+        let known = ["a3", "a4", "a5", "a6", "a7"].map(|host| knows(&store, &format!("{host}.example")));
+        assert_eq!(known, [true, true, false, false, true]);
         assert_eq!(count(&store), MOST);
+    }
+
+    #[test]
+    fn use_is_written_only_after_new_origins() {
+        let folder = folder();
+        let store = store(&folder);
+        let rank = |host: &str| stored(&store.read(ORIGINS).unwrap().unwrap(), &key(host)).unwrap().unwrap().0;
+        note(&store, "a.example", payee(1, 1000));
+        let first = rank("a.example");
+        note(&store, "a.example", Remembered::default());
+        assert_eq!(rank("a.example"), first);
+        note(&store, "b.example", payee(1, 1000));
+        note(&store, "a.example", Remembered::default());
+        let second = rank("a.example");
+        assert!(second > rank("b.example"));
+        note(&store, "b.example", Remembered::default());
+        note(&store, "a.example", Remembered::default());
+        assert_eq!(rank("a.example"), second);
+        assert_eq!(note(&store, "c.example", Remembered::default()), Remembered::default());
+        assert_eq!(count(&store), 2, "an origin without findings is not stored");
     }
 
     #[test]
@@ -394,7 +455,7 @@ mod tests {
             note(&store, &format!("a{number}.example"), proven("a.eth"));
         }
         note(&store, "a0.example", payee(1, 1000));
-        note(&store, "stranger.example", payee(1, 1000));
+        assert_eq!(note(&store, "stranger.example", payee(1, 1000)), Remembered::default());
         assert!(!knows(&store, "stranger.example"));
         for number in 0..MOST {
             note(&store, &format!("flood{number}.example"), proven("b.eth"));
@@ -408,10 +469,10 @@ mod tests {
         let folder = folder();
         {
             let large = store(&folder);
-            (0..MOST).for_each(|number| note(&large, &format!("a{number}.example"), payee(1, 1000)));
+            (0..MOST).for_each(|number| drop(note(&large, &format!("a{number}.example"), payee(1, 1000))));
         }
         let small = Store::open(&folder.path().join("memory"), 4).expect("the same file");
-        (0..4).for_each(|number| note(&small, &format!("b{number}.example"), payee(1, 1000)));
+        (0..4).for_each(|number| drop(note(&small, &format!("b{number}.example"), payee(1, 1000))));
         assert_eq!(count(&small), 4);
     }
 
@@ -420,11 +481,23 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         note(&store, "a.example", proven("a.eth"));
-        note(&store, "a.example", Remembered { proposed: seen("thief.eth", 1000), ..proven("thief.eth") });
+        let noted = note(&store, "a.example", Remembered { proposed: seen("thief.eth", 1000), ..proven("thief.eth") });
+        assert_eq!(noted.identity, seen("a.eth", 1000), "the identity that is bound");
         note(&store, "a.example", payee(1, 1000));
         let known = recall(&store, "a.example");
         assert_eq!((known.identity, known.proposed), (seen("a.eth", 1000), seen("thief.eth", 1000)));
         assert_eq!(known.payee, payee(1, 1000).payee);
+    }
+
+    #[test]
+    fn identity_keeps_the_time_of_its_proposal() {
+        let folder = folder();
+        let store = store(&folder);
+        note(&store, "a.example", proposing("a.eth"));
+        let later = |name| Remembered { identity: seen(name, 2000), ..Remembered::default() };
+        assert_eq!(note(&store, "a.example", later("a.eth")), proven("a.eth"));
+        note(&store, "b.example", proposing("a.eth"));
+        assert_eq!(note(&store, "b.example", later("b.eth")).identity, seen("b.eth", 2000));
     }
 
     #[test]
@@ -514,7 +587,8 @@ mod tests {
     fn origin_longer_than_dns_allows_is_not_stored() {
         let folder = folder();
         let store = store(&folder);
-        note(&store, &format!("{}a.example", "a.".repeat(200)), payee(1, 1000));
+        let noted = note(&store, &format!("{}a.example", "a.".repeat(200)), proven("a.eth"));
+        assert_eq!(noted, Remembered::default());
         assert_eq!(count(&store), 0);
     }
 

@@ -79,19 +79,30 @@ impl Resolver {
         self.judge(checking).await
     }
 
-    /// Stores what a check found about the origin. If the memory cannot store an identity that the check allowed at
-    /// first contact, the check is judged again as one whose memory is unknown.
+    /// Stores what a check found about the origin. If the check allowed an identity at first contact, but the memory
+    /// then binds the origin to a different identity or to none, judges the check again with that entry.
     pub async fn remembered(&self, mut ended: EndedCheck) -> EndedCheck {
-        let (Some((origin, next)), Some(memory)) = (ended.outcome.remember.take(), &self.0.walker.seller_memory) else {
-            return ended;
+        let Some((origin, next)) = ended.outcome.remember.take() else { return ended };
+        let allowed = next.identity.as_ref().map(|seen| seen.identity.clone());
+        let noted = match &self.0.walker.seller_memory {
+            Some(memory) => memory.note(&origin, next).await,
+            None => Ok(Remembered::default()),
         };
-        let is_bound_by_it = next.identity.is_some();
-        let Err(error) = memory.note(&origin, next).await else { return ended };
-        tracing::warn!(origin = origin.as_str(), %error, "the memory cannot store what the check found");
-        if !is_bound_by_it || clresolve_core::mutant!("unstored-identities-are-paid") {
+        if let Err(error) = &noted {
+            tracing::warn!(origin = origin.as_str(), %error, "the memory cannot store what the check found");
+        }
+        if allowed.is_none() || clresolve_core::mutant!("unstored-identities-are-paid") {
             return ended;
         }
-        ended.checking.supply_memory_failure(memory_unavailable(&error.to_string()));
+        let known = match noted {
+            Ok(known) => match &known.identity {
+                Some(seen) if Some(&seen.identity) == allowed.as_ref() => return ended,
+                Some(_) => Ok(known),
+                None => Err(memory_unavailable("the memory does not store this origin")),
+            },
+            Err(error) => Err(memory_unavailable(&error.to_string())),
+        };
+        ended.checking.supply_memory(known);
         self.judge(ended.checking).await
     }
 
@@ -211,12 +222,23 @@ fn payees(checking: &Checking) -> BTreeSet<Address> {
 
 #[cfg(test)]
 mod tests {
-    use alloy_primitives::Bytes;
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use bytes::Bytes;
+    use clresolve_chain::transport::{HttpPost, PostError};
     use clresolve_core::payment::CoinType;
-    use clresolve_payment::check::{CheckRequest, FirstContact};
+    use clresolve_payment::check::{
+        CheckRequest, EvidenceKind, FirstContact, RegistrationOutcome, RegistrationReading, SellerIdentity,
+    };
+    use clresolve_payment::decision::Outcome;
     use clresolve_payment::request::Demand;
+    use url::Url;
 
     use super::super::decide::tests::{NAME, OF_A_CONFIRMATION, OF_A_LOOK_UP, Shop};
+    use super::super::setup;
     use super::*;
     use crate::cpu_pool::{MAX_THREADS, Occupied};
     use crate::sandbox::spec::Spec;
@@ -242,6 +264,105 @@ mod tests {
         assert!(answer.abort && answer.has(Code::MemoryUnavailable), "{answer:#?}");
     }
 
+    /// Two replies from one origin may name different identities. The memory binds the origin to the one stored first.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn identity_that_another_check_replaced_is_not_paid() {
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let mut config = sandbox.config();
+        config.check.first_contact = FirstContact::Allow;
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let request = Arc::new(asked(&resolver, "https://first-contact.sandbox.example/weather").await);
+        let (first, second) = (resolver.checked(Arc::clone(&request)).await, resolver.checked(request).await);
+        assert!(!first.answer().abort && !second.answer().abort, "{first:#?}");
+        let (origin, mut other) = first.outcome.remember.expect("it is remembered");
+        other.identity.as_mut().expect("it is allowed").identity = "other.eth".parse().expect("a name");
+        let memory = resolver.0.walker.seller_memory.as_ref().expect("the sandbox has one");
+        memory.note(&origin, other).await.expect("it is stored");
+        let answer = resolver.remembered(second).await.reported();
+        assert!(answer.abort && answer.has(Code::IdentityChanged), "{answer:#?}");
+    }
+
+    /// The memory stores no origin that is longer than DNS allows.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn identity_of_an_unstored_origin_is_not_paid() {
+        const HOST: &str = "shop.sandbox.example";
+        let long = format!("{}{HOST}", "a.".repeat(200));
+        let spec = format!(
+            "[[seller]]\nurl = \"https://{HOST}/weather\"\nabout = \"It sells.\"\ndecision = \"undecided\"\n\
+             claims_name = \"shop.eth\"\n[[seller.names]]\nname = \"shop.eth\"\n\
+             records.\"agent-endpoint[x402]\" = \"https://{long}\"\n"
+        );
+        let world = World::start(&Spec::parse(&spec).expect("it is a world")).await.expect("it starts");
+        let mut config = world.config();
+        config.check.first_contact = FirstContact::Allow;
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let near = asked(&resolver, &format!("https://{HOST}/weather")).await;
+        let Demand::Reply(mut reply) = near.demand else { panic!("the seller replies") };
+        let mut headers = reply.headers.iter_mut();
+        let (_, terms) = headers.find(|(name, _)| name == "payment-required").expect("its terms");
+        let text = String::from_utf8(STANDARD.decode(&*terms).expect("base64")).expect("JSON");
+        *terms = STANDARD.encode(text.replace(HOST, &long));
+        let request = CheckRequest::about_reply(format!("https://{long}/weather"), reply);
+        let ended = resolver.checked(Arc::new(request)).await;
+        assert!(!ended.answer().abort, "{ended:#?}");
+        let answer = resolver.remembered(ended).await.reported();
+        assert!(answer.abort && answer.has(Code::MemoryUnavailable), "{answer:#?}");
+    }
+
+    /// Endpoints that answer every request except `ownerOf`.
+    struct OwnerUnread(Arc<dyn HttpPost>);
+
+    #[async_trait]
+    impl HttpPost for OwnerUnread {
+        async fn post(&self, url: &Url, body: Bytes, cap: usize, timeout: Duration) -> Result<Bytes, PostError> {
+            if String::from_utf8_lossy(&body).contains("0x6352211e") {
+                return Err(PostError::Status(503, Bytes::new()));
+            }
+            self.0.post(url, body, cap, timeout).await
+        }
+    }
+
+    /// Paying the owner is neither proven nor contradicted, so the payee stays open while the owner is unknown.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn unreadable_owner_leaves_the_registration_unread() {
+        const URL: &str = "https://registration-other-wallet.sandbox.example/weather";
+        let sandbox = Sandbox::start().await.expect("it starts");
+        let resolver = Resolver::new(&sandbox.config()).await.expect("its configuration is good");
+        let honest = resolver.check(&asked(&resolver, URL).await).await;
+        assert_eq!(honest.decision, Outcome::Deny, "{honest:#?}");
+        let entry = honest.identity.expect("it is pinned").identity;
+        let SellerIdentity::Registration(entry) = entry else { panic!("{entry}") };
+        let Inner { walker, .. } = &*resolver.0;
+        let http = Arc::clone(&walker.upstream.as_ref().expect("it asks endpoints").http);
+        let unread: Arc<dyn HttpPost> = Arc::new(OwnerUnread(http));
+        let registries = setup::registries(&walker.config, &unread, &walker.clock);
+        let payees = [Address::repeat_byte(7)].into();
+        let reading = registries.expect("the configuration is good").reading(walker, &entry, &payees).await;
+        let RegistrationReading::NotRead(reason) = reading else { panic!("{reading:#?}") };
+        let cause = reason.observed.expect("a cause");
+        assert!(cause.starts_with("the owner of the agent: "), "{cause}");
+    }
+
+    /// The check shows the wallet that a name vouches for, even if only the seller names that name.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn registration_of_a_claimed_name_is_shown() {
+        let shop = Shop::open().await;
+        // The memory of the sandbox has accepted the name.
+        let (folder, mut config) = (tempfile::tempdir().expect("a folder"), shop.world.config());
+        config.memory.path = Some(folder.path().join("memory"));
+        config.timeout = Duration::from_secs(120);
+        let resolver = Resolver::new(&config).await.expect("its configuration is good");
+        let (Demand::Reply(reply), Some(url)) = (shop.request.demand, shop.request.url) else {
+            panic!("the seller replied")
+        };
+        let about = CheckRequest::about_reply(url, reply);
+        let request = CheckRequest { name: Some(NAME.to_owned()), named_by: NamedBy::Seller, ..about };
+        let answer = resolver.check(&request).await;
+        let row = answer.evidence(EvidenceKind::Erc8004).expect("there is a row for each kind");
+        assert_eq!(row.outcome, Some(RegistrationOutcome::VerifiedWallet), "{answer:#?}");
+        assert!(answer.entries[0].codes.contains(&Code::IdentityClaimed.slug().to_owned()), "{answer:#?}");
+    }
+
     /// The verdict on a name without a card is cached, too.
     #[tokio::test(flavor = "multi_thread")]
     async fn changed_address_of_a_name_without_a_card_is_not_paid() {
@@ -259,7 +380,7 @@ mod tests {
         }
         let (name, coin) =
             (EnsName::parse("shop.eth").expect("a name"), CoinType::of_chain(31_337).expect("it has one"));
-        world.change(|newest| newest.set_address(&name, coin, &Bytes::from_static(&[7; 20]))).expect("it is set");
+        world.change(|newest| newest.set_address(&name, coin, &[7_u8; 20].into())).expect("it is set");
         let answer = resolver.check(&request).await;
         assert!(answer.abort && answer.has(Code::RecordPending), "{answer:#?}");
     }

@@ -45,7 +45,7 @@ impl History {
         if evidence.found().is_none() || matches!(evidence.block, BlockSelector::Number(_)) {
             return Continuity::NotAsked;
         }
-        match self.memory.recall(self.place(&evidence.name)).await {
+        match self.memory.recall(self.key(&evidence.name)).await {
             Ok(history) => Continuity::Recalled(history),
             Err(error) => Continuity::Unavailable(error.to_string()),
         }
@@ -68,7 +68,7 @@ impl History {
         if known.with(&sighting).is_none() {
             return Ok(());
         }
-        self.memory.remember(self.place(&evidence.name), sighting).await
+        self.memory.remember(self.key(&evidence.name), sighting).await
     }
 
     /// Records that a valid receipt was presented for its request.
@@ -76,7 +76,7 @@ impl History {
         self.memory.mark(&self.world, self.chain_id, mark, self.receipts).await
     }
 
-    fn place(&self, name: &EnsName) -> HistoryKey {
+    fn key(&self, name: &EnsName) -> HistoryKey {
         HistoryKey::new(&self.world, self.chain_id, name)
     }
 }
@@ -104,8 +104,8 @@ impl SellerMemory {
         self.memory.recall_origin(self.key(origin)).await
     }
 
-    /// Adds what a check found about an origin.
-    pub(super) async fn note(&self, origin: &WebOrigin, noted: Remembered) -> Result<(), MemoryError> {
+    /// Adds what a check found about an origin. Returns what is remembered afterwards.
+    pub(super) async fn note(&self, origin: &WebOrigin, noted: Remembered) -> Result<Remembered, MemoryError> {
         self.memory.note_origin(self.key(origin), noted).await
     }
 

@@ -276,8 +276,8 @@ impl Resolver {
             Payees {
                 configured: accounts.map(|account| account.address).collect(),
                 record: resolution.payment().map_or(Claim::None, |published| Claim::of_records(published, network)),
-                registration: Claim::None,
                 signers: resolution.payment().map(signer::addresses).unwrap_or_default(),
+                ..Payees::default()
             }
         };
         prices.map(|price| (price.network.clone(), of_network(&price.network))).collect()

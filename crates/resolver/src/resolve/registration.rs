@@ -119,17 +119,15 @@ impl AgentRegistries {
     pub(super) async fn claim(&self, walker: &Arc<Walker>, beside: &Beside, network: &Network) -> Claim {
         let Some(registry) = self.of(network) else { return Claim::None };
         if let Some(cause) = beyond_quorum(walker) {
-            return undecided(cause);
+            return undecided(&cause);
         }
         let (id, subject, asking) = (registry.id, beside.clone(), Arc::clone(walker));
         let look_up = async move { LookUp::new(&asking, &registry, &subject).claim().await };
         self.look_ups.answer(beside.clone(), id, &walker.clock, look_up).await
     }
-}
 
-impl AgentRegistries {
-    /// Reads an entry for which no name vouches. `payees` are the addresses that the terms demand. Whether one of them
-    /// owns the entry is read only if it is not the wallet.
+    /// Reads an entry for which no name vouches. `payees` are the addresses that the terms demand. The owner of the
+    /// entry is read only if one of them is not the wallet.
     pub(super) async fn reading(
         &self,
         walker: &Arc<Walker>,
@@ -143,7 +141,7 @@ impl AgentRegistries {
             return not_read("no endpoints are configured for this registry under [chains.ID]");
         };
         if let Some(cause) = beyond_quorum(walker) {
-            return not_read(cause);
+            return not_read(&cause);
         }
         let limit = walker.config.timeout.mul_f64(LOOK_UP_SHARE);
         let look_up = EntryLookUp { walker, registry, entry, payees, began: walker.now(), limit };
@@ -160,10 +158,13 @@ impl AgentRegistries {
 }
 
 /// Why no registration meets the required proof. `None`: a quorum is enough.
-fn beyond_quorum(walker: &Walker) -> Option<&'static str> {
-    let demand = walker.config.chain.demand();
-    let is_proof_required = demand.is_ok_and(GradeDemand::is_computed);
-    is_proof_required.then_some("a grade above quorum is required, but registrations are read with a quorum at most")
+fn beyond_quorum(walker: &Walker) -> Option<String> {
+    let grade = match walker.config.chain.demand() {
+        Ok(GradeDemand::StateProof(_)) => "state-proof",
+        Ok(GradeDemand::ConsensusProof(_)) => "consensus-proof",
+        Ok(GradeDemand::SingleRpc | GradeDemand::Quorum(_)) | Err(_) => return None,
+    };
+    Some(format!("the configured grade is {grade}, but registrations are read with a quorum at most"))
 }
 
 /// The wallet of an entry, if it is the same at the newest block.
@@ -195,8 +196,10 @@ impl EntryLookUp<'_> {
         relied_on(self.walker, &reading.proof, &reading.block, BlockSelector::Finalized, self.registry.id)?;
         let wallet = settled_wallet(&reading)?;
         let Some(uri) = reading.uri else { return Ok(RegistrationReading::NoIdentity) };
-        let is_paid = wallet.is_some_and(|wallet| self.payees.contains(&wallet));
-        let owner = if is_paid { None } else { self.owner().await };
+        let is_paid = self.payees.iter().all(|payee| Some(*payee) == wallet);
+        // A payee that owns the entry does not contradict it. Until the owner is known, a payee other than the wallet
+        // is therefore no contradiction.
+        let owner = if is_paid { None } else { self.owner().await? };
         Ok(RegistrationReading::Read {
             entry: self.entry.clone(),
             wallet,
@@ -208,11 +211,9 @@ impl EntryLookUp<'_> {
         })
     }
 
-    /// The owner of the entry, which only explains why a payee is not proven. A failure to read it is therefore no
-    /// error of the entry.
-    async fn owner(&self) -> Option<Address> {
+    async fn owner(&self) -> Result<Option<Address>, Box<Reason>> {
         let owner = self.registry.reader.owner(self.entry.agent()).await;
-        owner.inspect_err(|error| tracing::debug!(entry = %self.entry, %error, "owner is not read")).ok().flatten()
+        owner.map_err(|error| because(&format!("the owner of the agent: {error}")))
     }
 
     /// The registration file. It is parsed off the threads that answer requests.

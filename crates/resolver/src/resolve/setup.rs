@@ -118,8 +118,9 @@ const ENDPOINTS_IN_TURN: usize = 3;
 /// default time limit this is half a second, which honest public endpoints seldom exceed.
 const HEDGE_SHARE: f64 = 0.2;
 
-/// The share of the time limit that an off-chain lookup may use: less than the walk grants the chain, so that a silent
-/// CCIP-Read gateway is reported instead of the RPC endpoints.
+/// The share of the time limit that one off-chain lookup may use, counted from the start of the lookup. It is less than
+/// the share of the whole reading (`CHAIN_SHARE`). If the endpoints answer within the difference, a silent CCIP-Read
+/// gateway is reported; otherwise the reading times out first, and the gateway is not named.
 const LOOKUP_SHARE: f64 = 0.4;
 
 /// The configured endpoints, through the operator's egress client.
@@ -207,13 +208,12 @@ fn request_timeout(config: &Config, endpoints: &[Endpoint]) -> Duration {
     config.timeout.mul_f64(ENDPOINTS_SHARE / in_turn)
 }
 
-/// The readers of the payment chains, with `clock`.
+/// The readers of the payment chains, with `clock`. Requests go through `http`.
 pub(super) fn registries(
     config: &Config,
-    egress: &Egress,
+    http: &Arc<dyn HttpPost>,
     clock: &Arc<dyn Clock>,
 ) -> Result<AgentRegistries, SetupError> {
-    let http: Arc<dyn HttpPost> = Arc::new(OperatorDoor(egress.clone()));
     let of_chain = |(id, chain): (&ChainId, &RegistryChain)| {
         let demand = chain.demand().map_err(|error| SetupError::invalid("chains", error))?;
         let timeout = request_timeout(config, &chain.endpoints);
@@ -233,7 +233,7 @@ pub(super) fn registries(
             coins: Coins::default(),
             max_head_age: chain.head_age(*id),
         };
-        Ok(Registry::new(chain, settings, &http, clock))
+        Ok(Registry::new(chain, settings, http, clock))
     };
     Ok(AgentRegistries::new(config.chains.iter().map(of_chain).collect::<Result<Vec<_>, _>>()?))
 }

@@ -8,9 +8,8 @@ use axum::extract::{Extension, Request, State};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::inert_json;
-use clresolve_payment::check::CheckRequest;
+use clresolve_payment::check::{CheckAnswer, CheckRequest};
 use clresolve_payment::request::MAX_REQUEST_BYTES;
-use clresolve_resolver::resolve::EndedCheck;
 
 use super::admission::keeping;
 use super::body::{self, RequestError};
@@ -32,19 +31,20 @@ pub(super) async fn check(
 
 async fn answered(
     state: &Arc<AppState>,
-    in_force: &InForce,
+    in_force: &Arc<InForce>,
     client: Client,
     request: Request,
 ) -> Result<Response, RequestError> {
     let (question, slot) = body::question(request, state, client, MAX_REQUEST_BYTES, read).await?;
     let slot = Arc::new(slot);
-    let mut check = checked(state, client, &question, &slot).await?;
-    let latest = in_force.state();
-    // A reload during the check may have tightened the configuration.
-    if !Arc::ptr_eq(&latest, state) && !clresolve_core::mutant!("reloads-spare-open-checks") {
-        check = checked(&latest, client, &question, &slot).await?;
-    }
-    let check = latest.resolver.remembered(check).await.reported();
+    let check = match checked(state, in_force, client, &question, &slot).await? {
+        Ok(check) => check,
+        Err(latest) => {
+            let resolver = latest.resolver.clone();
+            let work = async move { resolver.check(&question).await };
+            latest.admission.admitted(client, keeping(slot, work)).await?
+        }
+    };
     let body = inert_json(&serde_json::to_string(&check).expect("a check has a JSON form: its keys are strings"));
     Ok(private(body, JSON, LogEntry::of_check(&check)))
 }
@@ -53,14 +53,23 @@ fn read(bytes: &[u8]) -> Result<CheckRequest, String> {
     CheckRequest::from_json(bytes).map_err(|error| error.to_string())
 }
 
-/// Checks a request, and holds the slot of its document until the check ends.
+/// Checks a request and stores what was found. Occupies the slot of its document until then. If the configuration was
+/// reloaded during the check, it may now be stricter: discards the result and returns the latest state as the error.
 async fn checked(
-    state: &AppState,
+    state: &Arc<AppState>,
+    in_force: &Arc<InForce>,
     client: Client,
     request: &Arc<CheckRequest>,
     slot: &Arc<HeldSlots>,
-) -> Result<EndedCheck, Refusal> {
-    let (resolver, request) = (state.resolver.clone(), Arc::clone(request));
-    let work = async move { resolver.checked(request).await };
+) -> Result<Result<CheckAnswer, Arc<AppState>>, Refusal> {
+    let (begun, in_force, request) = (Arc::clone(state), Arc::clone(in_force), Arc::clone(request));
+    let work = async move {
+        let check = begun.resolver.checked(request).await;
+        let latest = in_force.state();
+        if !Arc::ptr_eq(&latest, &begun) && !clresolve_core::mutant!("reloads-spare-open-checks") {
+            return Err(latest);
+        }
+        Ok(begun.resolver.remembered(check).await.reported())
+    };
     state.admission.admitted(client, keeping(Arc::clone(slot), work)).await
 }
