@@ -151,7 +151,8 @@ impl Answers {
         NewestAnswer { latest, objection, look_ups, agree: pool.agree() }
     }
 
-    /// The answer that follows from these votes on the newest block.
+    /// Decodes the counted votes on the newest block into an answer, following lookups through `rpc`. An objection to
+    /// the payment records is returned as their error, and leaves the other records readable.
     async fn voted(
         &self,
         rpc: &RpcClient,
@@ -167,8 +168,9 @@ impl Answers {
         Ok(Latest { answer, holder: records.holder })
     }
 
-    /// The newest answer that counts, compared with `answer` and `holder` of the pinned reading. If each endpoint's own
-    /// lookup settled it, also returns the height up to which it is valid.
+    /// The state of the name at the newest block, compared with `answer` and `holder` of the pinned reading. If there
+    /// is an objection, each endpoint follows its own lookup. If enough operators then return `answer`, the state is
+    /// unchanged, and the block height that all of them have reached is returned too.
     pub(crate) async fn beside(
         &self,
         query: &Query,

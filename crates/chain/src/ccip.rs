@@ -42,8 +42,8 @@ const MAX_REQUESTS: usize = 100;
 /// reach the limit of a single message, so one batch always fits. Honest lookups use about 40 KB.
 const MAX_TOTAL_BYTES: usize = 2 * MAX_LOOK_UP_BYTES;
 
-/// Maximum number of nested batches. ENSIP-21 needs one level; a resolver that batches by itself needs two. Each level
-/// keeps a decoded copy of its contents.
+/// Maximum nesting depth of batches. ENSIP-21 needs one level, and a resolver that also batches on its own needs two.
+/// Each level keeps a decoded copy of its contents in memory.
 const MAX_BATCH_LEVELS: usize = 3;
 
 /// Maximum number of concurrent requests per lookup, so that a name cannot flood a gateway.
@@ -204,7 +204,7 @@ impl<'g> Requests<'g> {
     /// Its bytes are not counted again, since the individual responses already are.
     async fn batch(&self, batch: &CcipReadRequest, level: usize) -> Result<Bytes, CcipReadGatewayError> {
         if level == MAX_BATCH_LEVELS && !clresolve_core::mutant!("endless-batches") {
-            return Err(CcipReadGatewayError::new(format!("more than {MAX_BATCH_LEVELS} nested batches")));
+            return Err(CcipReadGatewayError::new(format!("batch nesting exceeds {MAX_BATCH_LEVELS} levels")));
         }
         self.take(1)?;
         self.spend(batch.data.len())?;

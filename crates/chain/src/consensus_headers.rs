@@ -121,7 +121,7 @@ impl ConsensusHeaders {
         let failed_endpoints = causes(&endpoints, asked.failures);
         let Some((index, header)) = asked.success else { return Err(ChainError::Unreachable(failed_endpoints)) };
         Ok(Head {
-            block: block_of_header(&header)?,
+            block: header.block().ok_or_else(time_out_of_range)?,
             header,
             grade: Grade::ConsensusProof,
             asked: 0,
@@ -180,10 +180,6 @@ fn block_of(verified: &VerifiedHeader) -> Result<Block, ChainError> {
     let timestamp = i64::try_from(verified.timestamp()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     let timestamp = timestamp.ok_or_else(time_out_of_range)?;
     Ok(Block { number: verified.block_number(), hash: verified.block_hash(), timestamp })
-}
-
-fn block_of_header(header: &HashedHeader) -> Result<Block, ChainError> {
-    header.block().ok_or_else(time_out_of_range)
 }
 
 fn time_out_of_range() -> ChainError {

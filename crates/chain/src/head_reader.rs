@@ -19,6 +19,7 @@ use clresolve_state::contracts::Findings;
 use clresolve_state::{Contracts, HashedHeader};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::batch::Batches;
 use crate::endpoint::RpcEndpoint;
@@ -57,36 +58,22 @@ pub trait Heads: Send + Sync {
     fn is_due(&self, source: usize, interval: Duration) -> bool;
 
     /// Asks one source for its newest block. Returns that block and the resulting head.
+    ///
+    /// # Errors
+    /// [`ChainError`] if the source does not serve this chain, does not answer, or reports a block from the future.
     async fn ask(&self, source: usize) -> Result<(Block, Option<ChainHead>), ChainError>;
 
-    /// Asks all sources for their newest block. Returns the resulting head.
+    /// Asks all sources for their newest block. Returns the head as soon as enough of them have reported it.
+    ///
+    /// # Errors
+    /// [`ChainError`] if too few report the same head.
     async fn newest(self: Arc<Self>) -> Result<ChainHead, ChainError>;
 
     /// Reads everything on which a verdict about `name` rests, at this block.
+    ///
+    /// # Errors
+    /// [`ChainError`] if too few sources agree.
     async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError>;
-}
-
-#[async_trait]
-impl Heads for HeadReader {
-    fn labels(&self) -> Vec<String> {
-        Self::labels(self).map(str::to_owned).collect()
-    }
-
-    fn is_due(&self, source: usize, interval: Duration) -> bool {
-        Self::is_due(self, source, interval)
-    }
-
-    async fn ask(&self, source: usize) -> Result<(Block, Option<ChainHead>), ChainError> {
-        Self::ask(self, source).await
-    }
-
-    async fn newest(self: Arc<Self>) -> Result<ChainHead, ChainError> {
-        self.ask_all().await
-    }
-
-    async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError> {
-        Self::read(self, name, block).await
-    }
 }
 
 /// Reads names at the head of a chain, as enough operators state it.
@@ -120,34 +107,14 @@ impl HeadReader {
         Self { pool: self.pool.with_clock(clock), ..self }
     }
 
-    /// The labels of the endpoints. [`HeadReader::ask`] takes an index into this list.
-    pub fn labels(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.pool.endpoints().iter().map(|endpoint| endpoint.label.as_str())
-    }
-
-    /// Whether to poll this endpoint now, given the poll `interval`. `false` while it rests after a failure, unless the
-    /// head needs it: too few other operators are left, or they have stopped agreeing on a head.
-    pub fn is_due(&self, endpoint: usize, interval: Duration) -> bool {
-        let (endpoints, now) = (self.pool.endpoints(), (self.pool.clock)());
-        if !endpoints[endpoint].rests(now) {
-            return true;
-        }
-        let ready = endpoints.iter().filter(|endpoint| !endpoint.rests(now));
+    /// Whether the head needs no resting endpoint: enough operators are ready, and their last report of a head is at
+    /// most `longest` old.
+    fn is_head_reported(&self, longest: SignedDuration, now: Timestamp) -> bool {
+        let ready = self.pool.endpoints().iter().filter(|endpoint| !endpoint.rests(now));
         let operators: BTreeSet<&str> = ready.map(|endpoint| endpoint.operator.as_str()).collect();
         let head = self.counter.lock().unwrap_or_else(PoisonError::into_inner).head();
-        let longest = signed(interval.saturating_mul(MAX_MISSED_POLLS));
-        let is_reported = head.is_some_and(|head| now.duration_since(head.reported_at) <= longest);
-        operators.len() < self.pool.agree() || !is_reported
-    }
-
-    /// Asks one endpoint for its newest block. Returns that block and the resulting head.
-    ///
-    /// # Errors
-    /// [`ChainError`] if the endpoint does not serve this chain, does not answer, or reports a block from the future.
-    pub async fn ask(&self, endpoint: usize) -> Result<(Block, Option<ChainHead>), ChainError> {
-        let label = &self.pool.endpoints()[endpoint].label;
-        let asked = self.reported(endpoint).await;
-        asked.map_err(|failure| failure.into_error(label, "latest", self.pool.chain_id))
+        let is_recent = head.is_some_and(|head| now.duration_since(head.reported_at) <= longest);
+        operators.len() >= self.pool.agree() && is_recent
     }
 
     async fn reported(&self, endpoint: usize) -> Result<(Block, Option<ChainHead>), Failure> {
@@ -167,15 +134,42 @@ impl HeadReader {
         Ok((block, counter.report(endpoint, &header, block, now)))
     }
 
-    /// Asks all endpoints for their newest block. Returns the head as soon as enough of them have reported it.
-    ///
-    /// # Errors
-    /// [`ChainError::TooFew`]
-    pub async fn ask_all(self: &Arc<Self>) -> Result<ChainHead, ChainError> {
+    async fn newest_of(&self, endpoint: &RpcEndpoint) -> Result<(HashedHeader, Block), Failure> {
+        endpoint.show_chain(self.pool.chain_id).await?;
+        let (header, block) = endpoint.header(BlockSelector::Latest).await?;
+        self.pool.head_age.check_ahead(block.timestamp, (self.pool.clock)())?;
+        Ok((header, block))
+    }
+}
+
+#[async_trait]
+impl Heads for HeadReader {
+    fn labels(&self) -> Vec<String> {
+        self.pool.endpoints().iter().map(|endpoint| endpoint.label.clone()).collect()
+    }
+
+    /// `false` while the endpoint rests after a failure. If the head needs it, because too few other operators are left
+    /// or have stopped agreeing on a head, it is polled nevertheless.
+    fn is_due(&self, endpoint: usize, interval: Duration) -> bool {
+        let now = (self.pool.clock)();
+        if !self.pool.endpoints()[endpoint].rests(now) {
+            return true;
+        }
+        let longest = signed(interval.saturating_mul(MAX_MISSED_POLLS));
+        !self.is_head_reported(longest, now)
+    }
+
+    async fn ask(&self, endpoint: usize) -> Result<(Block, Option<ChainHead>), ChainError> {
+        let label = &self.pool.endpoints()[endpoint].label;
+        let asked = self.reported(endpoint).await;
+        asked.map_err(|failure| failure.into_error(label, "latest", self.pool.chain_id))
+    }
+
+    async fn newest(self: Arc<Self>) -> Result<ChainHead, ChainError> {
         let began = (self.pool.clock)();
         let mut answers = FuturesUnordered::new();
         for endpoint in 0..self.pool.endpoints().len() {
-            let reader = Arc::clone(self);
+            let reader = Arc::clone(&self);
             answers.push(tokio::spawn(async move { (endpoint, reader.reported(endpoint).await) }));
         }
         let (mut answered, mut failed) = (Vec::new(), Vec::new());
@@ -191,18 +185,8 @@ impl HeadReader {
         Err(ChainError::TooFew { agree: self.pool.agree(), answered, failed })
     }
 
-    async fn newest_of(&self, endpoint: &RpcEndpoint) -> Result<(HashedHeader, Block), Failure> {
-        endpoint.show_chain(self.pool.chain_id).await?;
-        let (header, block) = endpoint.header(BlockSelector::Latest).await?;
-        self.pool.head_age.check_ahead(block.timestamp, (self.pool.clock)())?;
-        Ok((header, block))
-    }
-
-    /// Reads everything on which a verdict about `name` rests, at this block. Concurrent readings share calls.
-    ///
-    /// # Errors
-    /// [`ChainError`] if too few endpoints agree.
-    pub async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError> {
+    /// Concurrent readings share calls.
+    async fn read(&self, name: &EnsName, block: &Block) -> Result<AtHead, ChainError> {
         let query = Arc::new(Query::walk(name, &self.contracts, &self.coins));
         let at_head = NameAtHead { query: Arc::clone(&query), block: *block, batches: Arc::clone(&self.batches) };
         let selector = BlockSelector::Pinned(block.number);

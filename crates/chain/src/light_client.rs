@@ -30,8 +30,8 @@ pub use self::config::{BeaconEndpoint, LightClientConfig};
 pub use self::http::{BEACON_ACCEPT, BeaconGet, BeaconResponse};
 pub use self::status::{BeaconEndpointStatus, HeaderStatus, LightClientStatus, Participation, SetAside};
 
-use self::follower::Follower;
-use self::verified::{Currency, Wanted, seconds};
+use self::follower::{Background, Follower};
+use self::verified::{Currency, Verified, Wanted, seconds};
 use crate::pool::Clock;
 
 /// Minimum time between two synchronizations if the first one failed. It bounds the load of questions on endpoints that
@@ -42,12 +42,15 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct LightClient {
     follower: Arc<Follower>,
     syncing: Mutex<Option<Synchronization>>,
+    /// Requests that may outlive a synchronization, locked by the synchronization in progress. No task of the follower
+    /// owns them, so dropping the light client ends them all.
+    background: Arc<tokio::sync::Mutex<Background>>,
 }
 
 /// The outcome of a synchronization, for all callers that wait for it.
 type SyncOutcome = Shared<BoxFuture<'static, Result<(), HeaderFault>>>;
 
-/// A synchronization that belongs to none of its callers.
+/// A synchronization that all callers share and that no single caller owns. Dropping this ends it.
 struct Synchronization {
     task: AbortHandle,
     began: Instant,
@@ -57,12 +60,16 @@ struct Synchronization {
 impl LightClient {
     /// A light client that sends requests through `http`, the client for the operator's URLs. Sends none yet.
     pub fn new(config: LightClientConfig, http: Arc<dyn BeaconGet>, clock: Clock) -> Self {
-        Self { follower: Arc::new(Follower::new(config, &http, clock)), syncing: Mutex::default() }
+        Self::with_follower(Follower::new(config, &http, clock))
     }
 
     /// As [`LightClient::new`], but never writes the file. For examinations, which may run as another user.
     pub fn observer(config: LightClientConfig, http: Arc<dyn BeaconGet>, clock: Clock) -> Self {
-        Self { follower: Arc::new(Follower::new(config, &http, clock).observing()), syncing: Mutex::default() }
+        Self::with_follower(Follower::new(config, &http, clock).observing())
+    }
+
+    fn with_follower(follower: Follower) -> Self {
+        Self { follower: Arc::new(follower), syncing: Mutex::default(), background: Arc::default() }
     }
 
     /// Continues from what `before` has verified, if network and checkpoint are the same. For a reload.
@@ -84,18 +91,14 @@ impl LightClient {
             }
         };
         match self.current(wanted) {
-            (Currency::Fresh, Some(header)) => return Ok(header),
-            (Currency::Usable, Some(header)) => {
+            Some((Currency::Fresh, verified)) => return Ok(verified.header(wanted)),
+            Some((Currency::Usable, verified)) => {
                 drop(self.synchronized());
-                return Ok(header);
+                return Ok(verified.header(wanted));
             }
             _ => {}
         }
-        let synchronized = self.synchronized().await;
-        match self.current(wanted) {
-            (Currency::Fresh | Currency::Usable, Some(header)) => Ok(header),
-            _ => Err(ChainError::HeaderUnproven(synchronized.err().unwrap_or_else(|| self.follower.fault()))),
-        }
+        Ok(self.asked(wanted).await?.header(wanted))
     }
 
     /// Asks the endpoints for the newest header, unless none can be newer than the known one. Returns the header with
@@ -104,18 +107,12 @@ impl LightClient {
     /// # Errors
     /// [`ChainError::HeaderUnproven`].
     pub async fn newest(&self) -> Result<(VerifiedHeader, Timestamp), ChainError> {
-        if let Some(head) = self.head() {
-            return Ok(head);
-        }
-        let synchronized = self.synchronized().await;
-        if let Some(head) = self.head() {
-            return Ok(head);
-        }
-        let at = self.follower.verified().and_then(|verified| verified.optimistic_at);
-        match (self.current(Wanted::Optimistic), at) {
-            ((Currency::Fresh | Currency::Usable, Some(header)), Some(at)) => Ok((header, at)),
-            _ => Err(ChainError::HeaderUnproven(synchronized.err().unwrap_or_else(|| self.follower.fault()))),
-        }
+        let (spec, now) = (self.follower.spec(), self.follower.now());
+        let verified = match self.follower.verified().filter(|verified| verified.is_head(spec, now)) {
+            Some(verified) => verified,
+            None => self.asked(Wanted::Optimistic).await?,
+        };
+        Ok((verified.optimistic, verified.newest_at(spec, self.follower.now())))
     }
 
     /// What the light client knows.
@@ -139,17 +136,19 @@ impl LightClient {
         self.follower.proof_of(block_hash).await.map_err(ChainError::HeaderUnproven)
     }
 
-    /// The optimistic header and the current time, if no later header can have been signed.
-    fn head(&self) -> Option<(VerifiedHeader, Timestamp)> {
-        let (verified, now) = (self.follower.verified()?, self.follower.now());
-        let is_head = verified.optimistic_at.is_some() && verified.is_head(self.follower.spec(), now);
-        is_head.then_some((verified.optimistic, now))
+    /// The verified headers after a synchronization, unless the wanted one is out of date.
+    async fn asked(&self, wanted: Wanted) -> Result<Verified, ChainError> {
+        let outcome = self.synchronized().await;
+        match (self.current(wanted), outcome) {
+            (Some((_, verified)), Ok(())) | (Some((Currency::Fresh | Currency::Usable, verified)), _) => Ok(verified),
+            (_, Err(fault)) => Err(ChainError::HeaderUnproven(fault)),
+            (None, Ok(())) => Err(ChainError::HeaderUnproven(self.follower.fault())),
+        }
     }
 
-    fn current(&self, wanted: Wanted) -> (Currency, Option<VerifiedHeader>) {
-        let Some(verified) = self.follower.verified() else { return (Currency::Due, None) };
-        let currency = verified.currency(wanted, self.follower.spec(), self.follower.now());
-        (currency, Some(verified.header(wanted)))
+    fn current(&self, wanted: Wanted) -> Option<(Currency, Verified)> {
+        let verified = self.follower.verified()?;
+        Some((verified.currency(wanted, self.follower.spec(), self.follower.now()), verified))
     }
 
     /// The outcome of a synchronization: the one under way, or else a new one. One that failed is repeated after
@@ -160,8 +159,8 @@ impl LightClient {
         if let Some(last) = syncing.as_ref().filter(is_shared) {
             return last.outcome.clone();
         }
-        let follower = Arc::clone(&self.follower);
-        let task = tokio::spawn(async move { follower.sync().await });
+        let (follower, background) = (Arc::clone(&self.follower), Arc::clone(&self.background));
+        let task = tokio::spawn(async move { follower.sync(&mut *background.lock().await).await });
         let abort = task.abort_handle();
         let broken_off = |error: JoinError| Err(HeaderFault::Refused(error.to_string()));
         let outcome = task.map(move |ended| ended.unwrap_or_else(broken_off)).boxed().shared();
@@ -173,6 +172,12 @@ impl LightClient {
 impl Synchronization {
     fn has_failed_lately(&self) -> bool {
         self.began.elapsed() < PAUSE && matches!(self.outcome.peek(), Some(Err(_)))
+    }
+}
+
+impl Drop for Synchronization {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

@@ -86,7 +86,8 @@ pub(crate) struct Consensus<V> {
     pub(crate) latest: Option<Newest<V>>,
     /// Height that enough endpoints have reached with the same records at their newest block.
     pub(crate) newest: Option<u64>,
-    /// The endpoints to ask further: those that agreed, then those that have not contradicted.
+    /// The endpoints to ask about the block from now on: first those that agreed, then the other asked ones that
+    /// neither contradicted the result nor failed.
     pub(crate) members: Vec<Arc<RpcEndpoint>>,
     pub(crate) spares: Vec<Arc<RpcEndpoint>>,
     /// Labels of the endpoints that contradict the result, each with its statement.
@@ -265,7 +266,8 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
             match fan_out.next(need, ask).await {
                 Event::Answer(reply) => count.add(reply),
                 Event::Stall => match count.counter.status() {
-                    // An endpoint that claims a much newer block must not delay an agreement by stalling.
+                    // An endpoint that reports a much newer block and then stalls must not delay the agreement of
+                    // others.
                     QuorumStatus::Provisional(..) if !clresolve_core::mutant!("laggards-are-waited-for") => break,
                     _ => count.counter.stop_awaiting(),
                 },
@@ -280,7 +282,7 @@ impl<'p, Q: Votable> QuorumPoll<'p, Q> {
         match self.count.counter.status() {
             // In single-RPC mode only the first endpoint that answers is trusted.
             QuorumStatus::Provisional(..) if self.pool.demand == GradeDemand::SingleRpc => Need::Nothing,
-            // A block this old is useless, so a slow endpoint may still help.
+            // An agreement on so old a block is useless, and an endpoint that has not answered may have a newer one.
             QuorumStatus::Provisional(agreement, Lacking::RecentBlock) if self.is_too_old(&agreement.block) => {
                 Need::Answers { in_sight: 1 }
             }

@@ -324,7 +324,7 @@ async fn batches_in_batches_are_bounded() {
     assert_eq!((innermost(&followed), followed.requests.len()), (Ok(vec![0xaa].into()), 1));
     for levels in [4, 150] {
         let followed = nested(levels, vec![1]).await;
-        let refusal = Err("more than 3 nested batches".to_owned());
+        let refusal = Err("batch nesting exceeds 3 levels".to_owned());
         assert_eq!((innermost(&followed), followed.requests.len()), (refusal, 0), "{levels}");
     }
 }

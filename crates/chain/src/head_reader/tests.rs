@@ -87,7 +87,7 @@ async fn name_at_the_head_reads_as_at_latest() {
     let chain = chain(&[good(), agent("wild.eth", ResolverKind::Wildcard), bare]);
     let servers = servers(&[&chain]).await;
     let reader = reader(&servers, GradeDemand::SingleRpc);
-    let head = reader.ask_all().await.unwrap().block;
+    let head = Arc::clone(&reader).newest().await.unwrap().block;
     assert_eq!(head, chain.latest());
     for text in ["good.eth", "sub.wild.eth", "bare.eth", "nobody.eth"] {
         assert_eq!(reader.read(&name(text), &head).await, Ok(read_alone(&chain, text).await), "{text}");
@@ -109,7 +109,7 @@ async fn change_in_the_newest_block_is_read_at_the_head() {
     let mut readings = Vec::new();
     for chain in [&before, &after] {
         servers[0].publish(Arc::clone(chain));
-        let head = reader.ask_all().await.unwrap().block;
+        let head = Arc::clone(&reader).newest().await.unwrap().block;
         assert_eq!(head, chain.latest());
         let reading = reader.read(&name("good.eth"), &head).await.unwrap();
         assert_eq!(reading, read_alone(chain, "good.eth").await);
@@ -167,7 +167,7 @@ async fn endpoints_one_block_apart_read_at_the_lower_block() {
     let [behind, newest] = two_chains(&[good()]);
     let servers = servers(&[&behind, &newest]).await;
     let reader = reader(&servers, BOTH);
-    let head = reader.ask_all().await.unwrap().block;
+    let head = Arc::clone(&reader).newest().await.unwrap().block;
     assert_eq!(head, behind.latest());
     assert_eq!(reader.read(&name("good.eth"), &head).await, Ok(read_alone(&behind, "good.eth").await));
 }
@@ -178,7 +178,7 @@ async fn names_read_at_the_same_time_share_one_call() {
     let chain = chain(&names.map(|text| agent(text, ResolverKind::Public)));
     let servers = servers(&[&chain, &chain]).await;
     let reader = reader(&servers, BOTH);
-    let head = reader.ask_all().await.unwrap().block;
+    let head = Arc::clone(&reader).newest().await.unwrap().block;
     let before = [servers[0].requests(), servers[1].requests()];
     let parsed = names.map(name);
     let found = join_all(parsed.iter().map(|name| reader.read(name, &head))).await;
@@ -216,15 +216,13 @@ async fn strangers_are_not_asked_beside_an_own_endpoint() {
     beside_own.endpoints[0].own = false;
     let mut strangers = beside_own.clone();
     strangers.endpoints[1].own = false;
-    let labels = |config: &ChainConfig| -> Vec<String> {
-        HeadReader::new(config.clone(), &http()).labels().map(str::to_owned).collect()
-    };
+    let labels = |config: &ChainConfig| HeadReader::new(config.clone(), &http()).labels();
     assert_eq!(labels(&beside_own), ["node-1"]);
     assert_eq!(labels(&strangers), ["node-0", "node-1"]);
     assert_eq!(labels(&ChainConfig { demand: BOTH, ..beside_own.clone() }), ["node-0", "node-1"]);
 
     let reader = Arc::new(HeadReader::new(beside_own, &http()));
-    let head = reader.ask_all().await.unwrap().block;
+    let head = Arc::clone(&reader).newest().await.unwrap().block;
     assert_eq!(reader.read(&name("good.eth"), &head).await, Ok(read_alone(&chain, "good.eth").await));
     assert_eq!(servers[0].requests(), 0);
 }
@@ -238,10 +236,10 @@ async fn head_of_another_chain_is_an_error_and_does_not_count() {
     let wrong = ChainError::WrongChain { endpoint: "node-0".to_owned(), expected: CHAIN_ID, observed: 1 };
     assert_eq!(reader.ask(0).await, Err(wrong.clone()));
     assert_eq!(reader.ask(1).await, Ok((chain.latest(), None)));
-    let error = reader.ask_all().await.unwrap_err();
+    let error = Arc::clone(&reader).newest().await.unwrap_err();
     assert!(matches!(&error, ChainError::TooFew { answered, .. } if answered == &["node-1"]), "{error:?}");
     servers[0].set_fault(RpcFault::None);
-    assert_eq!(reader.ask_all().await.map(|head| head.block), Ok(chain.latest()));
+    assert_eq!(Arc::clone(&reader).newest().await.map(|head| head.block), Ok(chain.latest()));
 }
 
 #[tokio::test]
@@ -251,7 +249,7 @@ async fn head_of_the_future_is_an_error_and_does_not_count() {
     let ask_all = async |ahead: i64| {
         let config = ChainConfig { max_head_age: Some(Duration::from_secs(60)), ..config(&servers) };
         let now = chain.latest().timestamp - SignedDuration::from_secs(ahead);
-        Arc::new(HeadReader::new(config, &http()).with_clock(Arc::new(move || now))).ask_all().await
+        Arc::new(HeadReader::new(config, &http()).with_clock(Arc::new(move || now))).newest().await
     };
     let error = ask_all(16).await.unwrap_err();
     assert!(matches!(&error, ChainError::TooFew { failed, .. } if failed[0].1.contains("ahead")), "{error:?}");
@@ -268,7 +266,7 @@ async fn endpoint_that_fails_leaves_the_head_to_the_others() {
     servers[0].set_fault(RpcFault::Status(503));
     let reader = reader(&servers, BOTH);
     assert!(reader.ask(0).await.is_err());
-    assert_eq!(reader.ask_all().await.map(|head| head.block), Ok(chain.latest()));
+    assert_eq!(Arc::clone(&reader).newest().await.map(|head| head.block), Ok(chain.latest()));
 }
 
 /// One of the other two stands still, so they form no newer head.

@@ -8,7 +8,7 @@ use clresolve_core::text::excerpt;
 use clresolve_egress::count::{self, RequestOutcome, Upstream};
 use jiff::Timestamp;
 use metrics::counter;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinError};
 
 use super::config::BeaconEndpoint;
 use super::http::{BeaconGet, BeaconResponse};
@@ -40,6 +40,12 @@ pub(super) enum BeaconFault {
     NoUpdate(u64),
     #[error("its data was not verified: {0}")]
     BrokenOff(String),
+}
+
+impl From<JoinError> for BeaconFault {
+    fn from(error: JoinError) -> Self {
+        Self::BrokenOff(error.to_string())
+    }
 }
 
 impl BeaconFault {

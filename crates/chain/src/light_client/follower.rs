@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use alloy_primitives::{B256, Bytes};
+use alloy_primitives::B256;
 use clresolve_beacon::{
     ChainSpec, LightClientBootstrap, LightClientError, LightClientFinalityUpdate, LightClientOptimisticUpdate,
     LightClientStore, LightClientUpdate, MAX_CHECKPOINT_AGE, SyncAggregate,
@@ -15,7 +15,7 @@ use clresolve_beacon::{
 use clresolve_core::reading::HeaderFault;
 use futures_util::future::{OptionFuture, join};
 use jiff::Timestamp;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 use super::config::{BeaconEndpoint, LightClientConfig};
@@ -43,6 +43,7 @@ pub(super) struct Follower {
     pub(super) config: LightClientConfig,
     pub(super) endpoints: Vec<Arc<AskedEndpoint>>,
     clock: Clock,
+    /// Lock order: this lock is acquired before all others.
     store: Mutex<Option<LightClientStore>>,
     /// What the store has verified, for readers.
     verified: RwLock<Option<Verified>>,
@@ -56,11 +57,16 @@ pub(super) struct Follower {
     saved: Mutex<Option<(B256, u64)>>,
     /// Whether the file is only read.
     is_observer: bool,
-    /// The epoch in which endpoints were last asked for a committee that is not needed yet.
-    committee_asked: Mutex<Option<u64>>,
-    /// Pending requests for the newest headers, at most one per endpoint. A late answer reaches the store, although the
-    /// synchronization that sent the request has ended.
-    pending: tokio::sync::Mutex<JoinSet<()>>,
+}
+
+/// Requests that may outlive the synchronization that sent them: the store accepts their late answers. Dropping this
+/// cancels them.
+#[derive(Default)]
+pub(super) struct Background {
+    /// Requests for the newest headers, at most one per endpoint.
+    newest: JoinSet<()>,
+    /// The request for a committee that is not needed yet, and the epoch in which it was sent.
+    committee: Option<(u64, JoinSet<bool>)>,
 }
 
 /// The next updates that a store needs.
@@ -75,8 +81,8 @@ struct WantedUpdates {
 /// What a verified response adds to the snapshot for readers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Report {
-    /// The header that the endpoint reports as its newest.
-    newest: Option<Wanted>,
+    /// Which header the endpoint reports as its newest, and when the request was sent.
+    newest: Option<(Wanted, Timestamp)>,
     participation: Option<Participation>,
 }
 
@@ -97,8 +103,6 @@ impl Follower {
             history: tokio::sync::Mutex::default(),
             saved: Mutex::default(),
             is_observer: false,
-            committee_asked: Mutex::default(),
-            pending: tokio::sync::Mutex::default(),
         }
     }
 
@@ -113,7 +117,9 @@ impl Follower {
         if origin(self) != origin(before) {
             return;
         }
-        (*lock(&self.store)).clone_from(&lock(&before.store));
+        // While the store is locked, all copies belong to the same state.
+        let store = lock(&before.store);
+        (*lock(&self.store)).clone_from(&store);
         *lock(&self.checkpoint_slot) = *lock(&before.checkpoint_slot);
         (*lock(&self.finality_updates)).clone_from(&lock(&before.finality_updates));
         *self.verified.write().unwrap_or_else(PoisonError::into_inner) = before.verified();
@@ -123,7 +129,7 @@ impl Follower {
         *self.verified.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn now(&self) -> jiff::Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
@@ -159,15 +165,15 @@ impl Follower {
     }
 
     /// Updates the store with the newest data that an endpoint proves.
-    pub(super) async fn sync(self: &Arc<Self>) -> Result<(), HeaderFault> {
+    pub(super) async fn sync(self: &Arc<Self>, background: &mut Background) -> Result<(), HeaderFault> {
         if !self.has_recent_store() {
             self.start().await?;
         }
         let synchronized = match self.catch_up().await {
-            Ok(()) => self.ask_newest().await,
+            Ok(()) => self.ask_newest(&mut background.newest).await,
             failed => failed,
         };
-        self.prepare_next_period();
+        self.prepare_next_period(&mut background.committee);
         self.save().await;
         synchronized
     }
@@ -190,7 +196,8 @@ impl Follower {
             finality_at: None,
             optimistic_at: None,
         };
-        *lock(&self.store) = Some(store);
+        let mut current = lock(&self.store);
+        *current = Some(store);
         *self.verified.write().unwrap_or_else(PoisonError::into_inner) = Some(verified);
         Ok(())
     }
@@ -199,8 +206,7 @@ impl Follower {
         let path = self.config.file.clone()?;
         let (spec, checkpoint, now) = (self.spec().clone(), self.config.checkpoint, seconds(self.now()));
         let shown = path.display().to_string();
-        let loading = tokio::task::spawn_blocking(move || saved::load(&path, spec, checkpoint, now));
-        match loading.await.ok()? {
+        match blocking(move || saved::load(&path, spec, checkpoint, now)).await {
             Ok(store) => {
                 *lock(&self.saved) = store.as_ref().map(saved_state);
                 store
@@ -276,12 +282,13 @@ impl Follower {
 
     /// Fetches the committee of the next period in the background. It is needed only when that period begins; until
     /// then, one request an epoch is enough.
-    fn prepare_next_period(self: &Arc<Self>) {
+    fn prepare_next_period(self: &Arc<Self>, asked: &mut Option<(u64, JoinSet<bool>)>) {
         let Some(wanted) = self.wanted_updates().filter(|wanted| !wanted.are_needed) else { return };
         let epoch = self.spec().slot_at(seconds(self.now())) / self.spec().preset.slots_per_epoch;
-        if lock(&self.committee_asked).replace(epoch) != Some(epoch) {
+        if asked.as_ref().is_none_or(|(last, _)| *last != epoch) {
             let this = Arc::clone(self);
-            tokio::spawn(async move { this.has_fetched(wanted).await });
+            let request = async move { this.has_fetched(wanted).await };
+            *asked = Some((epoch, [request].into_iter().collect()));
         }
     }
 
@@ -327,10 +334,9 @@ impl Follower {
 
     /// Asks all endpoints for the newest headers. Ends as soon as one of them has brought what is due, or a while after
     /// the first valid answer. Fails if no endpoint has proven what is due since it began.
-    async fn ask_newest(self: &Arc<Self>) -> Result<(), HeaderFault> {
+    async fn ask_newest(self: &Arc<Self>, pending: &mut JoinSet<()>) -> Result<(), HeaderFault> {
         let (Some(known), began) = (self.verified(), self.now()) else { return Err(self.fault()) };
         let is_finality_due = known.currency(Wanted::Finalized, self.spec(), began) != Currency::Fresh;
-        let mut pending = self.pending.lock().await;
         for endpoint in self.in_order().into_iter().filter(|endpoint| !endpoint.is_pending()) {
             let request = Arc::clone(self).newest_of(Arc::clone(&endpoint), known, is_finality_due);
             endpoint.note_pending(pending.spawn(request));
@@ -353,9 +359,10 @@ impl Follower {
         if is_answered { Ok(()) } else { Err(self.fault()) }
     }
 
-    /// Whether an endpoint has proven its newest header at `began` or later.
+    /// Whether an endpoint that was asked at `began` or later has proven its newest header.
     fn is_answered(&self, wanted: Wanted, began: Timestamp) -> bool {
-        self.verified().and_then(|verified| verified.answered_at(wanted)).is_some_and(|at| at >= began)
+        let reported_at = self.verified().and_then(|verified| verified.reported_at(wanted, self.now()));
+        reported_at.is_some_and(|at| at >= began)
     }
 
     /// How long the pending requests may take after the first valid answer. A newer head is worth waiting for, but not
@@ -371,15 +378,21 @@ impl Follower {
     /// would hold back the headers of the others.
     fn has_brought(&self, before: &Verified, is_finality_due: bool) -> bool {
         let Some(verified) = self.verified() else { return false };
-        let is_newest = verified.optimistic_at.is_some() && verified.is_head(self.spec(), self.now());
-        let is_first_enough = is_newest || clresolve_core::mutant!("beacon-laggards-win");
+        let is_first_enough =
+            verified.is_head(self.spec(), self.now()) || clresolve_core::mutant!("beacon-laggards-win");
         is_first_enough && (!is_finality_due || verified.finalized.slot() > before.finalized.slot())
     }
 
     /// Asks one endpoint for the newest headers, and records one outcome for both.
-    async fn newest_of(self: Arc<Self>, endpoint: Arc<AskedEndpoint>, known: Verified, is_finality_due: bool) {
-        let optimistic = Arc::clone(&self).optimistic_update_of(Arc::clone(&endpoint), known);
-        let finality = is_finality_due.then(|| self.finality_update_of(Arc::clone(&endpoint), known));
+    pub(super) async fn newest_of(
+        self: Arc<Self>,
+        endpoint: Arc<AskedEndpoint>,
+        known: Verified,
+        is_finality_due: bool,
+    ) {
+        let at = self.now();
+        let optimistic = Arc::clone(&self).optimistic_update_of(Arc::clone(&endpoint), known, at);
+        let finality = is_finality_due.then(|| self.finality_update_of(Arc::clone(&endpoint), known, at));
         let (optimistic, finality) = join(optimistic, OptionFuture::from(finality)).await;
         let faults = [finality.and_then(Result::err), optimistic.err()];
         if faults.iter().all(Option::is_none) {
@@ -392,20 +405,23 @@ impl Follower {
         self: Arc<Self>,
         endpoint: Arc<AskedEndpoint>,
         known: Verified,
+        at: Timestamp,
     ) -> Result<(), BeaconFault> {
         let response = endpoint.ask(BeaconRequest::OptimisticUpdate).await?;
         self.on_store(move |store, slot| {
             let update: LightClientOptimisticUpdate = decoded(&response, store.spec())?;
             let beacon = &update.attested_header.beacon;
             check_not_behind(beacon.slot, known.optimistic.slot())?;
-            let newest = Some(Wanted::Optimistic);
-            // A report of the known header needs no second verification.
-            if beacon.hash_tree_root() == store.optimistic().beacon_root() {
+            let newest = Some((Wanted::Optimistic, at));
+            // A report of the known header needs no second verification, unless the clock was set back.
+            if beacon.slot < slot && beacon.hash_tree_root() == store.optimistic().beacon_root() {
                 return Ok(Report { newest, participation: None });
             }
             store.process_optimistic_update(&update, slot)?;
             // Another endpoint may have brought a later header in the meantime.
-            let newest = newest.filter(|_| beacon.slot == store.optimistic().slot());
+            if beacon.slot < store.optimistic().slot() {
+                return Ok(Report::default());
+            }
             Ok(Report { newest, participation: Some(participation(&update.sync_aggregate, store.spec())) })
         })
         .await
@@ -415,6 +431,7 @@ impl Follower {
         self: Arc<Self>,
         endpoint: Arc<AskedEndpoint>,
         known: Verified,
+        at: Timestamp,
     ) -> Result<(), BeaconFault> {
         let response = endpoint.ask(BeaconRequest::FinalityUpdate).await?;
         let this = Arc::clone(&self);
@@ -423,12 +440,12 @@ impl Follower {
             let beacon = &update.finalized_header.beacon;
             check_not_behind(beacon.slot, known.finalized.slot())?;
             store.process_finality_update(&update, slot)?;
-            let participation = Some(participation(&update.sync_aggregate, store.spec()));
-            let is_newest = beacon.hash_tree_root() == store.finalized().beacon_root();
-            if is_newest {
-                this.keep(store.finalized().block_hash(), update);
+            if beacon.hash_tree_root() != store.finalized().beacon_root() {
+                return Ok(Report::default());
             }
-            Ok(Report { newest: is_newest.then_some(Wanted::Finalized), participation })
+            let participation = Some(participation(&update.sync_aggregate, store.spec()));
+            this.keep(store.finalized().block_hash(), update);
+            Ok(Report { newest: Some((Wanted::Finalized, at)), participation })
         })
         .await
     }
@@ -455,10 +472,8 @@ impl Follower {
         let Some(verified) = verified.as_mut() else { return };
         (verified.finalized, verified.optimistic) = (store.finalized(), store.optimistic());
         verified.participation = report.participation.or(verified.participation);
-        match report.newest {
-            Some(Wanted::Optimistic) => verified.optimistic_at = Some(now),
-            Some(Wanted::Finalized) => verified.finality_at = Some(now),
-            None => {}
+        if let Some((wanted, at)) = report.newest {
+            verified.note_report(wanted, at, now);
         }
         verified.record(self.spec());
     }
@@ -488,10 +503,8 @@ impl Follower {
             (state, store.to_bytes())
         };
         let shown = path.display().to_string();
-        let saving = tokio::task::spawn_blocking(move || saved::save(&path, &bytes));
-        match saving.await {
-            Ok(Ok(())) => *lock(&self.saved) = Some(state),
-            Ok(Err(error)) => tracing::warn!(file = shown, %error, "the light client's state is not saved"),
+        match blocking(move || saved::save(&path, &bytes)).await {
+            Ok(()) => *lock(&self.saved) = Some(state),
             Err(error) => tracing::warn!(file = shown, %error, "the light client's state is not saved"),
         }
     }
@@ -528,20 +541,11 @@ fn participation(aggregate: &SyncAggregate, spec: &ChainSpec) -> Participation {
     Participation { participants: aggregate.participants(), size: spec.preset.sync_committee_size }
 }
 
-/// The SSZ of an update, in the layout of its fork.
-pub(super) fn ssz_of<T: clresolve_beacon::LightClientData>(
-    data: &T,
-    slot: u64,
-    spec: &ChainSpec,
-) -> Result<Bytes, LightClientError> {
-    Ok(data.to_ssz(spec.fork_at_slot(slot)?).into())
-}
-
-pub(super) async fn blocking<T: Send + 'static>(
-    job: impl FnOnce() -> Result<T, BeaconFault> + Send + 'static,
-) -> Result<T, BeaconFault> {
-    let ran = tokio::task::spawn_blocking(job).await;
-    ran.unwrap_or_else(|error| Err(BeaconFault::BrokenOff(error.to_string())))
+/// Runs a job on a thread for blocking work. Returns an error if the job panics.
+pub(super) async fn blocking<T: Send + 'static, E: From<JoinError> + Send + 'static>(
+    job: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E> {
+    tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(error.into()))
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::B256;
-use clresolve_beacon::{LightClientError, LightClientFinalityUpdate, LightClientProof, MAX_UPDATES};
+use alloy_primitives::{B256, Bytes};
+use clresolve_beacon::{
+    ChainSpec, LightClientData, LightClientError, LightClientFinalityUpdate, LightClientProof, MAX_UPDATES,
+};
 use clresolve_core::reading::HeaderFault;
 
 use super::endpoint::{AskedEndpoint, BeaconFault};
-use super::follower::{Follower, blocking, process_next, ssz_of};
+use super::follower::{Follower, blocking, process_next};
 use super::history::History;
 use super::request::{BeaconRequest, MAX_UPDATES_AT_ONCE, decoded_updates};
 use super::verified::seconds;
@@ -24,9 +26,7 @@ impl Follower {
             None => self.begun().await?,
         };
         let known = self.extended(known, self.spec().period_at_slot(update.signature_slot)).await?;
-        let proof = self.completed(&known, &update, block_hash);
-        *history = Some(known);
-        proof
+        self.completed(history.insert(known), update, block_hash).await
     }
 
     async fn begun(self: &Arc<Self>) -> Result<History, HeaderFault> {
@@ -81,27 +81,36 @@ impl Follower {
     }
 
     /// The proof, if a replay of it finalizes the block.
-    fn completed(
+    async fn completed(
         &self,
         history: &History,
-        update: &LightClientFinalityUpdate,
+        update: LightClientFinalityUpdate,
         block_hash: B256,
     ) -> Result<LightClientProof, HeaderFault> {
-        let mut store = history.store.clone();
-        store.process_finality_update(update, self.spec().slot_at(seconds(self.now()))).map_err(refused)?;
+        let finality_update = ssz_of(&update, update.attested_header.beacon.slot, self.spec()).map_err(refused)?;
+        let (mut store, slot) = (history.store.clone(), self.spec().slot_at(seconds(self.now())));
+        let verified = blocking(move || -> Result<_, BeaconFault> {
+            store.process_finality_update(&update, slot)?;
+            Ok(store.finalized().block_hash())
+        });
         // The updates of a proof for a later block may have finalized a later block already.
-        if store.finalized().block_hash() != block_hash {
+        if verified.await.map_err(refused)? != block_hash {
             return Err(HeaderFault::Block(block_hash.to_string()));
         }
         Ok(LightClientProof {
             checkpoint: self.config.checkpoint,
             bootstrap: history.bootstrap.clone(),
             updates: history.updates.clone(),
-            finality_update: ssz_of(update, update.attested_header.beacon.slot, self.spec()).map_err(refused)?,
+            finality_update,
         })
     }
 }
 
-fn refused(error: LightClientError) -> HeaderFault {
+/// Encodes an update as SSZ, in the layout of its fork.
+fn ssz_of<T: LightClientData>(data: &T, slot: u64, spec: &ChainSpec) -> Result<Bytes, LightClientError> {
+    Ok(data.to_ssz(spec.fork_at_slot(slot)?).into())
+}
+
+fn refused(error: impl ToString) -> HeaderFault {
     HeaderFault::Refused(error.to_string())
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
 use clresolve_beacon::{ChainSpec, LightClientError, LightClientStore};
+use tokio::task::JoinError;
 
 /// Maximum length of the file in bytes. A state of mainnet, with two committees of 512 keys, has about 52,000.
 const MAX_STATE_BYTES: u64 = 256 << 10;
@@ -28,6 +29,8 @@ pub(super) enum SavedFault {
     Writable,
     #[error(transparent)]
     State(#[from] LightClientError),
+    #[error("reading it was interrupted: {0}")]
+    BrokenOff(#[from] JoinError),
 }
 
 /// The state in the file, if it belongs to this network and checkpoint, and is recent enough to continue from at `now`

@@ -46,9 +46,9 @@ pub(super) struct Verified {
     pub(super) optimistic: VerifiedHeader,
     /// Signers of the last verified update.
     pub(super) participation: Option<Participation>,
-    /// When an endpoint last proved that the finalized header is its newest.
+    /// Send time of the latest request in response to which an endpoint proved the finalized header as its newest.
     pub(super) finality_at: Option<Timestamp>,
-    /// When an endpoint last reported that the optimistic header is its newest.
+    /// Send time of the latest request in response to which an endpoint reported the optimistic header as its newest.
     pub(super) optimistic_at: Option<Timestamp>,
 }
 
@@ -60,12 +60,30 @@ impl Verified {
         }
     }
 
-    /// When an endpoint last proved that the header is its newest.
-    pub(super) const fn answered_at(&self, wanted: Wanted) -> Option<Timestamp> {
-        match wanted {
+    /// Send time of the latest request in response to which an endpoint reported the wanted header as its newest.
+    /// `None` if that is after `now`: the clock was set back.
+    pub(super) fn reported_at(&self, wanted: Wanted, now: Timestamp) -> Option<Timestamp> {
+        let reported_at = match wanted {
             Wanted::Finalized => self.finality_at,
             Wanted::Optimistic => self.optimistic_at,
+        };
+        reported_at.filter(|at| *at <= now)
+    }
+
+    /// Records a report whose request was sent at `at`. Reports may arrive out of order.
+    pub(super) fn note_report(&mut self, wanted: Wanted, at: Timestamp, now: Timestamp) {
+        let latest = self.reported_at(wanted, now).max(Some(at));
+        match wanted {
+            Wanted::Finalized => self.finality_at = latest,
+            Wanted::Optimistic => self.optimistic_at = latest,
         }
+    }
+
+    /// When the optimistic header was last known to be the newest.
+    pub(super) fn newest_at(&self, spec: &ChainSpec, now: Timestamp) -> Timestamp {
+        let next_signed_at = i64::try_from(spec.slot_start(self.optimistic.slot() + 2)).unwrap_or(i64::MAX);
+        let next_signed_at = Timestamp::from_second(next_signed_at).unwrap_or(Timestamp::MAX);
+        self.optimistic_at.unwrap_or(next_signed_at).max(next_signed_at).min(now)
     }
 
     pub(super) fn currency(&self, wanted: Wanted, spec: &ChainSpec, now: Timestamp) -> Currency {
@@ -73,23 +91,21 @@ impl Verified {
             Wanted::Finalized => (slots(1, spec), slots(FINALITY_USABLE_SLOTS, spec)),
             Wanted::Optimistic => (FRESH_FOR, USABLE_FOR),
         };
-        let Some(answered_at) = self.answered_at(wanted) else { return Currency::Due };
-        let age = now.duration_since(answered_at);
-        if wanted == Wanted::Optimistic && self.is_head(spec, now) {
-            return Currency::Fresh;
-        }
+        let Some(reported_at) = self.reported_at(wanted, now) else { return Currency::Due };
+        let age = now.duration_since(reported_at);
         match () {
-            () if age.is_negative() => Currency::Due,
+            () if wanted == Wanted::Optimistic && self.is_head(spec, now) => Currency::Fresh,
             () if age < signed(fresh) => Currency::Fresh,
             () if age < signed(usable) => Currency::Usable,
             () => Currency::Due,
         }
     }
 
-    /// Whether no later header than the optimistic one can have been signed: a header is signed in the slot after its
-    /// own.
+    /// Whether an endpoint reported the optimistic header, and no later one can have been signed: a header is signed in
+    /// the slot after its own.
     pub(super) fn is_head(&self, spec: &ChainSpec, now: Timestamp) -> bool {
-        self.optimistic.slot() + 1 >= spec.slot_at(seconds(now))
+        let is_reported = self.reported_at(Wanted::Optimistic, now).is_some();
+        is_reported && self.optimistic.slot() + 1 >= spec.slot_at(seconds(now))
     }
 
     /// Records the metrics.

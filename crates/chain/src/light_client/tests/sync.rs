@@ -8,14 +8,15 @@ use clresolve_beacon::{
     LightClientUpdate,
 };
 use clresolve_core::reading::{BlockSelector, ChainError, HeaderFault};
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
 use super::beacon_chain::{BeaconChain, CHECKPOINT, finalized_at};
-use super::client::{TestClock, client};
+use super::client::{LoopbackGet, TestClock, client, config};
 use super::server::{BeaconServer, Lie};
 use crate::light_client::LightClient;
 use crate::light_client::endpoint::BeaconFault;
 use crate::light_client::follower::blocking;
+use crate::light_client::saved::SavedFault;
 
 /// A slot in period 4, in the middle of an epoch.
 const NOW: u64 = 300;
@@ -118,6 +119,107 @@ async fn panic_during_verification_blames_no_endpoint() {
     let status = client.status();
     assert_eq!(status.endpoints[0].set_aside, None);
     assert_eq!(status.endpoints[0].failure.as_ref().map(|(_, cause)| cause), Some(&fault.to_string()));
+    let fault = blocking(|| -> Result<(), SavedFault> { panic!("a bug") }).await.unwrap_err();
+    assert!(matches!(&fault, SavedFault::BrokenOff(cause) if cause.is_panic()), "reading the file: {fault}");
+}
+
+/// Each request owns the HTTP client until it ends. The endpoint never answers within the request timeout.
+#[tokio::test]
+async fn dropped_client_ends_its_requests() {
+    let chain = BeaconChain::new();
+    for lie in [Lie::Silence, Lie::SilentUpdates] {
+        let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
+        let http = Arc::new(LoopbackGet::new());
+        let client = LightClient::new(config(&chain, &[&server], None), Arc::clone(&http) as _, clock.clock());
+        client.newest().await.unwrap();
+        server.set_lie(lie);
+        server.set_slot(NOW + 40);
+        server.take_requests();
+        clock.set(&chain, NOW + 40);
+        let stalled = async {
+            let awaited = if lie == Lie::Silence { "optimistic_update" } else { "updates" };
+            while !server.take_requests().iter().any(|request| request.starts_with(awaited)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = join(stalled, tokio::time::timeout(Duration::from_millis(500), client.newest())).await;
+        drop(client);
+        let ended = async {
+            while Arc::strong_count(&http) > 1 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(10), ended).await;
+        assert!(ended.is_ok(), "{lie:?}: a request outlives the client");
+    }
+}
+
+#[tokio::test]
+async fn late_report_is_as_old_as_its_request() {
+    let chain = BeaconChain::new();
+    let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
+    let client = client(&chain, &[&server], &clock, None);
+    client.newest().await.unwrap();
+    server.set_lie(Lie::Replay(NOW - 1));
+    server.set_delay(Duration::from_millis(300));
+    server.take_requests();
+    clock.set(&chain, NOW + 3);
+    let asked_at = clock.clock()();
+    let arrived = async {
+        while server.take_requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        clock.advance(8);
+    };
+    let (head, ()) = join(client.newest(), arrived).await;
+    assert_eq!(head.map(|(header, at)| (header.slot(), at)), Ok((NOW - 1, asked_at)));
+
+    let follower = &client.follower;
+    let ask = || Arc::clone(follower).newest_of(Arc::clone(&follower.endpoints[0]), follower.verified().unwrap(), true);
+    let late = tokio::spawn(ask());
+    let mut requests = 0;
+    while requests < 2 {
+        requests += server.take_requests().len();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    server.set_delay(Duration::ZERO);
+    clock.advance(30);
+    let later = Some(clock.clock()());
+    ask().await;
+    clock.advance(30);
+    late.await.unwrap();
+    let verified = follower.verified().unwrap();
+    assert_eq!((verified.optimistic_at, verified.finality_at), (later, later), "the later request counts");
+}
+
+#[tokio::test]
+async fn report_time_never_decreases() {
+    let chain = BeaconChain::new();
+    let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
+    let client = client(&chain, &[&server], &clock, None);
+    clock.advance(4);
+    client.newest().await.unwrap();
+    server.set_lie(Lie::NotFound);
+    clock.advance(1);
+    let (known, at) = client.newest().await.unwrap();
+    assert_eq!(at, clock.clock()(), "no later header can be signed yet");
+    clock.advance(2);
+    let (same, later) = client.newest().await.unwrap();
+    assert!(same == known && later >= at, "{later} is before {at}");
+}
+
+#[tokio::test]
+async fn clock_set_back_leaves_the_header_unproven() {
+    let chain = BeaconChain::new();
+    let (server, clock) = (BeaconServer::start(&chain, NOW, Lie::Nothing).await, TestClock::at(&chain, NOW));
+    let client = client(&chain, &[&server], &clock, None);
+    slots(&client).await;
+    clock.set(&chain, NOW - 10);
+    assert!(client.newest().await.is_err());
+    for selector in [BlockSelector::Finalized, BlockSelector::Latest] {
+        assert!(client.header(selector).await.is_err(), "{selector}");
+    }
+    assert_eq!(client.status().endpoints[0].set_aside, None);
 }
 
 #[tokio::test]
