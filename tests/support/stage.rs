@@ -171,7 +171,7 @@ impl Stage {
         let path = folder.path().join("memory");
         let store = Store::open(&path, config.memory.names).expect("a new file");
         for (name, sightings) in remembered {
-            let place = HistoryKey::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
+            let key = HistoryKey::new(&config.chain.world, config.chain.id, &EnsName::parse(name).expect("a name"));
             for seen in sightings {
                 let digest = |text: &String| Digest::of(text.as_bytes()).to_string();
                 let records = seen.records.iter().map(|(key, value)| (key.clone(), digest(value))).collect();
@@ -182,7 +182,7 @@ impl Stage {
                     Edition::of(&card, Digest::of(bytes.as_bytes()))
                 });
                 store
-                    .remember(&place, &Sighting { block: seen.block, card, records, edition })
+                    .remember(&key, &Sighting { block: seen.block, card, records, edition })
                     .expect("the disk has room");
             }
         }

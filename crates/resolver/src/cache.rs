@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use ahash::RandomState;
 use clresolve_chain::AtHead;
 use clresolve_core::digest::Digest;
 use clresolve_core::freshness::*;
@@ -73,11 +74,14 @@ pub enum CacheStatus {
     Missing,
 }
 
+/// The entries of a pool. Third parties choose the names, so the hasher is keyed at random.
+type Entries = Cache<CacheKey, Arc<Entry>, RandomState>;
+
 /// The cache of finished verdicts.
 pub struct VerdictCache {
-    trusted: Cache<CacheKey, Arc<Entry>>,
-    untrusted: Cache<CacheKey, Arc<Entry>>,
-    failures: Cache<CacheKey, Arc<Entry>>,
+    trusted: Entries,
+    untrusted: Entries,
+    failures: Entries,
     flights: Flights,
     evicted: Evicted,
     /// The heads of the chain so far.
@@ -128,7 +132,9 @@ impl VerdictCache {
                 u32::try_from(share.max(u64::try_from(bytes).unwrap_or(u64::MAX))).unwrap_or(u32::MAX)
             };
             let capacity = share.saturating_mul(entries).min(config.verdict_bytes);
-            Cache::builder().max_capacity(capacity).weigher(weigh).time_to_live(keep).eviction_listener(leave).build()
+            let pool =
+                Cache::builder().max_capacity(capacity).weigher(weigh).time_to_live(keep).eviction_listener(leave);
+            pool.build_with_hasher(RandomState::new())
         };
         Self {
             trusted: pool(Pool::Trusted, config.trusted, TRUSTED_FRESH + STALE_FOR),
@@ -329,8 +335,9 @@ impl VerdictCache {
         contradicted.map(pool).collect()
     }
 
-    /// What the verdict under `key` waits for at `now`. An untrusted verdict waits only while its name is hot, because
-    /// its payment records are then in use. `None` without such a verdict or a head.
+    /// What the verdict under `key` needs at `now` to stay confirmed. `Some(None)` if it needs nothing; `None` if there
+    /// is no head, or no such verdict. An untrusted verdict counts only while its name is hot, because its payment
+    /// records are then in use.
     pub(crate) async fn awaits(&self, key: &CacheKey, now: Timestamp) -> Option<Option<Awaited>> {
         let newest = self.heads.newest()?.id;
         let is_hot = self.hot_names.has(&key.name, now);
@@ -486,9 +493,9 @@ impl VerdictCache {
         entries
     }
 
-    /// The answer that subscribers of a name received last: the failure after the latest verdict, else that verdict
-    /// while it is fresh. After it expires, a failure may have occurred and passed, so the next result is reported in
-    /// any case.
+    /// The latest result that was sent to the subscribers of a name: the failure after the latest verdict, or else that
+    /// verdict while it is fresh. `None` once the verdict has expired: a failure may have come and gone since then, so
+    /// subscribers are notified of the next result in any case.
     async fn told_last(&self, key: &CacheKey, found: &Verdict) -> Option<Arc<Entry>> {
         let is_standing = |entry: &Arc<Entry>| self.evicted.permits_still(&key.name, &entry.permitted);
         if let Some(failure) = self.failures.get(key).await.filter(is_standing) {
@@ -504,7 +511,7 @@ impl VerdictCache {
         None
     }
 
-    /// Notifies subscribers of a result that differs from the previous one.
+    /// Notifies the subscribers of a name if the new result differs from the previous one.
     fn tell(&self, name: &EnsName, before: Option<&Entry>, found: &Resolution) {
         let (before, found) = (before.map(Entry::verdict), found.verdict());
         if !before.as_ref().is_some_and(|before| says_the_same(before, found)) {

@@ -43,8 +43,8 @@ const ORDER: TableDefinition<OrderKey, ()> = TableDefinition::new("order/1");
 /// Maximum number of names that are forgotten for a new one, so that a lowered bound does not slow down one question.
 const FORGOTTEN_AT_ONCE: usize = 8;
 
-/// The share of the memory that names below one domain may use: one part in this many. Wildcards and registrars of
-/// subnames create names for free. Beyond this share, such names evict each other.
+/// At most one in this many remembered names may be below the same domain. A wildcard or a subname registrar creates
+/// subnames for free, so beyond this share they evict only each other.
 const DOMAIN_SHARE: u64 = 16;
 
 /// Maximum wait for the file. It is on a local disk, and the caller waits for a verdict.
@@ -75,7 +75,7 @@ impl HistoryKey {
         Self { world: world.to_owned(), chain, domain, name: name.as_str().to_owned() }
     }
 
-    fn key(&self) -> (&str, u64, &str, &str) {
+    fn row_key(&self) -> (&str, u64, &str, &str) {
         (&self.world, self.chain, &self.domain, &self.name)
     }
 
@@ -84,7 +84,7 @@ impl HistoryKey {
         (&self.world, self.chain, &self.domain) == (&other.world, other.chain, &other.domain)
     }
 
-    fn order(&self, history: &History) -> (u64, u64, &str, u64, &str, &str) {
+    fn order_key(&self, history: &History) -> (u64, u64, &str, u64, &str, &str) {
         (history.span(), history.last_block, &self.world, self.chain, &self.domain, &self.name)
     }
 }
@@ -128,9 +128,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Opens or creates the file. It stores at most `names` histories. On Unix only its owner may read it.
+    /// Opens the memory in the file at `path`, or creates it, readable only by its owner (on Unix). It stores at most
+    /// `names` histories, and as many origins.
     ///
-    /// A file that another process has locked, or a full disk, is not an error here: each later operation tries again.
+    /// Succeeds even if another process has locked the file, or if the disk is full: each later operation then tries to
+    /// open the file again.
     ///
     /// # Errors
     /// [`MemoryError::Damaged`], or [`MemoryError::Failed`] if the file cannot be opened.
@@ -138,8 +140,8 @@ impl Memory {
         Ok(Self { store: Arc::new(Store::open(path, names)?), permits: Arc::new(Semaphore::new(AT_ONCE)) })
     }
 
-    /// A memory without a file, which is lost when the process ends. It stores at most `names` histories, and as many
-    /// origins.
+    /// Creates an empty memory without a file, which is lost when the process ends. It stores at most `names`
+    /// histories, and as many origins.
     ///
     /// # Errors
     /// [`MemoryError::Failed`].
@@ -153,8 +155,8 @@ impl Memory {
     ///
     /// # Errors
     /// If the file cannot be read, or the read times out.
-    pub async fn recall(&self, place: HistoryKey) -> Result<History, MemoryError> {
-        self.ask(move |store| store.recall(&place)).await
+    pub async fn recall(&self, key: HistoryKey) -> Result<History, MemoryError> {
+        self.ask(move |store| store.recall(&key)).await
     }
 
     /// Adds an observation to the history of the name.
@@ -165,8 +167,8 @@ impl Memory {
     ///
     /// # Errors
     /// If the file cannot be written, or the write times out.
-    pub async fn remember(&self, place: HistoryKey, sighting: Sighting) -> Result<(), MemoryError> {
-        self.ask(move |store| store.remember(&place, &sighting)).await
+    pub async fn remember(&self, key: HistoryKey, sighting: Sighting) -> Result<(), MemoryError> {
+        self.ask(move |store| store.remember(&key, &sighting)).await
     }
 
     /// Takes every permit until dropped, so that no operation starts.
@@ -227,9 +229,9 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn recall(&self, place: &HistoryKey) -> Result<History, MemoryError> {
+    pub fn recall(&self, key: &HistoryKey) -> Result<History, MemoryError> {
         let Some(table) = self.read(HISTORIES)? else { return Ok(History::default()) };
-        let Some(row) = table.get(place.key()).map_err(failed)? else { return Ok(History::default()) };
+        let Some(row) = table.get(key.row_key()).map_err(failed)? else { return Ok(History::default()) };
         decode(row.value())
     }
 
@@ -237,15 +239,15 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn remember(&self, place: &HistoryKey, sighting: &Sighting) -> Result<(), MemoryError> {
+    pub fn remember(&self, key: &HistoryKey, sighting: &Sighting) -> Result<(), MemoryError> {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         {
             let mut rows = Rows::open(&write)?;
-            let known = rows.take(place)?;
+            let known = rows.take(key)?;
             let next = known.with(sighting).unwrap_or(known);
-            rows.make_room(place, self.names)?;
-            rows.put(place, &next)?;
+            rows.make_room(key, self.names)?;
+            rows.put(key, &next)?;
         }
         write.commit().map_err(failed)
     }
@@ -254,10 +256,10 @@ impl Store {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn forget(&self, place: &HistoryKey) -> Result<bool, MemoryError> {
+    pub fn forget(&self, key: &HistoryKey) -> Result<bool, MemoryError> {
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
-        let known = Rows::open(&write)?.remove(place)?;
+        let known = Rows::open(&write)?.remove(key)?;
         write.commit().map_err(failed)?;
         Ok(known)
     }
@@ -324,58 +326,56 @@ impl<'t> Rows<'t> {
     }
 
     /// Removes the history of a key from both tables and returns it.
-    fn take(&mut self, place: &HistoryKey) -> Result<History, MemoryError> {
-        let Some(known) = self.histories.remove(place.key()).map_err(failed)?.map(|row| decode(row.value())) else {
+    fn take(&mut self, key: &HistoryKey) -> Result<History, MemoryError> {
+        let Some(known) = self.histories.remove(key.row_key()).map_err(failed)?.map(|row| decode(row.value())) else {
             return Ok(History::default());
         };
         let known = known?;
-        self.order.remove(place.order(&known)).map_err(failed)?;
+        self.order.remove(key.order_key(&known)).map_err(failed)?;
         Ok(known)
     }
 
-    fn put(&mut self, place: &HistoryKey, history: &History) -> Result<(), MemoryError> {
+    fn put(&mut self, key: &HistoryKey, history: &History) -> Result<(), MemoryError> {
         let bytes = serde_json::to_vec(history).map_err(failed)?;
-        self.histories.insert(place.key(), bytes.as_slice()).map_err(failed)?;
-        self.order.insert(place.order(history), ()).map_err(failed)?;
+        self.histories.insert(key.row_key(), bytes.as_slice()).map_err(failed)?;
+        self.order.insert(key.order_key(history), ()).map_err(failed)?;
         Ok(())
     }
 
     /// Removes a key from both tables, even if its history cannot be read. Returns whether there was one.
-    fn remove(&mut self, place: &HistoryKey) -> Result<bool, MemoryError> {
-        let of_place = |key: &(u64, u64, &str, u64, &str, &str)| (key.2, key.3, key.4, key.5) == place.key();
-        self.order.retain(|key, ()| !of_place(&key)).map_err(failed)?;
-        let removed = self.histories.remove(place.key()).map_err(failed)?;
+    fn remove(&mut self, key: &HistoryKey) -> Result<bool, MemoryError> {
+        let is_of_key = |row: &(u64, u64, &str, u64, &str, &str)| (row.2, row.3, row.4, row.5) == key.row_key();
+        self.order.retain(|row, ()| !is_of_key(&row)).map_err(failed)?;
+        let removed = self.histories.remove(key.row_key()).map_err(failed)?;
         Ok(removed.is_some())
     }
 
     /// Makes room for one more name if the memory is full. After its bound was lowered, the memory shrinks by a few
     /// names at a time.
-    fn make_room(&mut self, place: &HistoryKey, names: u64) -> Result<(), MemoryError> {
+    fn make_room(&mut self, key: &HistoryKey, names: u64) -> Result<(), MemoryError> {
         let share = (names / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
-            let first = if self.siblings(place)? >= share && !clresolve_core::mutant!("domains-share-nothing") {
-                self.first_to_forget(|row| row.place.is_sibling(place))?
+            let first = if self.siblings(key)? >= share && !clresolve_core::mutant!("domains-share-nothing") {
+                self.first_to_forget(|row| row.key.is_sibling(key))?
             } else if self.len()? >= names {
                 self.first_to_forget(|_| true)?
             } else {
                 None
             };
             let Some(row) = first else { break };
-            self.order.remove(row.key()).map_err(failed)?;
-            self.histories.remove(row.place.key()).map_err(failed)?;
+            self.order.remove(row.order_key()).map_err(failed)?;
+            self.histories.remove(row.key.row_key()).map_err(failed)?;
         }
         Ok(())
     }
 
     /// Number of remembered names below the same domain, which the domain's share bounds.
-    fn siblings(&self, place: &HistoryKey) -> Result<u64, MemoryError> {
+    fn siblings(&self, key: &HistoryKey) -> Result<u64, MemoryError> {
         let mut count = 0;
-        for row in
-            self.histories.range((place.world.as_str(), place.chain, place.domain.as_str(), "")..).map_err(failed)?
-        {
-            let key = row.map_err(failed)?.0;
-            let (world, chain, domain, _) = key.value();
-            if (world, chain, domain) != (place.world.as_str(), place.chain, place.domain.as_str()) {
+        for row in self.histories.range((key.world.as_str(), key.chain, key.domain.as_str(), "")..).map_err(failed)? {
+            let found = row.map_err(failed)?.0;
+            let (world, chain, domain, _) = found.value();
+            if (world, chain, domain) != (key.world.as_str(), key.chain, key.domain.as_str()) {
                 break;
             }
             count += 1;
@@ -386,10 +386,10 @@ impl<'t> Rows<'t> {
     /// The first row, in the order of forgetting, for which `among` is true. The size of the memory bounds the search.
     fn first_to_forget(&self, among: impl Fn(&OrderRow) -> bool) -> Result<Option<OrderRow>, MemoryError> {
         for row in self.order.iter().map_err(failed)? {
-            let key = row.map_err(failed)?.0;
-            let (span, last, world, chain, domain, name) = key.value();
+            let found = row.map_err(failed)?.0;
+            let (span, last, world, chain, domain, name) = found.value();
             let (world, domain, name) = (world.to_owned(), domain.to_owned(), name.to_owned());
-            let row = OrderRow { span, last, place: HistoryKey { world, chain, domain, name } };
+            let row = OrderRow { span, last, key: HistoryKey { world, chain, domain, name } };
             if among(&row) {
                 return Ok(Some(row));
             }
@@ -401,12 +401,12 @@ impl<'t> Rows<'t> {
 struct OrderRow {
     span: u64,
     last: u64,
-    place: HistoryKey,
+    key: HistoryKey,
 }
 
 impl OrderRow {
-    fn key(&self) -> (u64, u64, &str, u64, &str, &str) {
-        let (world, chain, domain, name) = self.place.key();
+    fn order_key(&self) -> (u64, u64, &str, u64, &str, &str) {
+        let (world, chain, domain, name) = self.key.row_key();
         (self.span, self.last, world, chain, domain, name)
     }
 }
@@ -489,7 +489,7 @@ mod tests {
 
     use super::*;
 
-    fn place(name: &str) -> HistoryKey {
+    fn key(name: &str) -> HistoryKey {
         HistoryKey::new("lab", 31_337, &EnsName::parse(name).expect("a name"))
     }
 
@@ -502,17 +502,17 @@ mod tests {
     }
 
     fn see(store: &Store, name: &str, block: u64) {
-        store.remember(&place(name), &sighting(block, "1.0.0", name)).expect("the disk has room");
+        store.remember(&key(name), &sighting(block, "1.0.0", name)).expect("the disk has room");
     }
 
     fn knows(store: &Store, name: &str) -> bool {
-        !store.recall(&place(name)).expect("a readable file").is_empty()
+        !store.recall(&key(name)).expect("a readable file").is_empty()
     }
 
     #[test]
     fn the_domain_of_a_name_is_its_last_two_labels() {
         for (name, domain) in [("a.eth", "a.eth"), ("x.y.a.eth", "a.eth"), ("eth", "eth")] {
-            assert_eq!(place(name).domain, domain);
+            assert_eq!(key(name).domain, domain);
         }
     }
 
@@ -521,8 +521,8 @@ mod tests {
         let folder = folder();
         see(&store(&folder, 10), "a.eth", 7);
         let again = store(&folder, 10);
-        assert_eq!(again.recall(&place("a.eth")).unwrap().first_block, 7);
-        assert_eq!(again.recall(&place("b.eth")), Ok(History::default()));
+        assert_eq!(again.recall(&key("a.eth")).unwrap().first_block, 7);
+        assert_eq!(again.recall(&key("b.eth")), Ok(History::default()));
     }
 
     #[test]
@@ -543,7 +543,7 @@ mod tests {
         see(&store, "a.eth", 7);
         see(&store, "b.eth", 7);
         see(&store, "c.eth", 7);
-        assert_eq!((store.forget(&place("a.eth")), store.forget(&place("a.eth"))), (Ok(true), Ok(false)));
+        assert_eq!((store.forget(&key("a.eth")), store.forget(&key("a.eth"))), (Ok(true), Ok(false)));
         assert!(!knows(&store, "a.eth") && knows(&store, "b.eth"));
         assert_eq!((store.forget_all(), store.count()), (Ok(2), Ok(0)));
         see(&store, "b.eth", 8);
@@ -585,7 +585,7 @@ mod tests {
         let folder = folder();
         let first = store(&folder, 10);
         let second = store(&folder, 10);
-        assert_eq!(second.recall(&place("a.eth")), Err(MemoryError::InUse));
+        assert_eq!(second.recall(&key("a.eth")), Err(MemoryError::InUse));
         see(&first, "a.eth", 7);
         drop(first);
         assert!(knows(&second, "a.eth"));
@@ -626,7 +626,7 @@ mod tests {
         let memory = Memory::open(&folder.path().join("memory"), 10).expect("a new file");
         let all = u32::try_from(AT_ONCE).expect("a few");
         let _stuck = memory.permits.acquire_many(all).await.expect("it is open");
-        assert_eq!(memory.recall(place("a.eth")).await, Err(MemoryError::Late));
+        assert_eq!(memory.recall(key("a.eth")).await, Err(MemoryError::Late));
     }
 
     #[test]
@@ -657,7 +657,7 @@ mod tests {
         let folder = folder();
         let path = folder.path().join("memory");
         see(&store(&folder, 10), "a.eth", 7);
-        let known = store(&folder, 10).recall(&place("a.eth")).unwrap();
+        let known = store(&folder, 10).recall(&key("a.eth")).unwrap();
         let whole = std::fs::read(&path).unwrap();
         let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
         let mut refused = 0;
@@ -665,7 +665,7 @@ mod tests {
             let mut changed = whole.clone();
             changed[*at] ^= 0x55;
             std::fs::write(&path, &changed).unwrap();
-            match Store::open(&path, 10).and_then(|store| store.recall(&place("a.eth"))) {
+            match Store::open(&path, 10).and_then(|store| store.recall(&key("a.eth"))) {
                 Ok(history) => assert!(history == known || history.is_empty(), "byte {at}"),
                 Err(_) => refused += 1,
             }
@@ -694,11 +694,11 @@ mod tests {
             let folder = folder();
             let store = store(&folder, 16);
             for (number, domain, block, forget) in steps {
-                let place = place(&format!("n{number}.d{domain}.eth"));
+                let key = key(&format!("n{number}.d{domain}.eth"));
                 if forget && block % 4 == 0 {
-                    store.forget(&place).unwrap();
+                    store.forget(&key).unwrap();
                 } else {
-                    store.remember(&place, &sighting(block, "1.0.0", "x")).unwrap();
+                    store.remember(&key, &sighting(block, "1.0.0", "x")).unwrap();
                 }
                 prop_assert!(store.count().unwrap() <= 16);
                 let write = store.database().unwrap();

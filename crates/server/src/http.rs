@@ -60,6 +60,7 @@ mod registries;
 mod reload;
 mod rendered;
 mod request;
+mod request_slot;
 mod router;
 mod serving;
 mod signatures;

@@ -59,9 +59,7 @@ impl McpServer {
     pub(crate) fn new(asker: impl Asker + 'static) -> Self {
         Self { asker: Arc::new(asker) }
     }
-}
 
-impl McpServer {
     async fn called(&self, tool: &dyn tools::Tool, arguments: Value) -> Result<Answer, Failure> {
         let called = tool.call(&*self.asker, arguments);
         match self.asker.work(tool.urgency()) {

@@ -23,7 +23,8 @@
 //! use clresolve_verdict::{trust::Resolution, verdict::Verdict};
 //!
 //! fn claim(verdict: Verdict) -> Resolution {
-//!     Resolution { verdict: verdict.into(), card: None, payment: None, newest: None, at_newest: None, standing: Ok(()) }
+//!     let (verdict, json) = (verdict.into(), Default::default());
+//!     Resolution { verdict, json, card: None, payment: None, newest: None, at_newest: None, standing: Ok(()) }
 //! }
 //! ```
 //!
@@ -53,7 +54,7 @@
 //! }
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -69,6 +70,8 @@ use clresolve_core::state::State;
 #[derive(Clone, Debug)]
 pub struct Resolution {
     verdict: Arc<Verdict>,
+    /// The verdict as JSON, once it was requested. Clones share it.
+    json: Arc<OnceLock<Bytes>>,
     card: Option<Bytes>,
     payment: Option<Arc<Published>>,
     newest: Option<u64>,
@@ -78,8 +81,13 @@ pub struct Resolution {
 
 impl Resolution {
     pub(crate) fn new(verdict: Verdict, card: Option<Bytes>, payment: Option<Published>) -> Self {
-        let payment = payment.map(Arc::new);
-        Self { verdict: Arc::new(verdict), card, payment, newest: None, at_newest: None, standing: Ok(()) }
+        let (payment, json) = (payment.map(Arc::new), Arc::default());
+        Self { verdict: Arc::new(verdict), json, card, payment, newest: None, at_newest: None, standing: Ok(()) }
+    }
+
+    /// The same resolution with another verdict.
+    fn with_verdict(self, verdict: Verdict) -> Self {
+        Self { verdict: Arc::new(verdict), json: Arc::default(), ..self }
     }
 
     /// The same resolution with the result of its reading.
@@ -91,12 +99,20 @@ impl Resolution {
     }
 
     pub(crate) fn read_to(self, newest: Option<u64>) -> Self {
-        Self { newest, verdict: Arc::new(confirmed(&self.verdict, newest.map(Confirmed::Head))), ..self }
+        let verdict = confirmed(&self.verdict, newest.map(Confirmed::Head));
+        Self { newest, ..self.with_verdict(verdict) }
     }
 
     /// The verdict.
     pub const fn verdict(&self) -> &Arc<Verdict> {
         &self.verdict
+    }
+
+    /// The verdict as JSON.
+    pub fn json(&self) -> &Bytes {
+        // Boxed to release unused capacity, since the cache keeps the bytes.
+        let json = || serde_json::to_vec(&*self.verdict).unwrap_or_default().into_boxed_slice().into();
+        self.json.get_or_init(json)
     }
 
     /// The exact bytes of the card; present only for a trusted verdict (CL-66).
@@ -139,7 +155,7 @@ impl Resolution {
     /// The same resolution with this confirmation in its verdict.
     #[must_use]
     pub fn with_confirmation(&self, at: Confirmed) -> Self {
-        Self { verdict: Arc::new(confirmed(&self.verdict, Some(at))), ..self.clone() }
+        self.clone().with_verdict(confirmed(&self.verdict, Some(at)))
     }
 
     /// The agent, if the verdict is trusted.
@@ -156,23 +172,23 @@ impl Resolution {
     /// The same resolution with `input` as the typed name. A cached resolution may have been requested in another
     /// spelling.
     #[must_use]
-    pub fn asked_as(mut self, input: &str) -> Self {
-        if self.verdict.name.input != input {
-            let mut verdict = (*self.verdict).clone();
-            input.clone_into(&mut verdict.name.input);
-            for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
-                step.evidence["input"] = input.into();
-            }
-            self.verdict = Arc::new(verdict.with_digests());
+    pub fn asked_as(self, input: &str) -> Self {
+        if self.verdict.name.input == input {
+            return self;
         }
-        self
+        let mut verdict = (*self.verdict).clone();
+        input.clone_into(&mut verdict.name.input);
+        for step in verdict.steps.iter_mut().filter(|step| step.step == Step::Name) {
+            step.evidence["input"] = input.into();
+        }
+        self.with_verdict(verdict.with_digests())
     }
 
     /// The same resolution, marked as served from the cache and unconfirmed.
     #[must_use]
     pub fn from_cache(&self) -> Self {
-        let standing = Err(Refusal::Unconfirmed);
-        Self { verdict: Arc::new(served(&self.verdict, Served::Cached)), standing, ..self.clone() }
+        let cached = self.clone().with_verdict(served(&self.verdict, Served::Cached));
+        cached.with_standing(Err(Refusal::Unconfirmed))
     }
 
     /// The expired verdict, for descriptions only.

@@ -168,8 +168,9 @@ impl Entry {
         self.confirmed.read().unwrap_or_else(PoisonError::into_inner).gateway_standing(now).is_err()
     }
 
-    /// What it waits for: another resolution, if a CCIP-Read gateway was used and the last one is a minute old; or a
-    /// reading, if `newest` was not the last head to confirm it.
+    /// What the entry needs to stay confirmed; `None` if it needs nothing now. Records from a CCIP-Read gateway need
+    /// another resolution, if the last one is [`OFF_CHAIN_INTERVAL`] old or was not made by this process. Records on
+    /// chain need a reading, unless the head `newest` has already confirmed the entry.
     pub(super) fn awaits(&self, newest: HeadId, now: Timestamp) -> Option<Awaited> {
         let confirmed = self.confirmed.read().unwrap_or_else(PoisonError::into_inner);
         let is_due = !confirmed.is_own || confirmed.age(now) >= OFF_CHAIN_INTERVAL;
@@ -244,11 +245,11 @@ pub(crate) struct Began {
 
 /// Estimated memory of an entry, in bytes.
 pub(super) fn weight(resolution: &Resolution) -> usize {
-    let json = serde_json::to_vec(resolution.verdict().as_ref()).unwrap_or_default();
+    let json = resolution.json();
     let values = json.iter().filter(|byte| **byte == b',').count();
     let verdict = (json.len() * MEMORY_PER_JSON_BYTE).max(json.len() + values * MEMORY_PER_JSON_VALUE);
     let payment = resolution.payment().map_or(0, Published::bytes);
     let read = resolution.at_newest().map(|latest| serde_json::to_vec(&latest.answer).unwrap_or_default().len());
     let read = read.unwrap_or_default() * MEMORY_PER_JSON_BYTE;
-    ENTRY_BYTES + verdict + resolution.card().map_or(0, Bytes::len) + payment + read
+    ENTRY_BYTES + verdict + json.len() + resolution.card().map_or(0, Bytes::len) + payment + read
 }

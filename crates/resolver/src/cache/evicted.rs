@@ -50,8 +50,9 @@ impl Evicted {
         self.record_in(&mut self.names_mut(), name, now);
     }
 
-    /// As [`Evicted::record`], on behalf of a result that was requested at `began`. Returns the mark with which that
-    /// result remains valid, or `None` if it is itself refused.
+    /// Evicts `name` because of the result of a resolution that started at `began`. Returns the mark with which that
+    /// result survives this eviction. If `name` was evicted after `began`, the result itself is outdated: evicts
+    /// nothing and returns `None`.
     pub(super) fn record_by(&self, name: &EnsName, began: Mark, now: Timestamp) -> Option<Mark> {
         let mut names = self.names_mut();
         let stands = names.latest(name).is_none_or(|(mark, _)| mark <= began);

@@ -8,10 +8,9 @@ use clresolve_core::state::State;
 use clresolve_ipfs::ContentId;
 use clresolve_verdict::verdict::{Depth, Verdict};
 use jiff::Timestamp;
-use moka::future::Cache;
 use serde::Serialize;
 
-use super::{CacheKey, ContentCache, Entry, Serving, VerdictCache};
+use super::{CacheKey, ContentCache, Entries, Entry, Serving, VerdictCache};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PoolSize {
@@ -44,7 +43,7 @@ pub struct Held {
 }
 
 impl PoolSize {
-    async fn of<V: Clone + Send + Sync + 'static>(pool: &Cache<CacheKey, V>) -> Self {
+    async fn of(pool: &Entries) -> Self {
         pool.run_pending_tasks().await;
         Self { entries: pool.entry_count(), bytes: pool.weighted_size() }
     }

@@ -26,8 +26,8 @@ struct MarkedReceipt {
 }
 
 impl MarkedReceipt {
-    fn key(&self) -> (&str, u64, &str, &str, &[u8; 32]) {
-        let (world, chain, domain, name) = self.signer.key();
+    fn row_key(&self) -> (&str, u64, &str, &str, &[u8; 32]) {
+        let (world, chain, domain, name) = self.signer.row_key();
         (world, chain, domain, name, self.receipt.as_bytes())
     }
 }
@@ -47,7 +47,7 @@ impl Memory {
 impl Store {
     /// Like [`Memory::mark`]. Concurrent calls are serialized: the file has one writer at a time.
     fn mark(&self, signer: HistoryKey, mark: &Mark, most: u64) -> Result<Seen, MemoryError> {
-        let place = MarkedReceipt { signer, receipt: mark.receipt };
+        let key = MarkedReceipt { signer, receipt: mark.receipt };
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
         {
@@ -55,13 +55,13 @@ impl Store {
                 seen: write.open_table(SEEN).map_err(failed)?,
                 marked: write.open_table(MARKED).map_err(failed)?,
             };
-            if let Some(occasion) = rows.occasion(&place)? {
+            if let Some(occasion) = rows.occasion(&key)? {
                 let is_same =
                     occasion == *mark.occasion.as_bytes() || clresolve_core::mutant!("receipts-are-shown-twice");
                 return Ok(if is_same { Seen::Again } else { Seen::Elsewhere });
             }
-            rows.make_room(&place, most.max(1))?;
-            rows.put(&place, &mark.occasion)?;
+            rows.make_room(&key, most.max(1))?;
+            rows.put(&key, &mark.occasion)?;
         }
         write.commit().map_err(failed)?;
         Ok(Seen::First)
@@ -82,23 +82,23 @@ struct Receipts<'t> {
 }
 
 impl Receipts<'_> {
-    fn occasion(&self, place: &MarkedReceipt) -> Result<Option<[u8; 32]>, MemoryError> {
-        Ok(self.seen.get(place.key()).map_err(failed)?.map(|row| *row.value().0))
+    fn occasion(&self, key: &MarkedReceipt) -> Result<Option<[u8; 32]>, MemoryError> {
+        Ok(self.seen.get(key.row_key()).map_err(failed)?.map(|row| *row.value().0))
     }
 
-    fn put(&mut self, place: &MarkedReceipt, occasion: &Digest) -> Result<(), MemoryError> {
+    fn put(&mut self, key: &MarkedReceipt, occasion: &Digest) -> Result<(), MemoryError> {
         let last = self.marked.last().map_err(failed)?.map_or(0, |(number, _)| number.value());
         let number = last.checked_add(1).ok_or_else(|| failed("the numbers are used up"))?;
-        self.seen.insert(place.key(), (occasion.as_bytes(), number)).map_err(failed)?;
-        self.marked.insert(number, place.key()).map_err(failed)?;
+        self.seen.insert(key.row_key(), (occasion.as_bytes(), number)).map_err(failed)?;
+        self.marked.insert(number, key.row_key()).map_err(failed)?;
         Ok(())
     }
 
     /// Makes room for one more receipt. After its bound was lowered, the memory shrinks by a few receipts at a time.
-    fn make_room(&mut self, place: &MarkedReceipt, most: u64) -> Result<(), MemoryError> {
+    fn make_room(&mut self, key: &MarkedReceipt, most: u64) -> Result<(), MemoryError> {
         let share = (most / DOMAIN_SHARE).max(1);
         for _ in 0..FORGOTTEN_AT_ONCE {
-            let (siblings, oldest) = self.siblings(place, share)?;
+            let (siblings, oldest) = self.siblings(key, share)?;
             let forgotten = if siblings >= share && !clresolve_core::mutant!("receipts-share-nothing") {
                 oldest
             } else if self.seen.len().map_err(failed)? >= most {
@@ -121,12 +121,12 @@ impl Receipts<'_> {
 
     /// The number of remembered receipts of signers below the same domain, and the number of the oldest one. The
     /// domain's share limits the search, unless the bound was lowered since.
-    fn siblings(&self, place: &MarkedReceipt, share: u64) -> Result<(u64, Option<u64>), MemoryError> {
-        let (world, chain, domain, ..) = place.key();
+    fn siblings(&self, key: &MarkedReceipt, share: u64) -> Result<(u64, Option<u64>), MemoryError> {
+        let (world, chain, domain, ..) = key.row_key();
         let (mut count, mut oldest) = (0, None);
         for row in self.seen.range((world, chain, domain, "", &[0; 32])..).map_err(failed)? {
-            let (key, value) = row.map_err(failed)?;
-            let (of_world, of_chain, of_domain, ..) = key.value();
+            let (found, value) = row.map_err(failed)?;
+            let (of_world, of_chain, of_domain, ..) = found.value();
             if (of_world, of_chain, of_domain) != (world, chain, domain) || count > share {
                 break;
             }

@@ -79,7 +79,8 @@ impl CachedWalker {
             return fresh.asked_as(input);
         }
         let run = self.run(key.clone(), rules.clone(), Using::Fleet);
-        self.cache.get_or_run(key, now, self.limits(), run).await.asked_as(input)
+        // Boxed, so that the future of a hit is small.
+        Box::pin(self.cache.get_or_run(key, now, self.limits(), run)).await.asked_as(input)
     }
 
     /// Starts a resolution. Its verdict replaces the cached one.

@@ -33,7 +33,14 @@ impl CachedWalker {
     /// Returns `resolution`, or that of a later run, with its standing at the newest block. Reads the chain if its
     /// verdict has one of `states` and is unconfirmed there.
     pub(super) async fn confirmed(&self, resolution: Resolution, rules: &RuleSet, states: &[State]) -> Resolution {
-        let mut resolution = resolution;
+        if self.unconfirmed(&resolution, rules, states).is_none() {
+            return resolution;
+        }
+        // Boxed, so that the future of a confirmed verdict is small.
+        Box::pin(self.confirm(resolution, rules, states)).await
+    }
+
+    async fn confirm(&self, mut resolution: Resolution, rules: &RuleSet, states: &[State]) -> Resolution {
         for _ in 0..ROUNDS {
             let began = self.cache.begin();
             let Some(key) = self.unconfirmed(&resolution, rules, states) else { return resolution };

@@ -85,7 +85,8 @@ impl Admission {
             CacheStatus::UnderWay => None,
             CacheStatus::Missing => Some(self.admit(client)?),
         };
-        let resolution = self.run(permit, question).await?;
+        // Boxed, so that the future of a hit is small.
+        let resolution = Box::pin(self.run(permit, question)).await?;
         Ok(Answered { resolution, cache_use: CacheUse::Miss })
     }
 

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::client_limits::{Client, HeldSlots};
 use super::problem;
-use super::request::RequestSlot;
+use super::request_slot::RequestSlot;
 use super::state::AppState;
 
 /// Why a request with a body is rejected.

@@ -23,7 +23,7 @@ pub(super) struct Lease {
 impl Lease {
     pub(super) fn of(freshness: &Freshness) -> Self {
         let lifetime = freshness.lifetime().as_secs();
-        let control = header(&format!("private, max-age={lifetime}"));
+        let control = header(format!("private, max-age={lifetime}"));
         Self { checked_at: freshness.checked_at, lifetime, control }
     }
 
@@ -38,11 +38,11 @@ impl Lease {
             CacheUse::Hit | CacheUse::ForceRefused if self.lifetime == 0 => {
                 HeaderValue::from_static("clresolve; fwd=bypass")
             }
-            CacheUse::Hit => header(&format!("clresolve; hit; ttl={ttl}")),
-            CacheUse::Stale => header(&format!("clresolve; hit; ttl=-{overdue}; detail=refresh-failed")),
+            CacheUse::Hit => header(format!("clresolve; hit; ttl={ttl}")),
+            CacheUse::Stale => header(format!("clresolve; hit; ttl=-{overdue}; detail=refresh-failed")),
             CacheUse::Miss => HeaderValue::from_static("clresolve; fwd=miss; stored"),
             CacheUse::Forced => HeaderValue::from_static("clresolve; fwd=request; stored"),
-            CacheUse::ForceRefused => header(&format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),
+            CacheUse::ForceRefused => header(format!("clresolve; hit; ttl={ttl}; detail=forced-run-refused")),
         };
         headers.insert(CACHE_CONTROL, self.control.clone());
         headers.insert(AGE, age.into());
@@ -50,8 +50,8 @@ impl Lease {
     }
 }
 
-fn header(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("digits and tokens are a header value")
+fn header(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).expect("digits and tokens are a header value")
 }
 
 /// Whether `If-None-Match` lists the tag, compared weakly (RFC 9110, 13.1.2).

@@ -39,12 +39,11 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const TOOLS: &str = "/mcp";
 
-#[derive(Clone)]
 pub(super) struct PagePermissions {
     report: Option<Permission>,
     tools: Option<Permission>,
     /// Configured host names, in lower case: those of permitted pages and of the MCP endpoint.
-    hosts: Arc<[String]>,
+    hosts: Box<[String]>,
 }
 
 /// The permissions of some origins.
@@ -134,7 +133,8 @@ impl PagePermissions {
         if !is_local || is_of_browser || permits_all {
             return false;
         }
-        let Some(host) = addressed(request).and_then(|host| host.parse::<Authority>().ok()) else { return false };
+        let host = addressed(request).filter(|host| host.contains('.')).and_then(|host| host.parse::<Authority>().ok());
+        let Some(host) = host else { return false };
         let host = host.host().trim_end_matches('.').to_ascii_lowercase();
         let is_address = host.starts_with('[') || host.parse::<IpAddr>().is_ok();
         host.contains('.') && !is_address && !host.ends_with(".localhost") && !self.hosts.contains(&host)

@@ -18,11 +18,11 @@ use super::negotiate;
 /// Maximum number of concurrent streams, because each event of the daemon wakes all of them.
 const MAX_STREAMS: usize = 256;
 
-/// The reciprocal of the share of all connections that streams may use. A stream cannot be evicted for a new
-/// connection, and the gate may use the same listener.
+/// At most one in this many connections may be a stream. Streams are never closed to make room for new connections,
+/// some of which may be for the gate on the same listener.
 const PART_OF_CONNECTIONS: usize = 3;
 
-/// The reciprocal of the share of all streams that one client may use. A proxy counts as one client.
+/// At most one in this many streams may belong to the same client. A proxy counts as one client.
 const PART_OF_STREAMS: usize = 4;
 
 /// Makes nginx forward each event at once.

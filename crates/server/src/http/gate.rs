@@ -56,6 +56,17 @@ fn wanted(uri: &Uri, verb: Option<String>) -> Result<Wanted, Refusal> {
     Ok(Wanted { verb, network: gate_path::network(uri.query().unwrap_or_default())? })
 }
 
+/// The response to a gate request with a plain path, which bypasses the router.
+pub(super) async fn of_plain(
+    state: &AppState,
+    in_force: &InForce,
+    client: Client,
+    (name, verb): (&str, Option<&str>),
+) -> Response {
+    let wanted = Wanted { verb: verb.map(str::to_owned), network: None };
+    decide(state, in_force, client, name, Ok(wanted)).await
+}
+
 async fn decide(
     state: &AppState,
     in_force: &InForce,

@@ -1,5 +1,6 @@
 //! Validates the whole raw path of a gate request. Any path that the next hop could read as another agent is rejected.
 
+use axum::http::Uri;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
 use percent_encoding::percent_decode_str;
@@ -31,6 +32,14 @@ pub(super) fn check(path: &str) -> Result<(), Refusal> {
     } else {
         Err(Refusal::RequestAmbiguous)
     }
+}
+
+/// The name and the verb in a path of `/v1/gate` that [`check`] accepts, if it needs no decoding and there is no query.
+pub(super) fn plain(uri: &Uri) -> Option<(&str, Option<&str>)> {
+    let path = uri.path().strip_prefix("/v1/gate/").filter(|path| !path.contains('%') && uri.query().is_none())?;
+    let mut segments = path.strip_suffix('/').unwrap_or(path).split('/');
+    let (name, verb) = (segments.next()?, segments.next());
+    segments.next().is_none().then_some((name, verb))
 }
 
 /// Whether the segment is `.` or `..`.

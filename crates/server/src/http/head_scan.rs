@@ -104,7 +104,7 @@ impl HeadScan {
     }
 
     fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
         let is_whole = std::mem::take(&mut self.length) <= KEPT;
         let is_empty = matches!(&line[..], b"" | b"\r");
         match self.stage {
@@ -123,6 +123,8 @@ impl HeadScan {
                 }
             }
         }
+        line.clear();
+        self.line = line;
     }
 
     fn end_head(&mut self) {

@@ -12,10 +12,9 @@ use super::cors::PagePermissions;
 use super::state::AppState;
 
 /// The state that requests are served from, with its routes.
-pub(super) struct InForce(RwLock<Serving>);
+pub(super) struct InForce(RwLock<Arc<Serving>>);
 
 /// What the daemon serves under one configuration.
-#[derive(Clone)]
 pub(super) struct Serving {
     pub(super) state: Arc<AppState>,
     pub(super) router: Router,
@@ -24,16 +23,16 @@ pub(super) struct Serving {
 }
 
 impl InForce {
-    pub(super) const fn new(serving: Serving) -> Self {
-        Self(RwLock::new(serving))
+    pub(super) fn new(serving: Serving) -> Self {
+        Self(RwLock::new(Arc::new(serving)))
     }
 
     pub(super) fn state(&self) -> Arc<AppState> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner).state)
+        Arc::clone(&self.serving().state)
     }
 
-    pub(super) fn serving(&self) -> Serving {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn serving(&self) -> Arc<Serving> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Answers a question that was asked under the state `asked`. Returns the answer and the state in force at that
@@ -56,6 +55,6 @@ impl InForce {
 
     /// Puts `serving` in force from the next response on.
     pub(super) fn replace(&self, serving: Serving) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = serving;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(serving);
     }
 }

@@ -30,7 +30,7 @@ use super::admission::keeping;
 use super::body::{self, RequestError};
 use super::client_limits::{Client, HeldSlots};
 use super::in_force::InForce;
-use super::request::RequestSlot;
+use super::request_slot::RequestSlot;
 use super::state::AppState;
 use crate::mcp::{self, AgentAnswer, Answer, Asker, Failure, MAX_MESSAGE_BYTES, McpServer};
 

@@ -14,8 +14,8 @@ const JSON: &str = "application/json";
 /// Whether `Accept` prefers events to the verdict as JSON or signed. The `q` of events is higher, or it is equal and
 /// the other media type is matched less exactly.
 pub(super) fn wants_events(headers: &HeaderMap) -> bool {
-    let events = fit(headers, EVENTS);
-    is_named(events) && [JSON, MEDIA_TYPE].iter().all(|other| events > fit(headers, other))
+    let [plain, signed, events] = fits(headers);
+    is_named(events) && events > plain && events > signed
 }
 
 /// Maximum number of media ranges that are evaluated. Browsers send ten.
@@ -40,7 +40,7 @@ impl Form {
     /// The form that `Accept` asks for. The signed form wins if its `q` is higher, or if the `q` values are equal and
     /// its range matches more exactly.
     pub(super) fn asked(headers: &HeaderMap) -> Self {
-        let (plain, signed) = (fit(headers, JSON), fit(headers, MEDIA_TYPE));
+        let [plain, signed, _] = fits(headers);
         if !is_named(signed) || plain >= signed {
             return Self::Plain;
         }
@@ -53,18 +53,21 @@ const fn is_named((q, exactness): Fit) -> bool {
     q > 0 && exactness == BY_NAME
 }
 
-/// How well `media` matches, by the most exact matching range of `Accept`.
-fn fit(headers: &HeaderMap, media: &str) -> Fit {
+/// How well `Accept` matches JSON, the signed form and events, each by its most specific matching range.
+fn fits(headers: &HeaderMap) -> [Fit; 3] {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut fit = (0, 0);
+    let mut fits = [(0, 0); 3];
     for range in values.flat_map(|value| value.split(',')).take(MAX_RANGES) {
         let mut parts = range.split(';').map(str::trim);
-        let exactness = exactness(parts.next().unwrap_or_default(), media);
-        if exactness > fit.1 {
-            fit = (parts.find_map(quality).unwrap_or(1000), exactness);
+        let (range, quality) = (parts.next().unwrap_or_default(), parts.find_map(quality).unwrap_or(1000));
+        for (fit, media) in fits.iter_mut().zip([JSON, MEDIA_TYPE, EVENTS]) {
+            let exactness = exactness(range, media);
+            if exactness > fit.1 {
+                *fit = (quality, exactness);
+            }
         }
     }
-    fit
+    fits
 }
 
 /// How exactly a range matches `media`.

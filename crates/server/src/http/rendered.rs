@@ -1,4 +1,4 @@
-//! A cache of serialized verdicts, bounded by size.
+//! Serialized verdicts with their entity tags, and a size-bounded cache of the signed ones.
 
 use std::sync::Arc;
 
@@ -20,17 +20,15 @@ pub(super) struct Rendered {
 }
 
 impl Rendered {
-    pub(super) fn json(verdict: &Verdict) -> Self {
+    pub(super) fn json(verdict: &Verdict, body: Bytes) -> Self {
         // Weak, because the same verdict contains `served: fresh` for the first client and `cached` for the next.
-        let tag = format!("W/\"{}\"", verdict.id);
-        let tag = HeaderValue::from_str(&tag).expect("an id is hex digits after a word");
-        // Boxed to release unused capacity, since the cache keeps the body.
-        let body = serde_json::to_vec(verdict).unwrap_or_default().into_boxed_slice().into();
+        let tag = ["W/\"", &verdict.id, "\""].concat();
+        let tag = HeaderValue::try_from(tag).expect("an id is hex digits after a word");
         Self { body, tag, lease: Lease::of(&verdict.freshness) }
     }
 }
 
-/// A serialized verdict per question: only that of the latest resolution, since earlier ones are no longer requested.
+/// A signed verdict per question: only that of the latest resolution, since earlier ones are no longer requested.
 /// The least used are evicted first.
 pub(super) struct RenderedCache(Cache<String, CachedRendering>);
 
@@ -91,7 +89,7 @@ mod tests {
         let mut is_made = false;
         let render = || {
             is_made = true;
-            Ok::<_, Infallible>(Rendered::json(verdict))
+            Ok::<_, Infallible>(Rendered::json(verdict, serde_json::to_vec(verdict).expect("JSON").into()))
         };
         let Ok(rendered) = cache.get_or_render(verdict, render).await;
         (rendered.body, is_made)

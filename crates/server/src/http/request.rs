@@ -1,13 +1,13 @@
 //! Handles one request: it is admitted or refused, routed, protected against panics, counted and logged.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::http::header::{
     ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, HOST, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS,
 };
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Request};
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
@@ -18,45 +18,17 @@ use tower::Service as _;
 
 use super::activity::Activity;
 use super::api_kind::{ApiKind, ListenerRole};
-use super::client_limits::{Client, HeldSlots};
+use super::client_limits::Client;
 use super::gate_path;
 use super::head_scan::HeadFindings;
 use super::in_force::{InForce, Serving};
 use super::log::{self, LoggedRequest};
+use super::request_slot::RequestSlot;
 use super::state::AppState;
+use super::{gate, verdicts};
 
 /// A policy that prevents a browser from executing any part of a response that it displays.
 const NOTHING_RUNS: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
-
-/// The slot of a request in progress, held until its response is written. A request with a body takes the slot once the
-/// body has arrived, so a slow client occupies only its connection.
-#[derive(Clone)]
-pub(super) struct RequestSlot(Arc<InWork>);
-
-struct InWork {
-    state: Arc<AppState>,
-    client: Client,
-    taken: OnceLock<HeldSlots>,
-}
-
-impl RequestSlot {
-    pub(super) fn new(state: Arc<AppState>, client: Client) -> Self {
-        Self(Arc::new(InWork { state, client, taken: OnceLock::new() }))
-    }
-
-    /// Takes the slot, unless the request already has it.
-    ///
-    /// # Errors
-    /// The client has used up its share, or no slot is free.
-    pub(super) fn take(&self) -> Result<(), Refusal> {
-        if self.0.taken.get().is_none() {
-            let slot = self.0.state.requests.take(self.0.client, 1)?;
-            // A request is handled by one task, so the slot cannot have been set in the meantime.
-            let _ = self.0.taken.set(slot);
-        }
-        Ok(())
-    }
-}
 
 /// Answers one request. A panic becomes the refusal of the request's API.
 pub(super) async fn answer(
@@ -64,21 +36,21 @@ pub(super) async fn answer(
     role: ListenerRole,
     client: Client,
     activity: &Activity,
-    mut request: Request<Body>,
+    request: Request<Body>,
 ) -> Response {
     let started = Instant::now();
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let api = ApiKind::behind(role, uri.path());
     let found = activity.request_begins(api == ApiKind::Gate);
-    let Serving { state, router, pages } = in_force.serving();
+    let serving = in_force.serving();
+    let Serving { state, pages, .. } = &*serving;
     let client = pages.client(api, client, &request);
     let is_chunked = request.headers().contains_key(TRANSFER_ENCODING);
-    request.extensions_mut().insert(Arc::clone(in_force));
     let routed = async |request| {
         let routed = async {
             match objection(api, found, &request) {
                 Some(refusal) => api.refuse(refusal),
-                None => route(&state, router, client, api, request).await,
+                None => route(in_force, &serving, client, api, request).await,
             }
         };
         let routed = AssertUnwindSafe(routed).catch_unwind().await;
@@ -131,11 +103,11 @@ fn names_one_host(request: &Request<Body>) -> bool {
 }
 
 async fn route(
-    state: &Arc<AppState>,
-    mut router: Router,
+    in_force: &Arc<InForce>,
+    serving: &Serving,
     client: Client,
     api: ApiKind,
-    mut request: Request<Body>,
+    request: Request<Body>,
 ) -> Response {
     if api == ApiKind::DisguisedGate {
         return api.refuse(Refusal::RouteUnknown);
@@ -143,23 +115,56 @@ async fn route(
     if request.method() == Method::CONNECT {
         return without_tunnel(api);
     }
+    let (head, body) = request.into_parts();
+    if let Some(response) = without_route(in_force, &serving.state, client, api, &head).await {
+        return response;
+    }
+    // Boxed, so that the future of a response without a route is small.
+    Box::pin(by_route(in_force, serving, client, api, Request::from_parts(head, body))).await
+}
+
+/// Answers the most frequent requests without the router, at half the cost: gate requests with a plain path, and
+/// requests for a cached verdict. The response equals that of the route. `None` for all other requests.
+async fn without_route(
+    in_force: &InForce,
+    state: &AppState,
+    client: Client,
+    api: ApiKind,
+    head: &Parts,
+) -> Option<Response> {
+    match api {
+        ApiKind::Gate => {
+            let plain = gate_path::plain(&head.uri)?;
+            let work = state.work(client, Urgency::Gate);
+            Some(cpu_share::within(work, gate::of_plain(state, in_force, client, plain)).await)
+        }
+        ApiKind::Report => verdicts::known(state, client, head).await,
+        ApiKind::DisguisedGate | ApiKind::Health => None,
+    }
+}
+
+async fn by_route(
+    in_force: &Arc<InForce>,
+    Serving { state, router, .. }: &Serving,
+    client: Client,
+    api: ApiKind,
+    mut request: Request<Body>,
+) -> Response {
     let mut held = None;
     if api == ApiKind::Report {
         let slot = held.insert(RequestSlot::new(Arc::clone(state), client));
-        let has_body = !clresolve_core::mutant!("bodies-hold-places")
+        let has_body = !clresolve_core::mutant!("bodies-hold-slots")
             && request.method() == Method::POST
             && !request.body().is_end_stream();
-        if !has_body
-            && let Err(refusal) = slot.take()
-            && !may_be_known(&request)
-        {
+        if !has_body && let Err(refusal) = slot.take() {
             return api.refuse(refusal);
         }
         request.extensions_mut().insert(slot.clone());
     }
     request.extensions_mut().insert(client);
+    request.extensions_mut().insert(Arc::clone(in_force));
     let work = state.work(client, urgency(api, request.uri().path()));
-    let response = cpu_share::within(work, router.call(request)).await;
+    let response = cpu_share::within(work, router.clone().call(request)).await;
     // Held until here, since a handler that does not use its copy drops it at once.
     drop(held);
     response.unwrap_or_else(|never| match never {})
@@ -172,13 +177,6 @@ fn urgency(api: ApiKind, path: &str) -> Urgency {
         "/v1/checks" | "/v1/decisions" | "/v1/decisions/signed" => Urgency::Decision,
         _ => Urgency::Document,
     }
-}
-
-/// Whether the response may be in the cache, so that the request needs no slot. The handler refuses it if it is not.
-fn may_be_known(request: &Request<Body>) -> bool {
-    let name = request.uri().path().strip_prefix("/v1/verdicts/");
-    let name = name.map(|name| name.strip_suffix('/').unwrap_or(name));
-    matches!(*request.method(), Method::GET | Method::HEAD) && name.is_some_and(|name| !name.contains('/'))
 }
 
 /// The response to `CONNECT`. A successful status would turn the connection into a tunnel.
@@ -194,4 +192,89 @@ fn without_tunnel(api: ApiKind) -> Response {
 fn protect(headers: &mut HeaderMap) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(NOTHING_RUNS));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use axum::body::to_bytes;
+    use axum::http::HeaderName;
+    use axum::http::header::{ACCEPT, AGE, CACHE_CONTROL, CONTENT_LENGTH, ETAG, IF_NONE_MATCH};
+    use clresolve_resolver::resolve::Resolver;
+    use clresolve_resolver::sandbox::Sandbox;
+
+    use super::*;
+    use crate::http::caching::CACHE_STATUS;
+    use crate::http::serving;
+
+    #[tokio::test]
+    async fn response_without_route_equals_that_of_the_route() {
+        let sandbox = Sandbox::start().await.expect("the sandbox starts");
+        let mut config = sandbox.config();
+        (config.timeout, config.gate.deadline) =
+            (std::time::Duration::from_secs(120), std::time::Duration::from_secs(100));
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        for name in ["summarizeagent.eth", "entry-version.eth"] {
+            resolver.resolve(name).await;
+        }
+        let in_force = Arc::new(InForce::new(serving(AppState::new(resolver, &config, None, None))));
+        let serving = in_force.serving();
+        let client = Client::from(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let request = |method: &Method, path: &str, (name, value): (HeaderName, &HeaderValue)| {
+            let request = Request::builder().method(method).uri(path).header(name, value);
+            request.body(Body::empty()).expect("a request")
+        };
+        let both = async |method: &Method, path: &str, header: (HeaderName, &HeaderValue)| {
+            let ((head, body), api) = (request(method, path, header).into_parts(), ApiKind::of(path));
+            let without = without_route(&in_force, &serving.state, client, api, &head).await;
+            (without, by_route(&in_force, &serving, client, api, Request::from_parts(head, body)).await)
+        };
+        let json = HeaderValue::from_static("application/json");
+        let (_, first) = both(&Method::GET, "/v1/verdicts/summarizeagent.eth", (ACCEPT, &json)).await;
+        let (tag, anew) = (&first.headers()[ETAG], HeaderValue::from_static("no-cache"));
+        let (events, signed) =
+            (HeaderValue::from_static("text/event-stream"), HeaderValue::from_static("application/jose, */*"));
+        for (needs_route, method, path, header) in [
+            (false, Method::GET, "/v1/verdicts/summarizeagent.eth", (ACCEPT, &json)),
+            (false, Method::GET, "/v1/verdicts/summarizeagent.eth/", (IF_NONE_MATCH, tag)),
+            (false, Method::GET, "/v1/verdicts/summarizeagent.eth?profile=", (ACCEPT, &json)),
+            (true, Method::HEAD, "/v1/verdicts/summarizeagent.eth", (ACCEPT, &json)),
+            (false, Method::GET, "/v1/verdicts/entry%2Dversion.eth", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/verdicts/SummarizeAgent.eth", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/verdicts/summarizeagent.eth?depth=deep", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/verdicts/summarizeagent.eth", (ACCEPT, &signed)),
+            (true, Method::GET, "/v1/verdicts/summarizeagent.eth", (ACCEPT, &events)),
+            (true, Method::GET, "/v1/verdicts/summarizeagent.eth", (CACHE_CONTROL, &anew)),
+            (true, Method::GET, "/v1/verdicts/no%20name", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/verdicts/", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/verdicts/summarizeagent.eth/more", (ACCEPT, &json)),
+            (true, Method::POST, "/v1/verdicts/summarizeagent.eth", (ACCEPT, &json)),
+            (false, Method::GET, "/v1/gate/summarizeagent.eth", (ACCEPT, &json)),
+            (false, Method::POST, "/v1/gate/summarizeagent.eth/summarize/", (ACCEPT, &json)),
+            (false, Method::GET, "/v1/gate/summarizeagent.eth/other", (ACCEPT, &json)),
+            (false, Method::GET, "/v1/gate/entry-version.eth", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/gate", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/gate/summarizeagent%2Eeth", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/gate/summarizeagent.eth?network=eip155:1", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/gate/summarizeagent.eth/summarize/more", (ACCEPT, &json)),
+            (true, Method::GET, "/v1/envoy/summarizeagent.eth/summarize", (ACCEPT, &json)),
+        ] {
+            let (without, by_route) = both(&method, path, header).await;
+            assert_eq!(without.is_none(), needs_route, "{method} {path}");
+            let Some(without) = without else { continue };
+            assert_eq!(without.status(), by_route.status(), "{method} {path}");
+            let [without, by_route] = [without, by_route].map(|response| {
+                let (mut head, body) = response.into_parts();
+                // `Age` and `Cache-Status` depend on the time. hyper sets `Content-Length`.
+                for header in [AGE, CACHE_STATUS, CONTENT_LENGTH] {
+                    head.headers.remove(header);
+                }
+                (head.headers, body)
+            });
+            assert_eq!(without.0, by_route.0, "{method} {path}");
+            let bytes = async |body| to_bytes(body, usize::MAX).await.expect("bytes in memory");
+            assert_eq!(bytes(without.1).await, bytes(by_route.1).await, "{method} {path}");
+        }
+    }
 }

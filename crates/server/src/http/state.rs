@@ -15,7 +15,6 @@ use super::counters::Counters;
 use super::event_stream::EventStreams;
 use super::readiness::Readiness;
 use super::recent_decisions::RecentDecisions;
-use super::rendered::RenderedCache;
 use super::signatures::Signatures;
 use super::systems::Systems;
 
@@ -37,8 +36,6 @@ pub(super) struct AppState {
     pub(super) default_profile: String,
     /// Slots for requests to the report API. Gate requests are limited only by the number of connections.
     pub(super) requests: Slots,
-    /// Cached verdicts as JSON.
-    pub(super) rendered: RenderedCache,
     /// Decisions from the last second.
     pub(super) recent_decisions: RecentDecisions,
     /// Signs verdicts, if a key is configured.
@@ -86,7 +83,6 @@ impl AppState {
             mcp: config.mcp.clone(),
             default_profile: config.rules.profile.clone(),
             requests: Slots::new(config.http.requests, requests_of_client(config)),
-            rendered: RenderedCache::new(),
             recent_decisions: RecentDecisions::new(),
             signatures,
             systems,

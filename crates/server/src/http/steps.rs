@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{Stream, StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::request::RequestSlot;
+use super::request_slot::RequestSlot;
 use super::{event_stream, problem};
 
 type Answer = Result<Arc<Verdict>, Refusal>;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, VARY};
-use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use clresolve_core::json::object::from_object;
@@ -32,7 +33,7 @@ use super::log::LogEntry;
 use super::negotiate::{Form, wants_events};
 use super::path::segment;
 use super::rendered::Rendered;
-use super::request::RequestSlot;
+use super::request_slot::RequestSlot;
 use super::state::AppState;
 use super::{problem, query, steps};
 
@@ -60,9 +61,6 @@ pub(super) async fn one(
         Ok(question) => question,
         Err(detail) => return problem::refused(Refusal::RequestMalformed, Some(detail.into())),
     };
-    if let Err(refusal) = permit.take() {
-        return varying(without_slot(&state, &question, &headers, refusal).await);
-    }
     if wants_events(&headers) {
         return varying(watched(state, client, permit, question).await);
     }
@@ -80,22 +78,35 @@ pub(super) async fn one(
     varying(response)
 }
 
-/// Returns the cached verdict when no request slot is free. Nothing is resolved or signed for it. Its bytes are shared
-/// with other responses, so the name appears in its normal form. If the verdict is not cached, returns the refusal.
-async fn without_slot(state: &AppState, question: &Question, headers: &HeaderMap, refusal: Refusal) -> Response {
-    let refused = || problem::refused(refusal, None);
-    let is_plain = Form::asked(headers) == Form::Plain && !wants_events(headers);
+/// The response to `GET /v1/verdicts/{name}`, if the cached verdict suffices. Otherwise `None`: the request needs its
+/// route. A cached verdict that is not stale needs no request slot, so even an overloaded daemon returns it: nothing is
+/// resolved or signed, and all responses share its bytes. They contain only the name in normal form, so other spellings
+/// need the route.
+pub(super) async fn known(state: &AppState, client: Client, head: &Parts) -> Option<Response> {
+    let Parts { method, uri, headers, .. } = head;
+    let name = uri.path().strip_prefix("/v1/verdicts/")?;
+    let is_one = !name.strip_suffix('/').unwrap_or(name).contains('/');
+    if !is_one || *method != Method::GET || Form::asked(headers) != Form::Plain || wants_events(headers) {
+        return None;
+    }
+    let question = asked(segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
     let is_normal = EnsName::parse(&question.input).is_ok_and(|name| name.as_str() == question.input);
-    if !is_plain || !is_normal {
-        return refused();
+    let is_forced = demands_run(headers);
+    if !is_normal || is_forced && state.requests.take(client, 1).is_ok() {
+        return None;
     }
-    let Ok(Some(resolution)) = state.admission.known(question).await else { return refused() };
-    if resolution.verdict().state == state::State::Indeterminate {
-        // A stale verdict would have to be serialized separately for each response.
-        return refused();
+    let resolution = state.admission.known(&question).await.ok()??;
+    let cache_use = if is_forced { CacheUse::ForceRefused } else { CacheUse::Hit };
+    if resolution.verdict().state != state::State::Indeterminate {
+        return Some(varying(plain(state, &resolution, cache_use, headers)));
     }
-    let cache_use = if demands_run(headers) { CacheUse::ForceRefused } else { CacheUse::Hit };
-    described(state, question, &Answered { resolution, cache_use }, headers).await
+    // A stale verdict is serialized anew for each response, so it needs a slot.
+    let slot = state.requests.take(client, 1);
+    let answered = Answered { resolution, cache_use };
+    Some(varying(match slot {
+        Ok(_held) => Box::pin(described(state, &question, &answered, headers)).await,
+        Err(refusal) => problem::refused(refusal, None),
+    }))
 }
 
 /// Streams the steps as they happen, and then the verdict.
@@ -242,7 +253,8 @@ async fn stale(state: &AppState, question: &Question, answered: &Answered) -> Op
 /// A response with the last known verdict, marked as stale. It has no entity tag, so that no client mistakes it for the
 /// copy that it has cached.
 fn described_as_stale(state: &AppState, stale: &Stale, failure: &Verdict) -> Response {
-    let Rendered { body, lease, .. } = Rendered::json(stale.verdict());
+    let body = serde_json::to_vec(stale.verdict()).unwrap_or_default().into();
+    let Rendered { body, lease, .. } = Rendered::json(stale.verdict(), body);
     let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -260,12 +272,29 @@ async fn described(state: &AppState, question: &Question, answered: &Answered, r
     if let (Form::Plain, Some(stale)) = (form, stale(state, question, answered).await) {
         return described_as_stale(state, &stale, answered.resolution.verdict());
     }
-    let verdict = answered.resolution.verdict();
-    let (Rendered { body, tag, lease }, media) = match signed_if_asked(state, &answered.resolution, form).await {
-        Ok(Some(signed)) => (signed, sign::MEDIA_TYPE),
-        Ok(None) => (json(state, verdict).await, "application/json"),
-        Err(detail) => return problem::refused(Refusal::NotAcceptable, Some(detail.into())),
-    };
+    let Answered { resolution, cache_use } = answered;
+    match signed_if_asked(state, resolution, form).await {
+        Ok(Some(signed)) => sent(state, resolution.verdict(), signed, sign::MEDIA_TYPE, *cache_use, request),
+        Ok(None) => plain(state, resolution, *cache_use, request),
+        Err(detail) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
+    }
+}
+
+/// A response with the verdict as JSON.
+fn plain(state: &AppState, resolution: &Resolution, cache_use: CacheUse, request: &HeaderMap) -> Response {
+    let verdict = resolution.verdict();
+    let rendered = Rendered::json(verdict, resolution.json().clone());
+    sent(state, verdict, rendered, "application/json", cache_use, request)
+}
+
+fn sent(
+    state: &AppState,
+    verdict: &Arc<Verdict>,
+    Rendered { body, tag, lease }: Rendered,
+    media: &'static str,
+    cache_use: CacheUse,
+    request: &HeaderMap,
+) -> Response {
     let mut response = if is_known_to_client(request, tag.to_str().unwrap_or_default()) {
         not_modified()
     } else {
@@ -274,7 +303,7 @@ async fn described(state: &AppState, question: &Question, answered: &Answered, r
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
         response
     };
-    lease.declare(response.headers_mut(), answered.cache_use, state.resolver.now());
+    lease.declare(response.headers_mut(), cache_use, state.resolver.now());
     response.headers_mut().insert(ETAG, tag);
     if let Some(pause) = verdict.freshness.retry_after {
         response.headers_mut().insert(RETRY_AFTER, pause.into());
@@ -296,11 +325,6 @@ async fn signed_if_asked(state: &AppState, resolution: &Resolution, form: Form) 
         Err(_) if form == Form::SignedOrPlain => Ok(None),
         signed => signed.map(Some),
     }
-}
-
-async fn json(state: &AppState, verdict: &Verdict) -> Rendered {
-    let render = || Ok::<_, Infallible>(Rendered::json(verdict));
-    state.rendered.get_or_render(verdict, render).await.unwrap_or_else(|never| match never {})
 }
 
 #[cfg(test)]

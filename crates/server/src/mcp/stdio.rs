@@ -150,7 +150,7 @@ where
             Line::TooLong => Err(message::too_long()),
         };
         let sent = match message {
-            Ok(message) => send.send(placed(message, &calls).await).await.is_ok(),
+            Ok(message) => send.send(with_permit(message, &calls).await).await.is_ok(),
             Err(error) => write(&output, &error).await.is_ok(),
         };
         if !sent {
@@ -159,8 +159,8 @@ where
     }
 }
 
-/// Waits for a permit if the message is a request.
-async fn placed(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> ClientJsonRpcMessage {
+/// If the message is a request, waits for a [`CallPermit`] and attaches it.
+async fn with_permit(mut message: ClientJsonRpcMessage, calls: &Arc<Semaphore>) -> ClientJsonRpcMessage {
     if let ClientJsonRpcMessage::Request(request) = &mut message {
         let permit = Arc::clone(calls).acquire_owned().await.expect("the semaphore is never closed");
         request.request.extensions_mut().insert(CallPermit(Arc::new(permit)));
@@ -304,11 +304,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_wait_for_a_place_and_give_it_back() {
+    async fn calls_wait_for_a_permit_and_return_it() {
         let calls = Arc::new(Semaphore::new(1));
         let ping = || message::read(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).expect("a request");
-        let first = placed(ping(), &calls).await;
-        let mut second = Box::pin(placed(ping(), &calls));
+        let first = with_permit(ping(), &calls).await;
+        let mut second = Box::pin(with_permit(ping(), &calls));
         assert!(futures_util::poll!(&mut second).is_pending());
         drop(first);
         second.await;

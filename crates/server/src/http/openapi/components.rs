@@ -1,12 +1,12 @@
-//! The schemas of the description: those of `schemas/`, and those of problems, of the lines of a batch, and of the
-//! events of a resolution.
+//! The schemas under `components` of the OpenAPI document. Most are files in `schemas/`. The schemas of problems, batch
+//! lines and resolution events are written here.
 
 use serde_json::{Map, Value, json};
 
 use clresolve_core::reason::{Code, Refusal};
 use clresolve_core::state::State;
 
-/// A document that occurs in responses.
+/// A schema under `components` for a document in responses.
 #[derive(Clone, Copy)]
 pub(in crate::http) enum Component {
     Check,
@@ -93,10 +93,11 @@ impl Component {
 
 const STATES: [&str; 3] = [State::Trusted.as_str(), State::Untrusted.as_str(), State::Indeterminate.as_str()];
 
-/// The path of schemas in an OpenAPI document.
+/// Prefix of a reference to a schema in the OpenAPI document.
 const PLACE: &str = "#/components/schemas/";
 
-/// All schemas, with their definitions alongside. Client generators do not follow `$id`.
+/// All schemas by name. The `$defs` of a schema become schemas of their own (`Verdict.digest`), and its `$id` is
+/// removed, because client generators do not resolve references by `$id`.
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
     for component in Component::ALL {
@@ -123,7 +124,7 @@ fn into_members(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Rewrites references to definitions in the component's own file to their new location.
+/// Rewrites references to the `$defs` of the component's own file, which [`all`] moves.
 fn relocate(schema: &mut Value, component: Component) {
     match schema {
         Value::Object(members) => {

@@ -1,0 +1,39 @@
+//! The slots for requests to the report API.
+
+use std::sync::{Arc, OnceLock};
+
+use clresolve_core::reason::Refusal;
+
+use super::client_limits::{Client, HeldSlots};
+use super::state::AppState;
+
+/// The slot of a request in progress. The request occupies it from the first [`RequestSlot::take`] until the last clone
+/// is dropped, which happens once the response is written. A request with a body takes the slot only after the body has
+/// arrived, so a slow client occupies only its connection.
+#[derive(Clone)]
+pub(super) struct RequestSlot(Arc<InWork>);
+
+struct InWork {
+    state: Arc<AppState>,
+    client: Client,
+    taken: OnceLock<HeldSlots>,
+}
+
+impl RequestSlot {
+    pub(super) fn new(state: Arc<AppState>, client: Client) -> Self {
+        Self(Arc::new(InWork { state, client, taken: OnceLock::new() }))
+    }
+
+    /// Takes the slot, unless the request already has it.
+    ///
+    /// # Errors
+    /// The client has used up its share, or no slot is free.
+    pub(super) fn take(&self) -> Result<(), Refusal> {
+        if self.0.taken.get().is_none() {
+            let slot = self.0.state.requests.take(self.0.client, 1)?;
+            // A request is handled by one task, so the slot cannot have been set in the meantime.
+            let _ = self.0.taken.set(slot);
+        }
+        Ok(())
+    }
+}
