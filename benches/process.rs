@@ -23,7 +23,7 @@ const VERSION: f64 = 15.0;
 const READY: f64 = 300.0;
 
 /// Maximum ratio of a verdict's time to that of [`NEEDED`] handshakes and round trips.
-const VERDICT: f64 = 1.15;
+const VERDICT: f64 = 1.12;
 
 /// The critical path of a client that first loads its rules: the handshake with the rules' host; all rules in parallel;
 /// the records, from an endpoint over plain HTTP; the handshake with the card's host, which the records name; and the

@@ -247,7 +247,7 @@ Examples:
     Completions(CompletionsArgs),
     /// Write manual pages
     Man(ManArgs),
-    /// Show help on a command, or on the options of the world
+    /// Show help on a command, or on the network options
     Help(HelpArgs),
 }
 
@@ -313,12 +313,12 @@ pub(super) fn whole_command() -> clap::Command {
     Cli::command()
 }
 
-/// The command for parsing and help. The options of the world have their own help page.
+/// The command for parsing and help. The network options have their own help page.
 pub(super) fn command() -> clap::Command {
     groups::grouped(ungrouped())
 }
 
-/// The command for manual pages: only the program's own page contains the options of the world.
+/// The command for manual pages: only the program's own page contains the network options.
 pub(super) fn manual() -> clap::Command {
     let program = ungrouped().long_about(DESCRIPTION).after_help(MANUAL);
     program.mut_args(|arg| if is_of_world(&arg) { arg.hide(false) } else { arg })
@@ -328,12 +328,12 @@ fn ungrouped() -> clap::Command {
     without_world(Cli::command())
 }
 
-/// The help page for the options of the world.
+/// The help page for the network options.
 pub(super) fn world_page() -> clap::Command {
     WorldArgs::augment_args(clap::Command::new("clresolve help world"))
-        .about("Options that say which chain, gateways and rules to use, and how long to wait.")
+        .about("Network options: which chain, gateways and rules to use, and how long to wait.")
         .after_help(WORLD_AFTER_HELP)
-        .override_usage("clresolve [COMMAND] [OPTIONS OF THE WORLD] ...")
+        .override_usage("clresolve [COMMAND] [NETWORK OPTIONS] ...")
         .disable_help_flag(true)
 }
 
@@ -357,7 +357,7 @@ Examples:
 
 const WORLD_FOOTER: &str = "Which chain, gateways and rules are used: `clresolve help world`.";
 
-/// Hides the options of the world in all subcommands, and adds a reference to their help page.
+/// Hides the network options in all subcommands, and adds a reference to their help page.
 fn without_world(command: clap::Command) -> clap::Command {
     let has_world = command.get_arguments().any(is_of_world);
     let command =
@@ -567,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_world_have_one_page() {
+    fn network_options_have_one_page() {
         let page = world_page().render_help().to_string();
         let own: Vec<String> = world_page().get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
         assert!(own.len() > 15 && own.iter().all(|flag| page.contains(&format!("--{flag}"))), "{page}");

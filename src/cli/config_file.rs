@@ -6,10 +6,11 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clresolve_resolver::config::Layer;
 
 use super::args::RulesArgs;
+use super::input::shown;
 
 const VARIABLE: &str = "CLRESOLVE_CONFIG";
 
@@ -98,11 +99,11 @@ fn own_path_in(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 
 /// Explains why the file in a default place is not used, and how to continue without it.
 fn unusable(path: &Path, error: anyhow::Error) -> anyhow::Error {
-    let place = path.display();
+    let place = shown(path);
     if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) {
-        return anyhow!(
-            "{place}: permission denied; its owner or root can run `chmod a+r {place}`, and --no-config continues without it"
-        );
+        return error.context(format!(
+            "{place}: permission denied: run as its owner, name another file with --config, or use --no-config"
+        ));
     }
     error.context(format!("{place} (--no-config skips it)"))
 }
@@ -117,7 +118,7 @@ fn open_checked(path: &Path) -> anyhow::Result<File> {
 
     let real = path.canonicalize()?;
     let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else { bail!("this is not a file") };
-    let folder = File::open(parent).with_context(|| parent.display().to_string())?;
+    let folder = File::open(parent).with_context(|| shown(parent))?;
     refuse_others(&folder, parent)?;
     // Non-blocking, because opening a named pipe would wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -134,7 +135,7 @@ fn refuse_others(opened: &File, place: &Path) -> anyhow::Result<()> {
     use clresolve_server::exposed_path::WRITABLE_BY_OTHERS;
 
     let found = opened.metadata()?;
-    let place = place.display();
+    let place = shown(place);
     if found.mode() & WRITABLE_BY_OTHERS != 0 && !clresolve_core::mutant!("loose-configuration-files") {
         bail!("other users can write {place}, so clresolve does not read it; run `chmod go-w {place}`");
     }

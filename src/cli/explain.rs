@@ -54,7 +54,9 @@ enum Explained {
 }
 
 fn of_guard(GuardCode { code, title, next }: GuardCode) -> String {
-    format!("{code}: {title}\n\n  {next}\n  It comes from the guard of an x402 client. Nothing was paid.\n")
+    format!(
+        "{code}: {title}\n\n  {next}\n  It comes from the guard of an x402 client. The guard did not send this payment.\n"
+    )
 }
 
 fn refused(refusal: Refusal) -> Value {

@@ -14,10 +14,6 @@ use super::world::LocalRules;
 
 pub(super) fn run(args: NewCardArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.out)?;
-    // An existing card may have been edited.
-    if let Some(file) = args.out.file.as_deref().filter(|file| file.is_file()) {
-        bail!("{}: the file exists, and is left as it is", file.display());
-    }
     let name = normal("NAME", &args.name)?;
     let owner = normal("--owner", &args.owner)?;
     let LocalRules { profile, .. } = LocalRules::read(&args.offline)?;
@@ -28,7 +24,8 @@ pub(super) fn run(args: NewCardArgs) -> anyhow::Result<Exit> {
         base_url: args.base_url.as_ref(),
         created: SystemClock.now(),
     };
-    output.write_whole(card.text(&profile)?.as_bytes())?;
+    // An existing card may have been edited.
+    output.write_new(card.text(&profile)?.as_bytes())?;
     notice::note("clresolve: before you publish the card, edit display_name, description, networks and license");
     if args.base_url.is_none() {
         notice::note("clresolve: the card has no $id; `clresolve plan` needs its URL with --url");

@@ -46,6 +46,19 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     new.keep()
 }
 
+/// Creates the file with these bytes, in one step: no reader sees a partial file.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] if `path` exists. What is there stays unchanged.
+pub(super) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = folder_of(path);
+    let mut new = as_any_new_file().tempfile_in(folder)?;
+    new.write_all(bytes)?;
+    new.as_file().sync_all()?;
+    new.persist_noclobber(path)?;
+    sync_folder(folder)
+}
+
 /// The path next to a file, with an additional extension.
 pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -99,6 +112,30 @@ mod tests {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         replace(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn file_is_created_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("card");
+        let created = std::thread::scope(|scope| {
+            let threads = [0_u8; 8].map(|_| scope.spawn(move || create(path, b"new").map_err(|error| error.kind())));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let refused = created.iter().filter(|created| **created == Err(io::ErrorKind::AlreadyExists)).count();
+        assert_eq!((refused, created.iter().filter(|created| created.is_ok()).count()), (7, 1));
+        assert_eq!(std::fs::read(path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn file_is_not_created_over_a_dangling_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, target) = (folder.path().join("card"), folder.path().join("target"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert_eq!(create(&link, b"new").map_err(|error| error.kind()), Err(io::ErrorKind::AlreadyExists));
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink() && !target.exists());
     }
 
     #[cfg(unix)]

@@ -11,8 +11,9 @@ use clresolve_core::text;
 use serde::Serialize;
 
 use super::args::{Format, OutArgs};
+use super::input::shown;
 use super::layout;
-use super::new_file::{NewFile, folder_of};
+use super::new_file::{self, NewFile, folder_of};
 use super::render::Palette;
 
 pub(super) struct Output {
@@ -134,6 +135,20 @@ impl Output {
     pub(super) fn write_whole(mut self, bytes: &[u8]) -> Result<(), Unwritable> {
         self.write(bytes)?;
         self.finish()
+    }
+
+    /// Writes all results, but never replaces an existing file.
+    ///
+    /// # Errors
+    /// If the file exists, or [`Unwritable`].
+    pub(super) fn write_new(self, bytes: &[u8]) -> anyhow::Result<()> {
+        let Target::File { path, .. } = &self.target else { return Ok(self.write_whole(bytes)?) };
+        match new_file::create(path, bytes) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!("{}: the file exists, and is left as it is", shown(path))
+            }
+            created => Ok(created.map_err(|error| Unwritable { what: self.name(), error })?),
+        }
     }
 
     /// Whether the reader has closed the pipe.

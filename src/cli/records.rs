@@ -22,8 +22,9 @@ use super::world::World;
 const NOT_JUDGED: &str = "Raw records: nothing here is judged, and nothing proven about the agent.";
 
 enum Failure {
+    /// The input is not an ENS name. Contains the cause.
     Name(String),
-    /// The chain could not be read in time.
+    /// Reading the chain failed or timed out. Contains the cause.
     Chain(String),
 }
 

@@ -548,37 +548,48 @@ fn a_file_that_others_may_write_is_refused() {
     }
 }
 
-/// An ordinary user cannot read a file of the system with mode 0600.
+/// An ordinary user can neither read a system file with mode 0600 nor enter a folder with mode 0700. The file may
+/// contain keys, so the message does not suggest wider permissions.
 #[cfg(unix)]
 #[test]
-fn unreadable_default_file_names_who_can_fix_it() {
+fn error_for_unreadable_default_file_lists_alternatives() {
     use std::os::unix::fs::MetadataExt as _;
     use std::os::unix::process::CommandExt as _;
 
     /// Any user but root.
     const ORDINARY_USER: u32 = 65534;
 
-    let (home, file) = own_configuration("timeout = \"3s\"\n");
+    let (root, file) = own_configuration("timeout = \"3s\"\n");
     let is_root = file.metadata().expect("a file").uid() == 0;
-    for folder in [home.path(), file.parent().expect("a folder")] {
+    let home = root.path().join("two\nlines");
+    let folder = home.join("clresolve");
+    std::fs::create_dir(&home).expect("the folder can be written");
+    std::fs::rename(file.parent().expect("a folder"), &folder).expect("the folder can be written");
+    let file = folder.join("config.toml");
+    for folder in [root.path(), &home, &folder] {
         with_mode(folder, 0o755);
     }
-    with_mode(&file, if is_root { 0o600 } else { 0 });
     let show = |options: &[&str]| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_clresolve"));
-        program.args(["config", "show"]).args(options).env_clear().env("XDG_CONFIG_HOME", home.path());
+        program.args(["config", "show"]).args(options).env_clear().env("XDG_CONFIG_HOME", &home);
         if is_root {
             program.uid(ORDINARY_USER).gid(ORDINARY_USER);
         }
         program.output().expect("the binary runs")
     };
-    let refused = show(&[]);
     let expected = format!(
-        "clresolve: {0}: permission denied; its owner or root can run `chmod a+r {0}`, and --no-config continues without it\n",
-        file.display()
+        "clresolve: {}/two\\u{{a}}lines/clresolve/config.toml: permission denied: run as its owner, name another file \
+         with --config, or use --no-config: Permission denied (os error 13)\n",
+        root.path().display()
     );
-    assert_eq!((refused.status.code(), String::from_utf8_lossy(&refused.stderr).into_owned()), (Some(2), expected));
-    assert_eq!(show(&["--no-config"]).status.code(), Some(0));
+    for (closed, of_root, of_owner, open) in [(&file, 0o600, 0, 0o600), (&folder, 0o700, 0, 0o755)] {
+        with_mode(closed, if is_root { of_root } else { of_owner });
+        let refused = show(&[]);
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!((refused.status.code(), &error), (Some(2), &expected));
+        assert_eq!(show(&["--no-config"]).status.code(), Some(0));
+        with_mode(closed, open);
+    }
 }
 
 /// Who may write it chooses who is paid.

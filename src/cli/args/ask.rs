@@ -486,10 +486,10 @@ pub(in crate::cli) struct ShowArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The seller proved the identity in both directions, but anyone can set up such
-an identity, and any client of the daemon can propose one: compare it with what
-the seller publishes elsewhere. From then on, another identity at this origin
-is identity-changed.
+First compare the proposed identity with what the seller publishes elsewhere.
+The origin and the identity name each other, but anyone can set that up, and
+any client of the daemon can propose an identity. Once one is accepted, checks
+report any other identity at this origin as identity-changed.
 
 Examples:
   clresolve memory show https://api.example
@@ -560,16 +560,16 @@ pub(in crate::cli) struct ExportArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The replay proves the header's hash, the card under its CID, the checksum, and
-that the verdict follows; with state-proof or consensus-proof also the records.
-A bundle with consensus-proof proves the block too, to a reader who names the
-checkpoint that it starts from and trusts it (--checkpoint); with none or
-another one, nothing is decided. It lists what only the exporter vouches for.
-With --jwks the verdict must be signed, about --name and the configured
-profile, depth and chain, proven as --proof demands, and unexpired unless
---max-age permits more. A bundle about a numbered block needs --block. A
-purchase (receipt verify --bundle) is checked with its receipt and payment;
-nobody signs purchases, so --jwks rejects them.
+Checks the header's hash, the card against its CID and checksum, and that the
+verdict follows from the evidence. State-proof and consensus-proof bundles also
+prove the records. A consensus-proof bundle also proves the block, if it starts
+from the checkpoint that you trust (--checkpoint); otherwise it is
+indeterminate. The output lists what only the exporter vouches for.
+With --jwks, the verdict must be signed by one of the keys, be about --name and
+the configured profile, depth and chain, be proven as --proof demands, and be
+unexpired (--max-age replaces the expiry). A bundle about a numbered block
+needs --block. A purchase (receipt verify --bundle) is checked with its receipt
+and payment. Purchases are not signed, so --jwks rejects them.
 Exit codes: 0 trusted, 1 untrusted or rejected, 2 usage, 3 indeterminate, 4 an
 --expect-* is unmet. A rejection is `class: message`.
 

@@ -150,7 +150,7 @@ pub(in crate::cli) struct CompletionsArgs {
 #[command(after_help = "\
 Examples:
   clresolve help audit
-  clresolve help world      options for chain, gateways and rules")]
+  clresolve help world      network options: chain, gateways, rules")]
 pub(in crate::cli) struct HelpArgs {
     /// A command with its subcommand, or `world`
     #[arg(value_name = "COMMAND")]

@@ -13,9 +13,9 @@ use clresolve_resolver::config::{
 use super::suggest;
 
 /// The heading of the network options. `help` recognizes them by it.
-pub(super) const HEADING: &str = "World";
+pub(super) const HEADING: &str = "Network options";
 
-/// Which world is asked, and by which rules.
+/// The network options: which network is queried, and which rules apply.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = HEADING)]
 pub(in crate::cli) struct WorldArgs {

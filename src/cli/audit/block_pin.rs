@@ -1,6 +1,6 @@
-//! Pins one block for all names of an audit. With a journal, the pin is stored in a file next to it, for the run that
-//! continues the audit. If nodes have pruned the block's state, the audit continues at a newer block, which is added to
-//! the file.
+//! Pins a block at which all names of an audit are read. If the audit has a journal (`--resume`), the pin is stored in
+//! a file next to it, so that a resumed audit reads the same block. Once nodes have pruned the state of that block, the
+//! audit continues at a newer block, which is added to the file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ const SCHEMA: &str = "clresolve.pin/1";
 /// the first.
 const MOST_BLOCKS: usize = 64;
 
-/// Maximum number of attempts to read a block, and of consecutive ones for a name, while servers request pauses and no
-/// other name is served.
+/// Maximum number of attempts to read a block, if servers request pauses. Also the maximum number of consecutive
+/// attempts for a name during which no other name is served.
 pub(super) const MOST_TRIES: usize = 4;
 
 /// Maximum size of the file that is read, in bytes. [`MOST_BLOCKS`] take half of it.
@@ -80,9 +80,11 @@ struct Pinnable {
 }
 
 impl BlockPin {
-    /// The pin of an audit without a configured block: the one in the file of an earlier run, or else the finalized
-    /// block, which is then written to the file. `None` if another kind of block is configured. Also `None`, with a
-    /// notice, if the finalized block is unknown: each name is then read at the block that is finalized at that time.
+    /// Reads the pin from `file`, if an earlier run wrote one. Otherwise pins the current finalized block, and writes
+    /// it to `file`.
+    ///
+    /// Returns `None` if a block other than `finalized` is configured. Also returns `None`, with a notice, if the
+    /// finalized block cannot be determined: each name is then read at the block that is finalized at that time.
     pub(super) async fn of(
         file: Option<&Path>,
         resolver: &Resolver,

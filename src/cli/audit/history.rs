@@ -11,10 +11,8 @@ use crate::cli::args::EarlierReportsArgs;
 use crate::cli::input::shown;
 use clresolve_audit::difference::{Kind, check_worlds};
 use clresolve_audit::history::MAX_EARLIER_REPORTS;
+use clresolve_audit::past::MAX_REPORT_BYTES;
 use clresolve_audit::{Difference, Ending, Past, PastCounts, SchemaRow, Scope};
-
-/// Maximum size of a report that is read from a pipe, in bytes. A longer report is not valid.
-const MAX_PIPED_BYTES: u64 = 1 << 30;
 
 pub(super) struct History {
     pub(super) last: Option<Past>,
@@ -76,17 +74,56 @@ impl History {
 }
 
 pub(super) fn past(file: &Path) -> anyhow::Result<Past> {
-    let opened = File::open(file).and_then(seekable).with_context(|| shown(file))?;
+    let opened = File::open(file).and_then(|file| seekable(file, MAX_REPORT_BYTES)).with_context(|| shown(file))?;
     Past::read(BufReader::new(opened)).map_err(|error| anyhow!("{} {error}", shown(file)))
 }
 
-/// The file, or a temporary copy of what is no regular file, such as a pipe: a report is read twice.
-fn seekable(opened: File) -> io::Result<File> {
-    if opened.metadata()?.is_file() {
-        return Ok(opened);
+/// The file, or a temporary copy if it is not a regular file (for example a pipe), because a report is read twice.
+///
+/// # Errors
+/// If it cannot be read, or has more than `most` bytes.
+fn seekable(opened: File, most: u64) -> io::Result<File> {
+    let found = opened.metadata()?;
+    let (file, length) = if found.is_file() {
+        (opened, found.len())
+    } else {
+        let mut copy = tempfile::tempfile()?;
+        let length = io::copy(&mut opened.take(most + 1), &mut copy)?;
+        copy.rewind()?;
+        (copy, length)
+    };
+    if length > most {
+        return Err(io::Error::other(format!("the report is larger than {most} bytes")));
     }
-    let mut copy = tempfile::tempfile()?;
-    io::copy(&mut opened.take(MAX_PIPED_BYTES), &mut copy)?;
-    copy.rewind()?;
-    Ok(copy)
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn oversized_report_is_rejected_not_truncated() {
+        use std::os::fd::OwnedFd;
+
+        let piped = || {
+            let (reader, mut writer) = io::pipe().expect("a pipe");
+            writer.write_all(b"12345").expect("the pipe has room");
+            File::from(OwnedFd::from(reader))
+        };
+        let stored = || {
+            let mut file = tempfile::tempfile().expect("a temporary file");
+            file.write_all(b"12345").and_then(|()| file.rewind()).expect("the disk has room");
+            file
+        };
+        for open in [&piped as &dyn Fn() -> File, &stored] {
+            let error = seekable(open(), 4).expect_err("one byte too many").to_string();
+            assert_eq!(error, "the report is larger than 4 bytes");
+            let read = seekable(open(), 5).and_then(io::read_to_string).expect("it can be read");
+            assert_eq!(read, "12345");
+        }
+    }
 }

@@ -202,12 +202,15 @@ impl ListAudit<'_> {
 /// may be served first. A gateway may pause for five minutes each time, which makes five hours.
 const MOST_TRIES_IN_ALL: usize = 64;
 
-/// Decides how long a name waits for servers that request pauses: for [`MOST_TRIES`] consecutive attempts during which
-/// no other waiting name was served, and at most [`MOST_TRIES_IN_ALL`]. A server with a low rate limit pauses because
-/// of other names, so a pause alone does not mean that it fails. Names that never waited do not count, because they may
-/// have used another server.
+/// Decides how often a name is judged again after servers requested pauses.
+///
+/// A server with a low rate limit requests pauses because of other names, so a pause is no failure. As long as other
+/// waiting names are served, the name is retried, up to [`MOST_TRIES_IN_ALL`] times. The audit gives up on it after
+/// [`MOST_TRIES`] consecutive attempts during which no other waiting name was served. Names that never waited do not
+/// count, because they may have used another server.
 struct Patience {
     tries: usize,
+    /// Number of attempts since another waiting name was served.
     in_vain: usize,
     /// Number of names served by the end of the last attempt.
     served: usize,
