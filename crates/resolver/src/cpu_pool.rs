@@ -186,6 +186,10 @@ impl CpuPool {
         // Pack the job first, so that the future does not capture its contents.
         let (job, result) = self.packed(job);
         async move {
+            if clresolve_core::mutant!("jobs-on-workers") {
+                job(None);
+                return given(result.await);
+            }
             let work = Work::current();
             let permits = loop {
                 let urgency = work.urgency();
@@ -289,10 +293,6 @@ impl CpuPool {
         let (mut urgency, rank) = (permits.urgency, permits.client.as_ref().map_or(0, |client| client.rank()));
         let rank = if clresolve_core::mutant!("clients-have-no-turns") { 0 } else { rank };
         let permits = (!clresolve_core::mutant!("places-freed-early")).then_some(permits);
-        if clresolve_core::mutant!("jobs-on-workers") {
-            job(None);
-            return given(result.await);
-        }
         let number = self.queue.add(urgency, rank, permits, job);
         loop {
             tokio::select! {
@@ -415,6 +415,7 @@ mod tests {
     use std::sync::mpsc;
 
     use futures_util::{FutureExt as _, poll};
+    use tokio::time::{Duration, timeout};
 
     use super::*;
     use crate::cpu_share::{self, CpuShare};
@@ -560,6 +561,8 @@ mod tests {
     /// Otherwise a client could delay a name for the gate by asking for it first.
     #[tokio::test]
     async fn work_that_the_gate_waits_for_becomes_the_gates() {
+        /// Longer than any job here takes.
+        const ENDLESS: Duration = Duration::from_secs(60);
         let pool = Arc::new(CpuPool::of(1, MAX_JOBS).expect("a thread"));
         let busy = Occupied::by_documents(&pool, 1);
         while pool.begun() == 0 {
@@ -576,7 +579,7 @@ mod tests {
         assert_eq!(pool.begun(), 1, "the document holds them up");
         for (work, job) in works.iter().zip([queued, without_permit]).rev() {
             work.is_awaited_by(&Work::current());
-            job.await.expect("the gate's thread has done it");
+            timeout(ENDLESS, job).await.expect("the gate's thread does it").expect("it does not panic");
         }
         busy.release().await;
     }

@@ -387,7 +387,7 @@ mod tests {
 
     /// As for a decision, an eviction during the lookups stops the payment.
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_change_during_a_look_up_stops_the_payment_of_a_check() {
+    async fn change_during_a_look_up_stops_the_payment_of_a_check() {
         let mut shop = Shop::open().await;
         let (Demand::Reply(reply), Some(url)) = (shop.request.demand.clone(), shop.request.url.clone()) else {
             panic!("the seller replied")
