@@ -300,7 +300,7 @@ async fn page_about_a_url_shows_who_would_be_paid() {
         let url = format!("https://{host}.sandbox.example/weather");
         let (status, page) = daemon.page(&format!("?name={}", percent_encoded(&url))).await;
         assert!(status == 200 && page.contains(&format!("<title>{title}: {url}</title>")), "{page}");
-        assert!(page.contains("only a guard judges the reply that is paid"), "{page}");
+        assert!(page.contains("Only a guard checks the reply that you actually pay"), "{page}");
         assert!(parts.iter().all(|part| page.contains(part)), "{parts:?}: {page}");
     }
     let hostile = percent_encoded(&format!("https://nobody.sandbox.example/{}", MARKUP.replace(' ', "")));

@@ -86,7 +86,8 @@ pub(super) async fn known(state: &AppState, client: Client, head: &Parts) -> Opt
     let Parts { method, uri, headers, .. } = head;
     let name = uri.path().strip_prefix("/v1/verdicts/")?;
     let is_one = !name.strip_suffix('/').unwrap_or(name).contains('/');
-    if !is_one || *method != Method::GET || Form::asked(headers) != Form::Plain || wants_events(headers) {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    if !is_one || !is_read || Form::asked(headers) != Form::Plain || wants_events(headers) {
         return None;
     }
     let question = asked(segment(uri, 0), uri.query().unwrap_or_default()).ok()?;
