@@ -136,7 +136,7 @@ impl LightClient {
         self.follower.proof_of(block_hash).await.map_err(ChainError::HeaderUnproven)
     }
 
-    /// The verified headers after a synchronization, unless the wanted one is out of date.
+    /// The verified headers after a synchronization. If it fails, only if the wanted header is still usable.
     async fn asked(&self, wanted: Wanted) -> Result<Verified, ChainError> {
         let outcome = self.synchronized().await;
         match (self.current(wanted), outcome) {

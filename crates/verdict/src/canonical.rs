@@ -104,14 +104,6 @@ impl Formatter for Layout<'_> {
         writer.write_all(ryu_js::Buffer::new().format_finite(value).as_bytes())
     }
 
-    /// A number of a `Value`, if some crate enables `serde_json/arbitrary_precision`.
-    fn write_number_str<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: &str) -> io::Result<()> {
-        match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => self.write_f64(writer, number),
-            _ => Err(io::Error::other("a number beyond the range of doubles")),
-        }
-    }
-
     fn write_raw_fragment<W: ?Sized + io::Write>(&mut self, _: &mut W, _: &str) -> io::Result<()> {
         Err(io::Error::other("raw JSON"))
     }
@@ -242,15 +234,6 @@ mod tests {
         let integers = (i64::MIN, u64::MAX, i128::MAX, u128::MAX, 1.5_f32);
         let expected = "[-9223372036854776000,18446744073709552000,1.7014118346046923e+38,3.402823669209385e+38,1.5]";
         assert_eq!(formed(&integers), expected);
-    }
-
-    #[test]
-    fn numbers_of_arbitrary_precision_are_formatted_as_doubles() {
-        let text = RefCell::default();
-        let mut layout = Layout { text: &text, omitted: &[], path: vec![], objects: vec![], members: vec![] };
-        layout.write_number_str(&mut Text(&text), "1.0E3").expect("it is a double");
-        assert!(layout.write_number_str(&mut Text(&text), "1e999").is_err());
-        assert_eq!(text.into_inner(), b"1000");
     }
 
     #[test]

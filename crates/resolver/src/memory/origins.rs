@@ -108,16 +108,15 @@ impl Store {
             return Ok(known);
         }
         let write = self.database()?.begin_write().map_err(failed)?;
-        let is_stored;
-        let next = {
+        let entry = {
             let mut origins = Origins::open(&write)?;
             let known = stored(&origins.rows, origin)?.map(|(_, known)| known).unwrap_or_default();
             let next = merged(known, noted);
-            is_stored = next != Remembered::default() && origins.put(origin, &next, self.names)?;
-            next
+            let is_stored = next != Remembered::default() && origins.put(origin, &next, self.names)?;
+            if is_stored { next } else { Remembered::default() }
         };
         write.commit().map_err(failed)?;
-        Ok(if is_stored { next } else { Remembered::default() })
+        Ok(entry)
     }
 
     /// The entry of the origin, if `noted` changes neither the entry nor its rank. Otherwise `None`.

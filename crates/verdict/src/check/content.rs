@@ -128,8 +128,7 @@ impl<'c> Traversal<'c, '_> {
         if self.looks_for(Code::PiiInCard) && !self.in_contact() {
             let name = self.own_member();
             let found = personal::find(text, marks, &mut self.data);
-            let may_be_named = found.is_none() && marks.any(Marks::DIGIT);
-            let named = may_be_named.then(|| personal::in_member(name, text, &mut self.data)).flatten();
+            let named = if found.is_none() { personal::in_member(name, text, &mut self.data) } else { None };
             self.hit(Code::PiiInCard, found.as_deref().or(named));
         }
     }
