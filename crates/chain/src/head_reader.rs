@@ -33,7 +33,7 @@ use crate::query::Query;
 use crate::transport::HttpPost;
 
 /// Number of poll intervals without enough reports of the head, after which resting endpoints are polled too.
-const MAX_MISSED_POLLS: u32 = 3;
+const MAX_MISSED_POLLS: u32 = 2;
 
 /// The state of a name at the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
