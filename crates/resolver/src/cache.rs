@@ -44,7 +44,7 @@ use moka::future::Cache;
 use moka::notification::RemovalCause;
 
 pub use self::confirmed::ConfirmationLimits;
-pub(crate) use self::confirmed::{HeadId, HeadLog, confirms};
+pub(crate) use self::confirmed::{HeadId, HeadLog, SeenHead, confirms};
 pub use self::content::ContentCache;
 use self::contradiction::{says_the_same, shows_change, shows_other_records};
 pub use self::entry::Finished;

@@ -712,6 +712,34 @@ mod tests {
         assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
     }
 
+    /// No cached verdict is there to be evicted.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_answer_that_a_new_head_contradicts_is_not_given() {
+        let agent = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nstate = \"trusted\"\n";
+        let mut world = World::start(&Spec::parse(agent).expect("it is a world")).await.expect("it starts");
+        let mut config = world.config();
+        (config.timeout, config.chain.head_poll) = (Duration::from_secs(120), Duration::from_millis(10));
+        let resolver = Resolver::new(&config).await.expect("a resolver");
+        let _following = resolver.follow_heads();
+        let busy = Occupied::whole(resolver.pool());
+        let asking = resolver.clone();
+        let judged = tokio::spawn(async move { asking.resolve("good.eth").await });
+        resolver.0.cached.cache.hot_names.note("other.eth", resolver.now());
+        while !Occupied::is_waited_for(resolver.pool()) || resolver.head().is_none() {
+            tokio::task::yield_now().await;
+        }
+        let before = resolver.head().map(|head| head.number);
+        let name = EnsName::parse("good.eth").expect("a name");
+        world.write_text(&name, "cl.owner", "thief.eth").expect("it has a resolver");
+        while resolver.head().map(|head| head.number) == before {
+            tokio::task::yield_now().await;
+        }
+        busy.release().await;
+        let answer = judged.await.expect("it ends");
+        let codes: Vec<_> = answer.verdict().reasons.iter().map(|reason| reason.code).collect();
+        assert_eq!((answer.verdict().state, codes[0]), (crate::State::Indeterminate, Code::RecordPending));
+    }
+
     /// Nothing follows the head here, so each question reads it. Concurrent questions share the requests.
     #[tokio::test(flavor = "multi_thread")]
     async fn questions_at_the_same_time_share_one_confirmation() {

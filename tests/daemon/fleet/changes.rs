@@ -61,6 +61,17 @@ async fn shared_evidence_from_before_a_change_opens_no_gate() {
     assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
 }
 
+/// The evidence can be minutes old, and no cached verdict is there to be evicted.
+#[tokio::test(flavor = "multi_thread")]
+async fn shared_evidence_that_the_newest_head_contradicts_is_not_served() {
+    let Some(mut stage) = Stage::new(&[]).await else { return };
+    let (_one, other) = (stage.sharer().await, stage.daemon().await);
+    stage.world.write_text(&name(AGENT), "cl.owner", "thief.eth").expect("it has a resolver");
+    let _following = other.follow_heads();
+    let found = other.resolve(AGENT).await;
+    assert_eq!((found.verdict().state, codes(&found)), (State::Indeterminate, vec!["record-pending"]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_daemon_notices_a_change_while_redis_is_down() {
     let Some(mut stage) = Stage::new(&[]).await else { return };

@@ -17,7 +17,7 @@ use clresolve_verdict::verdict::canonical_digest;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
 use jiff::SignedDuration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::fleet::Fleet;
 use super::question::RuleSet;
@@ -165,26 +165,34 @@ impl CachedWalker {
         rules: RuleSet,
         using: Using,
     ) -> impl FnOnce(Before) -> BoxFuture<'static, Finished> + Send + 'static {
-        let (walker, fleet, cache) = (Arc::clone(&self.walker), self.fleet.clone(), Arc::clone(&self.cache));
+        let this = self.clone();
         move |before| {
             let content = before.content.filter(|_| using == Using::Content);
+            let cache = Arc::clone(&this.cache);
             let request = RunRequest { key, rules, before: Before { content, ..before }, cache };
             async move {
-                let run = async || match &fleet {
-                    Some(fleet) if using == Using::Fleet => fleet.run(&walker, request.clone()).await,
-                    Some(fleet) => fleet.run_anew(&walker, request.clone()).await,
-                    None => walker.run(&request).await,
-                };
-                let (began, mut found) = (Instant::now(), run().await);
+                let end = Instant::now() + this.walker.config.timeout;
+                let mut found = this.run_once(&request, using).await;
                 for _ in 1..RUNS {
-                    if !found.is_overtaken || began.elapsed() > walker.config.timeout {
+                    found = if found.is_overtaken && Instant::now() < end {
+                        this.run_once(&request, using).await
+                    } else if timeout_at(end, this.is_outdated(&request, &found)).await == Ok(true) {
+                        this.run_once(&request, Using::Nothing).await
+                    } else {
                         break;
-                    }
-                    found = run().await;
+                    };
                 }
                 found
             }
             .boxed()
+        }
+    }
+
+    async fn run_once(&self, request: &RunRequest, using: Using) -> Finished {
+        match &self.fleet {
+            Some(fleet) if using == Using::Fleet => fleet.run(&self.walker, request.clone()).await,
+            Some(fleet) => fleet.run_anew(&self.walker, request.clone()).await,
+            None => self.walker.run(request).await,
         }
     }
 

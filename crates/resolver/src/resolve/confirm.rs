@@ -19,7 +19,8 @@ use tokio::time::Instant;
 use super::cached::CachedWalker;
 use super::question::RuleSet;
 use super::readings::{HeadAnswer, LastAsked, Reading, UnderWay};
-use crate::cache::{CacheKey, HeadId, confirms};
+use super::walk::RunRequest;
+use crate::cache::{CacheKey, Finished, HeadId, SeenHead, confirms};
 use crate::telemetry::{self, Confirmation, Eviction};
 
 /// Maximum number of confirmations or replacements for one question: a change leads to one more resolution.
@@ -63,6 +64,24 @@ impl CachedWalker {
             }
         }
         resolution
+    }
+
+    /// Whether the records of a trusted verdict have changed since they were read. Fetching content can take seconds, and
+    /// shared evidence is older still.
+    pub(super) async fn is_outdated(&self, request: &RunRequest, found: &Finished) -> bool {
+        let (RunRequest { key, rules, .. }, resolution) = (request, &found.resolution);
+        let is_of_now = key.block.number().is_none() && self.cache.heads.is_followed();
+        let Some(reader) = self.walker.heads.as_ref().filter(|_| is_of_now) else { return false };
+        if resolution.verdict().state != State::Trusted {
+            return false;
+        }
+        let at = if found.reads_chain { self.followed() } else { self.head(reader).await };
+        let Ok(at) = at else { return false };
+        if resolution.newest() >= Some(at.block.number) {
+            return false;
+        }
+        let later = self.reading(reader, key, rules, at).await;
+        later.is_some_and(|later| !confirms(&later, resolution))
     }
 
     /// `resolution`, which a caller has kept for a while, with its current standing.
@@ -112,22 +131,31 @@ impl CachedWalker {
     /// The head at which a name may be read now: the one that is followed, or else the one that endpoints report on
     /// request.
     async fn head(&self, reader: &Arc<dyn Heads>) -> Result<ReadAt, Refusal> {
-        let (heads, limits) = (&self.cache.heads, self.limits());
-        let followed = || {
-            let seen = heads.newest().ok_or(Refusal::Unconfirmed)?;
-            heads.standing(Some(seen.id), limits, self.walker.now())?;
-            Ok(ReadAt { block: seen.head.block, id: Some(seen.id) })
-        };
-        if let Ok(at) = followed() {
+        if let Ok(at) = self.followed() {
             return Ok(at);
         }
         let head = self.asked(reader).await.ok_or(Refusal::Unconfirmed)?;
-        if heads.is_followed() {
-            heads.note(head);
-            return followed();
+        if self.cache.heads.is_followed() {
+            self.cache.heads.note(head);
+            return self.followed();
         }
-        limits.check(&head, self.walker.now())?;
+        self.limits().check(&head, self.walker.now())?;
         Ok(ReadAt { block: head.block, id: None })
+    }
+
+    fn followed(&self) -> Result<ReadAt, Refusal> {
+        self.followed_head().map(|seen| ReadAt { block: seen.head.block, id: Some(seen.id) })
+    }
+
+    /// The newest head that is followed, if it confirms what is read there.
+    ///
+    /// # Errors
+    /// [`Refusal::Unconfirmed`] if there is none, [`Refusal::HeadStalled`] if it is too old.
+    pub(super) fn followed_head(&self) -> Result<SeenHead, Refusal> {
+        let heads = &self.cache.heads;
+        let seen = heads.newest().ok_or(Refusal::Unconfirmed)?;
+        heads.standing(Some(seen.id), self.limits(), self.walker.now())?;
+        Ok(seen)
     }
 
     /// The head that endpoints report. Concurrent callers share the answer. While heads are followed, the last answer

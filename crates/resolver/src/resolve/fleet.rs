@@ -5,8 +5,9 @@
 //! verified again. For readings at other grades, the process relies on the replica, which has the same key, endpoints
 //! and rules. A verdict that this process derives from such evidence counts as live.
 //!
-//! The evidence may predate a change on chain, so its verdict enters the cache unconfirmed: the gate and decisions use
-//! it only after this process has confirmed it by its own reading.
+//! The evidence may predate a change on chain. A daemon that follows heads therefore compares it with the newest head
+//! first, and its verdict enters the cache unconfirmed: the gate and decisions use it only after this process has
+//! confirmed it by its own reading.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

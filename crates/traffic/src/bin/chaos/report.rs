@@ -107,7 +107,8 @@ impl Seen {
         let Some((since, last)) = self.turned.get_mut(name) else { return };
         *last = (*last).max(asked);
         if asked.saturating_duration_since(*since) > KNOWN_WITHIN {
-            self.wrong.push(format!("{name} is still allowed: {answer}"));
+            let late = asked.saturating_duration_since(*since);
+            self.wrong.push(format!("{name} is still allowed after {late:?}: {answer}"));
         }
     }
 
