@@ -1,6 +1,6 @@
 //! Measures the warm verification of a receipt, from its bytes to the document, and compares it with the necessary
 //! parts (hash, strict parse, bound schema, signature), measured alone in the same run. The agent's verdict, its
-//! signer's records and the schema are cached.
+//! signer's records and the schema are cached, and the head that confirms the records is followed.
 
 mod support;
 
@@ -18,7 +18,7 @@ use clresolve_resolver::sandbox::Sandbox;
 use clresolve_resolver::sign::PublicKey;
 use clresolve_verdict::card::Side;
 
-use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed, timed_in, undisturbed};
+use support::{GOOD, Good, ROUNDS, Row, following, in_turn, micros, sandbox, timed, timed_in, undisturbed};
 
 /// Maximum ratio to the parts.
 const BUDGET: f64 = 1.5;
@@ -29,7 +29,9 @@ fn main() {
     if !support::asked_to_measure() {
         return;
     }
-    let (runtime, _sandbox, resolver) = sandbox();
+    let (runtime, sandbox, _) = sandbox();
+    let (resolver, _follower) = following(&runtime, &sandbox);
+    assert_eq!(runtime.block_on(resolver.gate(GOOD, "summarize")), Ok(()), "it obtains a head");
     let receipt =
         Sandbox::receipts().iter().find(|sample| sample.file == "sdk.json").expect("a sample").text.as_bytes();
     let request = Request::from_bytes(Sandbox::request().1.as_bytes()).expect("a request");

@@ -4,16 +4,15 @@
 mod support;
 
 use std::hint::black_box;
-use std::time::Duration;
 
 use clresolve_resolver::payment::DecisionRequest;
 use clresolve_resolver::payment::check::CheckRequest;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::{Question, Resolution, Resolver, State};
+use clresolve_resolver::{Question, Resolution, State};
 use clresolve_verdict::verdict::Served;
 use moka::future::Cache;
 
-use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, sandbox, timed_in, undisturbed};
+use support::{GOOD, Good, ROUNDS, Row, following, in_turn, micros, sandbox, timed_in, undisturbed};
 use tokio::runtime::Runtime;
 
 /// Maximum ratio to the bare hit.
@@ -71,17 +70,13 @@ const CHECK_NANOS: f64 = 250_000.0;
 /// Measures a check and a decision about the same terms, whose verdict is cached and confirmed by the head.
 fn payments(runtime: &Runtime, sandbox: &Sandbox) {
     const URL: &str = "https://api.sandbox.example/summarize/v1";
-    const HOUR: Duration = Duration::from_secs(3600);
-    let mut config = sandbox.config();
-    (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
-    let (resolver, _following, decided, checked) = runtime.block_on(async {
-        let resolver = Resolver::new(&config).await.expect("the sandbox's configuration is good");
-        let following = resolver.follow_heads();
+    let (resolver, _follower) = following(runtime, sandbox);
+    let (decided, checked) = runtime.block_on(async {
         let reply = resolver.unpaid(URL, Some("{}")).await.expect("the seller answers");
         let decided = DecisionRequest::about_reply(GOOD, "summarize", URL, reply.clone());
         let checked = CheckRequest { name: Some(GOOD.to_owned()), ..CheckRequest::about_reply(URL, reply) };
         assert!(!resolver.decide(&decided).await.abort && !resolver.check(&checked).await.abort);
-        (resolver, following, decided, checked)
+        (decided, checked)
     });
     let [check, decision] = in_turn(
         ROUNDS,

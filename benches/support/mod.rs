@@ -8,7 +8,7 @@ pub(crate) mod http;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use clresolve_resolver::Resolver;
+use clresolve_resolver::resolve::{HeadFollower, Resolver};
 use clresolve_resolver::sandbox::Sandbox;
 use tokio::runtime::Runtime;
 
@@ -114,6 +114,18 @@ pub(crate) fn sandbox() -> (Runtime, Sandbox, Resolver) {
         (sandbox, resolver)
     });
     (runtime, sandbox, resolver)
+}
+
+/// A resolver that follows heads. The first head that a question obtains confirms verdicts for an hour.
+pub(crate) fn following(runtime: &Runtime, sandbox: &Sandbox) -> (Resolver, HeadFollower) {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let mut config = sandbox.config();
+    (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
+    runtime.block_on(async {
+        let resolver = Resolver::new(&config).await.expect("the sandbox's configuration is good");
+        let follower = resolver.follow_heads();
+        (resolver, follower)
+    })
 }
 
 /// Measures sequential runs of `work` in one task. Starting the task is not measured.

@@ -173,7 +173,7 @@ impl Resolver {
         let mut checking = ended.checking;
         self.add_registrations(&beside, &open, &mut reading.payees).await;
         if checking.terms().is_ok_and(Terms::has_jws_offers) {
-            let key = signer::offer_key(&self.0.offer_keys, &self.0.walker, &beside).await;
+            let key = signer::offer_key(&self.0.offer_keys, &self.0.cached, &beside).await;
             reading.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         }
         let stands = self.still_stands(&reading.resolution, began).await;

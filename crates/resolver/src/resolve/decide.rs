@@ -178,8 +178,8 @@ impl Resolver {
         if !facts.may_be_settled_by_a_key(&decision) {
             return (facts, decision);
         }
-        let Inner { walker, offer_keys, .. } = &*self.0;
-        let key = signer::offer_key(offer_keys, walker, &beside).await;
+        let Inner { cached, offer_keys, .. } = &*self.0;
+        let key = signer::offer_key(offer_keys, cached, &beside).await;
         facts.payees.values_mut().for_each(|payees| key.add_to(&mut payees.signers));
         facts.now = self.now();
         self.judged(|| facts).await

@@ -27,9 +27,10 @@ const MAX_LOOK_UPS: usize = 16;
 const KEPT: u64 = 4096;
 
 pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
-    /// Whether a positive result is final, so that later questions can reuse it. Other results are looked up again,
-    /// because no head confirms their records.
-    const IS_FINAL: bool;
+    /// Whether a positive result is final, so that later questions can reuse it. Others are looked up again.
+    fn is_final(&self) -> bool {
+        false
+    }
 
     /// The state of a verdict with the same lifetime.
     fn state(&self) -> State;
@@ -155,7 +156,7 @@ impl<A, V: LookUpResult> Inner<A, V> {
         let found = look_up.await;
         let ended = self.ended.fetch_add(1, Ordering::SeqCst) + 1;
         let (until, failures) = match found.state() {
-            State::Trusted if V::IS_FINAL => (after(now, State::Trusted, 0), 0),
+            State::Trusted if found.is_final() => (after(now, State::Trusted, 0), 0),
             State::Trusted => (now, 0),
             State::Untrusted => (after(clock.now(), State::Untrusted, 0), 0),
             State::Indeterminate => (after(clock.now(), State::Indeterminate, failures), failures + 1),
@@ -187,7 +188,9 @@ mod tests {
     struct Answer<const FINAL: bool>(State, String);
 
     impl<const FINAL: bool> LookUpResult for Answer<FINAL> {
-        const IS_FINAL: bool = FINAL;
+        fn is_final(&self) -> bool {
+            FINAL
+        }
 
         fn state(&self) -> State {
             self.0

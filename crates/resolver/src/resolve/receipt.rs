@@ -127,11 +127,11 @@ impl Resolver {
         resolution: &Resolution,
         question: Arc<ReceiptQuestion>,
     ) -> (Verification, Option<Mark>) {
-        let Inner { walker, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
+        let Inner { walker, cached, receipt_signers, schemas, registries, settlements, .. } = &*self.0;
         let beside = Beside::of(resolution);
         let signer = async {
             match &beside {
-                Some(beside) => signer::receipts::of(receipt_signers, walker, beside).await,
+                Some(beside) => signer::receipts::of(receipt_signers, cached, beside).await,
                 None => Err(Box::new(Reason::new(Code::ReceiptKeyUnpublished).observed("the name has no normal form"))),
             }
         };

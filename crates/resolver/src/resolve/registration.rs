@@ -227,8 +227,6 @@ impl EntryLookUp<'_> {
 }
 
 impl LookUpResult for Claim {
-    const IS_FINAL: bool = false;
-
     fn state(&self) -> State {
         match self {
             Self::Is(..) => State::Trusted,

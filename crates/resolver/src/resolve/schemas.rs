@@ -31,7 +31,9 @@ pub(super) type BoundSchemaResult = Result<Arc<CompiledSchema>, Arc<[Reason]>>;
 
 impl LookUpResult for BoundSchemaResult {
     // The digest proves the bytes of the schema.
-    const IS_FINAL: bool = true;
+    fn is_final(&self) -> bool {
+        true
+    }
 
     fn state(&self) -> State {
         match self {

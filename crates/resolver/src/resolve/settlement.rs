@@ -27,7 +27,9 @@ pub(super) type Settlements = LookUps<Digest, Seen>;
 
 impl LookUpResult for Seen {
     // The transaction is in a finalized block.
-    const IS_FINAL: bool = true;
+    fn is_final(&self) -> bool {
+        true
+    }
 
     fn state(&self) -> State {
         match self {

@@ -16,8 +16,10 @@ use clresolve_verdict::check::records::{chain_error, unsettled};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::published::Published;
 
+use super::cached::CachedWalker;
 use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::walk::Walker;
+use crate::cache::HeadId;
 use crate::config::Grade;
 
 /// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
@@ -28,6 +30,9 @@ pub struct SignerRecords {
     block: Block,
     /// Codes for parties that influence the records: an off-chain gateway, or an ancestor's resolver.
     lent: Vec<Code>,
+    /// The block number up to which the chain was read. `None` if no head confirms the records, because they come from
+    /// a gateway.
+    newest: Option<u64>,
 }
 
 /// Why a name has no signer's records.
@@ -61,6 +66,9 @@ pub enum SignerError {
     #[error("the two names were read at different blocks")]
     TwoBlocks,
 }
+
+/// The name that signs for a name, with its records.
+type SignerResult = Result<(EnsName, SignerRecords), SignerError>;
 
 impl SignerRecords {
     /// Reads the records of `name`. Any objection to the reading is an error.
@@ -99,6 +107,7 @@ impl SignerRecords {
                 records: found.records,
                 grade: reading.proof.grade,
                 block: reading.block,
+                newest: reading.newest.filter(|_| !found.offchain),
             }),
             Answer::Unregistered => Err(SignerError::Unregistered),
             Answer::NoResolver(_) => Err(SignerError::NoResolver),
@@ -130,7 +139,7 @@ impl SignerRecords {
 async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
     name: &EnsName,
     records_of: impl Fn(EnsName) -> F,
-) -> Result<(EnsName, SignerRecords), SignerError> {
+) -> SignerResult {
     let mut own = records_of(name.clone()).await?;
     // The settled block advances about every six minutes, so two readings see different blocks at most once. The newest
     // block may advance twice, and then the result is an error.
@@ -144,7 +153,7 @@ async fn at_one_block<F: Future<Output = Result<SignerRecords, SignerError>>>(
         }
         let records = records_of(signer.clone()).await?;
         if records.block.hash == own.block.hash || clresolve_core::mutant!("signers-at-two-blocks") {
-            return Ok((signer, records));
+            return Ok((signer, SignerRecords { newest: records.newest.min(own.newest), ..records }));
         }
         own = records_of(name.clone()).await?;
     }
@@ -170,7 +179,7 @@ pub(super) enum OfferKey {
 
 impl OfferKey {
     /// The key in the records of the signing name, or the consequence of the error in reading them.
-    fn of(signer: Result<(EnsName, SignerRecords), SignerError>) -> Self {
+    fn of(signer: SignerResult) -> Self {
         let key = signer.and_then(|(_, records)| Ok(PublicKey::from_record(records.public_key()?).ok()));
         match key {
             Ok(Some(key)) => Self::Is(Box::new(key)),
@@ -200,8 +209,6 @@ fn unread(cause: &str) -> Box<Reason> {
 }
 
 impl LookUpResult for OfferKey {
-    const IS_FINAL: bool = false;
-
     fn state(&self) -> State {
         match self {
             Self::Is(_) => State::Trusted,
@@ -215,28 +222,65 @@ impl LookUpResult for OfferKey {
     }
 }
 
-/// In-flight readings of offer keys, and recent absences and failures.
-pub(super) type OfferKeys = LookUps<(), OfferKey>;
+/// In-flight readings of offer keys, and recent results.
+pub(super) type OfferKeys = SignerLookUps<OfferKey>;
 
-/// Reads the key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. Each decision
-/// reads the key anew.
-pub(super) async fn offer_key(keys: &OfferKeys, walker: &Arc<Walker>, beside: &Beside) -> OfferKey {
-    let (asking, name) = (Arc::clone(walker), beside.name.clone());
-    let look_up = async move { read_offer_key(&asking, &name).await };
-    keys.answer(beside.clone(), (), &walker.clock, look_up).await
+/// Reads the key of the name in `cl.receipt.signer`, or of the name itself if that record is not set. Returns no key if
+/// the record has none, or if the gate would not accept the records.
+pub(super) async fn offer_key(keys: &OfferKeys, cached: &CachedWalker, beside: &Beside) -> OfferKey {
+    look_up(keys, cached, beside, |_| true, OfferKey::of).await
 }
 
-/// Returns no key if the record has none, or if the gate would not accept the records.
-async fn read_offer_key(walker: &Walker, name: &EnsName) -> OfferKey {
-    offer_key_by(name, |name| relied_on(walker, name, |_| true)).await
+/// In-flight readings of signers, and recent results. Each result belongs to the head that was the newest before its
+/// reading began.
+pub(super) type SignerLookUps<V> = LookUps<Option<HeadId>, UnderHead<V>>;
+
+/// A result that depends on a signer's records.
+#[derive(Clone)]
+pub(super) struct UnderHead<V> {
+    value: V,
+    /// Whether the head confirms the records: they are on chain, and were read up to the height of the head.
+    is_confirmed: bool,
 }
 
-/// Implements [`read_offer_key`] with `records_of` as the source of records.
-async fn offer_key_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
-    name: &EnsName,
-    records_of: impl Fn(EnsName) -> F,
-) -> OfferKey {
-    OfferKey::of(at_one_block(name, records_of).await)
+impl<V: LookUpResult> LookUpResult for UnderHead<V> {
+    fn is_final(&self) -> bool {
+        self.is_confirmed
+    }
+
+    fn state(&self) -> State {
+        self.value.state()
+    }
+
+    fn undecided(cause: &str) -> Self {
+        Self { value: V::undecided(cause), is_confirmed: false }
+    }
+}
+
+/// Returns what the records of a name's signer show. They are read once per head. Without a head that confirms them,
+/// each question reads them anew.
+async fn look_up<V: LookUpResult>(
+    look_ups: &SignerLookUps<V>,
+    cached: &CachedWalker,
+    beside: &Beside,
+    counts: fn(&Reason) -> bool,
+    decode: fn(SignerResult) -> V,
+) -> V {
+    let head = cached.followed_head().ok();
+    let (walker, name) = (Arc::clone(&cached.walker), beside.name.clone());
+    let read = async move {
+        let signer = read_signer(&walker, &name, counts).await;
+        let newest = signer.as_ref().ok().and_then(|(_, records)| records.newest);
+        let is_confirmed = head.is_some_and(|seen| newest >= Some(seen.head.block.number));
+        UnderHead { value: decode(signer), is_confirmed }
+    };
+    look_ups.answer(beside.clone(), head.map(|seen| seen.id), &cached.walker.clock, read).await.value
+}
+
+/// Reads the name in `cl.receipt.signer`, or the name itself if that record is not set, with its records if the gate
+/// would accept them. An objection to a reading is an error if it counts.
+async fn read_signer(walker: &Walker, name: &EnsName, counts: fn(&Reason) -> bool) -> SignerResult {
+    at_one_block(name, |name| relied_on(walker, name, counts)).await
 }
 
 /// Reads the records of a name if the gate would accept them. An objection to the reading is an error if it counts.
@@ -285,7 +329,13 @@ mod tests {
 
     pub(super) fn records(of: impl IntoIterator<Item = (Key, Record)>) -> SignerRecords {
         let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
-        SignerRecords { records: of.into_iter().collect(), grade: Grade::Quorum, block, lent: Vec::new() }
+        SignerRecords {
+            records: of.into_iter().collect(),
+            grade: Grade::Quorum,
+            block,
+            lent: Vec::new(),
+            newest: Some(9),
+        }
     }
 
     /// An agent that names a signer. The records of both are read in turn, each time at the next block of a list.
@@ -322,7 +372,7 @@ mod tests {
     /// The key of the agent's offers, read at these blocks, and how many names were read for it.
     async fn offer_key_at(blocks: &[u8]) -> (OfferKey, usize) {
         let chain = InTurn::at(blocks);
-        let key = offer_key_by(&chain.agent(), |name| chain.read(&name)).await;
+        let key = OfferKey::of(at_one_block(&chain.agent(), |name| chain.read(&name)).await);
         (key, chain.reads())
     }
 
@@ -395,6 +445,59 @@ mod tests {
         let read = SignerRecords::read(walker, &name, walker.config.timeout).await.map(|_| ());
         let Err(SignerError::Pending(reason)) = read else { panic!("{read:?}") };
         assert_eq!(reason.code, Code::RecordPending);
+    }
+
+    /// Otherwise each receipt and each decision would cost requests to every endpoint.
+    #[cfg(feature = "sandbox")]
+    #[tokio::test(flavor = "multi_thread")]
+    async fn signer_is_read_once_under_each_head() {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let spec = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nrecords.\"cl.sig.pub\" = \
+                    \"ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw\"\n";
+        let spec = crate::sandbox::spec::Spec::parse(spec).expect("it is a world");
+        let mut world = crate::sandbox::World::start(&spec).await.expect("it starts");
+        let mut config = world.config();
+        (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
+        let resolver = crate::Resolver::new(&config).await.expect("its configuration is good");
+        let beside = Beside::of(&resolver.resolve("good.eth").await).expect("a name");
+        let cached = &resolver.0.cached;
+        let asked = async |world: &crate::sandbox::World| {
+            let before = world.counts().rpc;
+            let key = offer_key(&resolver.0.offer_keys, cached, &beside).await;
+            (matches!(key, OfferKey::Is(_)), world.counts().rpc > before)
+        };
+        assert_eq!([asked(&world).await, asked(&world).await], [(true, true); 2], "no head is followed");
+
+        let _following = resolver.follow_heads();
+        let reader = resolver.0.walker.heads.as_ref().expect("it has endpoints");
+        let follow = async || cached.cache.heads.note(Arc::clone(reader).newest().await.expect("a head"));
+        follow().await;
+        assert_eq!([asked(&world).await, asked(&world).await], [(true, true), (true, false)]);
+        let name = EnsName::parse("good.eth").expect("a name");
+        world.write_text(&name, "cl.sig.pub", "ed25519:AB").expect("it has a resolver");
+        follow().await;
+        assert_eq!(asked(&world).await, (false, true), "the next head may have changed it");
+    }
+
+    /// A head says nothing about a gateway, nor about a name that was read up to an earlier block only.
+    #[tokio::test]
+    async fn both_names_of_a_signer_must_be_read_up_to_the_head() {
+        let newest = async |own, signers| {
+            let agent = EnsName::parse(AGENT).expect("a name");
+            let found = at_one_block(&agent, |name| {
+                let (key, text, newest) = if name.as_str() == AGENT {
+                    (Key::ReceiptSigner, "signer.eth", own)
+                } else {
+                    (Key::SigPub, "ed25519:AB", signers)
+                };
+                ready(Ok(SignerRecords { newest, ..records([(key, Record::Text(text.to_owned()))]) }))
+            });
+            found.await.expect("a signer").1.newest
+        };
+        assert_eq!(newest(Some(9), Some(8)).await, Some(8));
+        assert_eq!(newest(Some(7), Some(8)).await, Some(7));
+        assert_eq!(newest(None, Some(8)).await, None);
+        assert_eq!(newest(Some(9), None).await, None);
     }
 
     #[cfg(feature = "sandbox")]

@@ -1,7 +1,6 @@
 //! Who signs receipts for an agent.
 
 use std::fmt::Display;
-use std::sync::Arc;
 
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::{Code, Effect, Reason};
@@ -10,19 +9,18 @@ use clresolve_core::state::State;
 use clresolve_jose::PublicKey;
 use clresolve_messages::receipt::judge::ReceiptSigner;
 
-use super::{SignerError, SignerRecords, at_one_block, relied_on};
-use crate::resolve::look_ups::{Beside, LookUpResult, LookUps};
+use super::{SignerError, SignerLookUps, SignerRecords, SignerResult, look_up, read_signer};
+use crate::resolve::cached::CachedWalker;
+use crate::resolve::look_ups::{Beside, LookUpResult};
 use crate::resolve::walk::Walker;
 
 /// The signer of an agent's receipts, or why it is unknown.
 type ReceiptSignerResult = Result<ReceiptSigner, Box<Reason>>;
 
-/// In-flight readings of receipt signers, and recent failures.
-pub(in crate::resolve) type ReceiptSigners = LookUps<(), ReceiptSignerResult>;
+/// In-flight readings of receipt signers, and recent results.
+pub(in crate::resolve) type ReceiptSigners = SignerLookUps<ReceiptSignerResult>;
 
 impl LookUpResult for ReceiptSignerResult {
-    const IS_FINAL: bool = false;
-
     fn state(&self) -> State {
         if self.as_ref().is_ok_and(|signer| signer.key.is_ok()) { State::Trusted } else { State::Indeterminate }
     }
@@ -32,33 +30,30 @@ impl LookUpResult for ReceiptSignerResult {
     }
 }
 
-/// Returns who signs receipts for the agent of a verdict. Each question reads the signer anew.
+/// Returns who signs receipts for the agent of a verdict.
 ///
 /// # Errors
 /// `receipt-key-unpublished` if the signer is unknown.
 pub(in crate::resolve) async fn of(
     signers: &ReceiptSigners,
-    walker: &Arc<Walker>,
+    cached: &CachedWalker,
     beside: &Beside,
 ) -> ReceiptSignerResult {
-    let (asking, name) = (Arc::clone(walker), beside.name.clone());
-    signers.answer(beside.clone(), (), &walker.clock, async move { read(&asking, &name).await }).await
+    look_up(signers, cached, beside, counts, known).await
 }
 
-/// The name in the agent's `cl.receipt.signer`, or the agent itself if that record is not set. The records of both
-/// names are from the same block.
+/// Reads the signer from the chain. The records of the agent and of its signer are from the same block.
 pub(in crate::resolve) async fn read(walker: &Walker, agent: &EnsName) -> ReceiptSignerResult {
-    // A reading from a single third-party endpoint is reported in the verdict, and is not a reason to refuse.
-    let counts = |reason: &Reason| reason.effect != Effect::Warn;
-    signer_by(agent, |name| relied_on(walker, name, counts)).await
+    known(read_signer(walker, agent, counts).await)
 }
 
-/// Implements [`read`] with `records_of` as the source of records.
-async fn signer_by<F: Future<Output = Result<SignerRecords, SignerError>>>(
-    agent: &EnsName,
-    records_of: impl Fn(EnsName) -> F,
-) -> ReceiptSignerResult {
-    match at_one_block(agent, records_of).await {
+/// A reading from a single third-party endpoint is reported in the verdict, and is not a reason to refuse.
+fn counts(reason: &Reason) -> bool {
+    reason.effect != Effect::Warn
+}
+
+fn known(signer: SignerResult) -> ReceiptSignerResult {
+    match signer {
         Ok((name, records)) => Ok(records.into_signer(name)),
         Err(error) => Err(unpublished(Key::ReceiptSigner, &error)),
     }
@@ -92,14 +87,15 @@ mod tests {
     use clresolve_core::records::Record;
     use clresolve_jose::KeyError;
 
+    use super::super::at_one_block;
     use super::super::tests::{InTurn, records};
     use super::*;
 
     /// The block at which the signer was read, or why it was not, and how many names were read.
     async fn read_at(blocks: &[u8]) -> (Result<u64, Code>, usize) {
         let chain = InTurn::at(blocks);
-        let known = signer_by(&chain.agent(), |name| chain.read(&name)).await;
-        (known.map(|signer| signer.block).map_err(|why| why.code), chain.reads())
+        let signer = known(at_one_block(&chain.agent(), |name| chain.read(&name)).await);
+        (signer.map(|signer| signer.block).map_err(|why| why.code), chain.reads())
     }
 
     /// Otherwise the key of a former signer, or a former key of the signer, would be accepted as the current one.
