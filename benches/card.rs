@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clresolve_core::digest::Digest;
-use clresolve_resolver::{State, Verdict};
+use clresolve_core::state::State;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{self, Policy};
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use clresolve_verdict::sample::evidence;
+use clresolve_verdict::verdict::Verdict;
 use jiff::Timestamp;
 
 use support::{GOOD, Good, ROUNDS, Row, in_turn, micros, timed, undisturbed};

@@ -9,9 +9,10 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
+use clresolve_core::state::State;
+use clresolve_resolver::Resolver;
 use clresolve_resolver::config::{Endpoint, ProofDemand};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::{Resolver, State};
 use tokio::runtime::Runtime;
 
 use support::delay::{self, DELAY, far_away, one_after_another, taken};

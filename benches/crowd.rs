@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;

@@ -166,7 +166,7 @@ fn decision_body() -> String {
             "scheme": "exact",
             "network": "eip155:31337",
             "amount": "10000",
-            "asset": clresolve_resolver::sandbox::chain::DOLLAR,
+            "asset": clresolve_sandbox::chain::DOLLAR,
             "payTo": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
             "maxTimeoutSeconds": 60,
             "extra": {"name": "Sandbox Dollar", "version": "1"},

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use clresolve_cards::lint::lint;
 use clresolve_cards::system::{CardSystem, Rules};
-use clresolve_resolver::State;
+use clresolve_core::state::State;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::profile::{DEFAULT, Profile};
 use clresolve_verdict::schema::Schema;

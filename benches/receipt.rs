@@ -10,12 +10,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::digest::Digest;
 use clresolve_core::json::{Limits, parse};
+use clresolve_core::state::State;
+use clresolve_jose::PublicKey;
 use clresolve_messages::receipt::ReceiptQuestion;
 use clresolve_messages::receipt::question::Request;
 use clresolve_payment::settlement::Purchase;
-use clresolve_resolver::State;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::sign::PublicKey;
 use clresolve_verdict::card::Side;
 
 use support::{GOOD, Good, ROUNDS, Row, following, in_turn, micros, sandbox, timed, timed_in, undisturbed};

@@ -5,10 +5,12 @@ mod support;
 
 use std::hint::black_box;
 
-use clresolve_resolver::payment::DecisionRequest;
-use clresolve_resolver::payment::check::CheckRequest;
+use clresolve_core::state::State;
+use clresolve_payment::DecisionRequest;
+use clresolve_payment::check::CheckRequest;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::{Question, Resolution, State};
+use clresolve_resolver::Question;
+use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Served;
 use moka::future::Cache;
 

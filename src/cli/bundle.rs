@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 use clresolve_bundle::purchase::{AnyBundle, MAX_BYTES, VerifiedPurchase};
+use clresolve_bundle::signed::{ExpectedVerdict, Signer};
 use clresolve_bundle::{Bundle, BundleError, Packed, Signature, TrustAnchors, VerifiedBundle};
 use clresolve_core::mutant;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
+use clresolve_core::world::SANDBOX;
+use clresolve_jose::TrustedKeys;
 use clresolve_resolver::config::Layer;
 use clresolve_resolver::resolve::{ExportError, Question, local_profiles};
-use clresolve_resolver::sandbox::{Sandbox, WORLD};
-use clresolve_resolver::sign::{self, ExpectedVerdict, Signer, TrustedKeys, read_trusted_keys};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_resolver::sign::{self, read_trusted_keys};
 use clresolve_verdict::profile::Profiles;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -205,7 +208,7 @@ fn verified(
     }
     let checkpoint = demands.checkpoint;
     let verified = match bundle.world() {
-        WORLD => bundle.verify(TrustAnchors { profiles: &Sandbox::profiles(), checkpoint })?,
+        SANDBOX => bundle.verify(TrustAnchors { profiles: &Sandbox::profiles(), checkpoint })?,
         _ => bundle.verify(TrustAnchors { profiles, checkpoint })?,
     };
     let signed = match &demands.signer {
@@ -316,7 +319,7 @@ fn for_people(
         text += &receipt::checks(&purchase.verification, &render::Palette::plain());
         write_clauses(&mut text, &purchase.proven, &purchase.attested);
     }
-    if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == WORLD) {
+    if verdict.anchor.as_ref().is_some_and(|anchor| anchor.world == SANDBOX) {
         text.push_str("It is about the sandbox, and proves nothing about a real network.\n");
     }
     let _ = writeln!(text, "{}", advice(verdict.state, signed, purchase, unmet));

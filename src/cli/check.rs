@@ -11,7 +11,8 @@ use clresolve_payment::check::{CheckAnswer, CheckRequest, EvidenceKind, Evidence
 use clresolve_payment::decision::Outcome;
 use clresolve_resolver::config::OriginSpec;
 use clresolve_resolver::resolve::{EMPTY, SellerUrl};
-use clresolve_resolver::sandbox::{ExpectedSeller, Sandbox};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_sandbox::sellers::ExpectedSeller;
 
 use super::args::{Format, ProbeMethod, SellerCheckArgs};
 use super::decide::{conclusion_line, entry_lines, exit, other_reasons};

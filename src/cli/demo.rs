@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
 use clresolve_resolver::config::Config;
-use clresolve_resolver::sandbox::{PAYER, Sandbox};
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_sandbox::keys::PAYER;
 use clresolve_server::http::Server;
 use serde::Serialize;
 

@@ -2,7 +2,8 @@
 
 use anyhow::Context as _;
 use clresolve_cards::signature::CardKey;
-use clresolve_resolver::sign::{SigningKey, private_text, save_signing_key};
+use clresolve_jose::SigningKey;
+use clresolve_resolver::sign::{private_text, save_signing_key};
 use serde_json::json;
 
 use super::args::{KeyArgs, KeyCommand};

@@ -1,10 +1,11 @@
 //! `cards project`: converts a trusted agent's card to A2A.
 
+use clresolve_bundle::signed::Signer;
 use clresolve_cards::lint;
 use clresolve_cards::project::signed_a2a_card;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::state::State;
-use clresolve_resolver::sign::{self, Signer};
+use clresolve_resolver::sign;
 
 use super::args::{ProjectArgs, Projection};
 use super::exit::Exit;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use clresolve_ipfs::build::ImportProfile;
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::sandbox::spec::{PlannedCard, PlannedPublication};
+use clresolve_sandbox::spec::{PlannedCard, PlannedPublication};
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::profile::DEFAULT;
 use jiff::Timestamp;

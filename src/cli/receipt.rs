@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clresolve_bundle::purchase::Papers;
+use clresolve_bundle::signed::{ExpectedVerdict, MAX_JWS_BYTES};
 use clresolve_core::digest::Digest;
 use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
@@ -18,8 +19,7 @@ use clresolve_resolver::clock::{Clock as _, SystemClock};
 use clresolve_resolver::config::Layer;
 use clresolve_resolver::resolve::{ExportError, Question as AgentQuestion};
 use clresolve_resolver::sign::{
-    ExpectedReceipt, ExpectedVerdict, MAX_JWS_BYTES, SettlementDemand, VerifiedReceipt, read_trusted_keys,
-    sign_receipt, verify_receipt,
+    ExpectedReceipt, SettlementDemand, VerifiedReceipt, read_trusted_keys, sign_receipt, verify_receipt,
 };
 
 use super::args::{

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use alloy_primitives::hex;
 use clresolve_core::name::EnsName;
 use clresolve_core::payment::{AddressRecord, EndpointRecord, PaymentRecords};
+use clresolve_core::reading::{Answer, ChainError, Reading};
 use clresolve_core::reason::Code;
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::Foreign;
-use clresolve_resolver::resolve::{Answer, ChainError, Reading};
 use serde_json::{Map, Value, json};
 
 use super::args::{Format, RecordsArgs};

@@ -1,10 +1,11 @@
 //! `verdict verify`: checks a signed verdict without a network.
 
+use clresolve_bundle::signed::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, verify};
 use clresolve_core::name::EnsName;
 use clresolve_core::text::Foreign;
 use clresolve_resolver::clock::{Clock as _, SystemClock};
 use clresolve_resolver::config::{Config, Layer, ProofDemand};
-use clresolve_resolver::sign::{ExpectedVerdict, MAX_JWS_BYTES, VerifiedVerdict, read_trusted_keys, verify};
+use clresolve_resolver::sign::read_trusted_keys;
 
 use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;

@@ -1,9 +1,11 @@
 //! `verify`: resolves names to verdicts.
 
 use anyhow::{Context as _, bail};
+use clresolve_bundle::signed::{SignError, Signer};
 use clresolve_core::text::Foreign;
+use clresolve_core::world::SANDBOX;
 use clresolve_resolver::config::{Layer, SignLayer};
-use clresolve_resolver::sign::{self, SANDBOX, SignError, Signer};
+use clresolve_resolver::sign;
 use clresolve_verdict::verdict::Verdict;
 use futures_util::{StreamExt as _, stream};
 

@@ -13,9 +13,10 @@ use clresolve_audit::governance_log::{Form, GovernanceLog, LogRow};
 use clresolve_ipfs::ContentId;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::chain::RpcFault;
-use clresolve_resolver::sandbox::spec::Spec;
-use clresolve_resolver::sandbox::{ChainState, GatewayManners, Sandbox, World};
+use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::spec::Spec;
+use clresolve_sandbox::{ChainState, GatewayManners};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -179,7 +180,7 @@ fn a_report_holds_the_schema_layers_where_they_are_asked_for() {
 fn good_names_are_trusted_under_the_default_audit_too() {
     let good: Vec<String> = Sandbox::expected()
         .into_iter()
-        .filter(|e| e.state == clresolve_resolver::State::Trusted)
+        .filter(|e| e.state == clresolve_core::state::State::Trusted)
         .map(|e| e.name.clone())
         .collect();
     let output = run(good.join("\n").as_bytes(), &["--format", "json"]);
@@ -1532,8 +1533,9 @@ fn of_any_time(report: &[u8]) -> Vec<&str> {
 
 /// A file in the served network's folder with its decidable names and many unregistered ones.
 fn long_list(world: &Served, length: usize) -> String {
-    let decided =
-        Sandbox::expected().into_iter().filter(|expected| expected.state != clresolve_resolver::State::Indeterminate);
+    let decided = Sandbox::expected()
+        .into_iter()
+        .filter(|expected| expected.state != clresolve_core::state::State::Indeterminate);
     let own = decided.map(|expected| expected.name.to_string());
     let names: Vec<String> = own.chain((0..).map(|number| format!("nobody-{number}.eth"))).take(length).collect();
     let file = world.path("names.txt");

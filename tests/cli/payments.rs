@@ -25,8 +25,8 @@ use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_payment::request::Demand;
 use clresolve_resolver::config::Config;
 use clresolve_resolver::resolve::{HeadFollower, Resolver};
-use clresolve_resolver::sandbox::spec::Spec;
 use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_sandbox::spec::Spec;
 use serde_json::{Value, json};
 
 use crate::support::payer;

@@ -20,8 +20,8 @@ use clresolve_messages::receipt::{Family, ReceiptQuestion, Verification};
 use clresolve_payment::settlement::Purchase;
 use clresolve_resolver::config::{BlockSelector, Config, Grade};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::spec::Spec;
 use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_sandbox::spec::Spec;
 use serde_json::{Value, json};
 
 /// Codes that no receipt gets by itself, with tests of their own.

@@ -11,6 +11,9 @@ use std::process::{Command, Output};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use clresolve_bundle::signed::{
+    ExpectedVerdict, MAX_LIFETIME, SKEW, SignError, Signer, TYPE, VerifyError, What, verify,
+};
 use clresolve_bundle::{Bundle, BundleError, Signature};
 use clresolve_core::digest::Digest;
 use clresolve_core::json::JsonError;
@@ -18,13 +21,12 @@ use clresolve_core::name::EnsName;
 use clresolve_core::reading::Grade;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
+use clresolve_jose::{JwsError, KeyError, PublicKey, SigningKey, TrustedKeys};
 use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_resolver::config::{Config, Layer, SignConfig};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_resolver::sign::{
-    DECISION_TYPE, ExpectedVerdict, JwsError, KeyError, KeyFileError, MAX_LIFETIME, PublicKey, SKEW, SignError, Signer,
-    SigningKey, TYPE, TrustedKeys, VerifyError, What, read_signing_key, read_trusted_keys, save_signing_key,
-    sign_decision, verify,
+    DECISION_TYPE, KeyFileError, read_signing_key, read_trusted_keys, save_signing_key, sign_decision,
 };
 use clresolve_verdict::sample::live;
 use clresolve_verdict::trust::Origin;
@@ -351,8 +353,8 @@ fn no_changed_character_passes() {
         assert_eq!(refused(&bad), VerifyError::Jws(expected), "{bad}");
     }
     assert_eq!(
-        refused(&"a".repeat(clresolve_resolver::sign::MAX_JWS_BYTES + 1)),
-        VerifyError::Jws(JwsError::TooLong { most: clresolve_resolver::sign::MAX_JWS_BYTES })
+        refused(&"a".repeat(clresolve_bundle::signed::MAX_JWS_BYTES + 1)),
+        VerifyError::Jws(JwsError::TooLong { most: clresolve_bundle::signed::MAX_JWS_BYTES })
     );
 }
 

@@ -45,9 +45,10 @@ use std::time::Duration;
 
 use clresolve_core::state::State;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::resolve::{Resolution, Resolver};
+use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
+use clresolve_verdict::trust::Resolution;
 use serde_json::Value;
 
 /// Time limit of a question that is not about time, long enough for a busy machine.

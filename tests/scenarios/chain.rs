@@ -33,10 +33,10 @@ use clresolve_core::reading::{
     LocalLimit, Proof, Reading, ResolverFault,
 };
 use clresolve_core::records::{Key, Record};
-use clresolve_resolver::sandbox::chain::{
+use clresolve_resolver::telemetry::Exposition;
+use clresolve_sandbox::chain::{
     CHAIN_ID, ChainBuilder, Custody, HostileMode, NameRegistration, ResolverKind, RpcFault, RpcServer, SandboxChain,
 };
-use clresolve_resolver::telemetry::Exposition;
 use clresolve_state::{Contracts, MAX_LOOK_UPS};
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -8,8 +8,9 @@ use clresolve_resolver::clock::SystemClock;
 use clresolve_resolver::config::{BeaconEndpoint, Config, Endpoint, HeaderDemand, ProofDemand};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::resolve::doctor::{BeaconHealth, examine};
-use clresolve_resolver::sandbox::spec::Spec;
-use clresolve_resolver::sandbox::{BeaconBehaviour, World};
+use clresolve_resolver::sandbox::World;
+use clresolve_sandbox::beacon::BeaconBehaviour;
+use clresolve_sandbox::spec::Spec;
 use serde_json::Value;
 
 use crate::support::proxy::{Altered, Proxy};

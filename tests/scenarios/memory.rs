@@ -5,11 +5,11 @@ use std::process::{Command, Output, Stdio};
 
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
+use clresolve_payment::check::{Remembered, SeenIdentity, SeenPayee, WebOrigin};
 use clresolve_resolver::memory::{Memory, OriginKey, Store};
-use clresolve_resolver::payment::check::{Remembered, SeenIdentity, SeenPayee, WebOrigin};
 use clresolve_resolver::resolve::{Resolver, SetupError};
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
 use clresolve_verdict::verdict::Verdict;
 
 const NAME: &str = "agent.eth";

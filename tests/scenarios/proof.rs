@@ -16,10 +16,8 @@ use clresolve_core::name::EnsName;
 use clresolve_core::payment::Coins;
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Holder, Holding, Reading};
 use clresolve_core::records::Key;
-use clresolve_resolver::sandbox::chain::{
-    CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain,
-};
 use clresolve_resolver::telemetry::Exposition;
+use clresolve_sandbox::chain::{CHAIN_ID, ChainBuilder, NameRegistration, ResolverKind, RpcServer, SandboxChain};
 use clresolve_state::Contracts;
 use serde_json::Value;
 use url::Url;

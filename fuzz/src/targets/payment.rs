@@ -2,11 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD as BASE64URL};
+use clresolve_jose::PublicKey;
 use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::offer::{Offers, Resources, SignerKeys};
 use clresolve_payment::signed::{MAX_CLOCK_SKEW, PaymentHeader};
 use clresolve_payment::terms::{MAX_ENTRIES, Price, Reply, StatedDomain, Terms, Transfer, Version};
-use clresolve_resolver::sign::PublicKey;
 use ed25519_dalek::{Signer as _, SigningKey};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

@@ -2,10 +2,10 @@
 
 use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
+use clresolve_jose::PublicKey;
 use clresolve_messages::receipt::judge;
 use clresolve_messages::receipt::judge::{AgentRoutes, ReceiptAgent, ReceiptKnowledge, ReceiptSigner, SignerAddresses};
 use clresolve_messages::receipt::question::Request;
-use clresolve_resolver::sign::PublicKey;
 use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
 

@@ -5,8 +5,8 @@ use clresolve_core::state::State;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::spec::Spec;
 use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_sandbox::spec::Spec;
 use serde_json::json;
 
 use super::{NAME, URL, asked, offers, world_of_seller, world_with_seller};

@@ -4,8 +4,9 @@
 use clresolve_payment::decision::{Decision, Outcome};
 use clresolve_resolver::config::{BlockSelector, ChainId, Config, Endpoint, ProofDemand, RegistryChain};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::chain::RpcFault;
-use clresolve_resolver::sandbox::{ChainState, GatewayManners, World};
+use clresolve_resolver::sandbox::World;
+use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::{ChainState, GatewayManners};
 
 use super::{NAME, URL, asked, confirmed, neighbours, with_entry, world_with_seller};
 

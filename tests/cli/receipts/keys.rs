@@ -4,8 +4,9 @@ use clresolve_core::state::State;
 use clresolve_messages::receipt::Verification;
 use clresolve_resolver::config::{Endpoint, Grade, ProofDemand};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::chain::RpcFault;
-use clresolve_resolver::sandbox::{ChainState, World};
+use clresolve_resolver::sandbox::World;
+use clresolve_sandbox::ChainState;
+use clresolve_sandbox::chain::RpcFault;
 
 use super::{as_strings, question, sample, world_with_its_signer};
 

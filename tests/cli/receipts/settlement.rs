@@ -9,9 +9,11 @@ use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_payment::settlement::{Purchase, ShownBy};
 use clresolve_resolver::config::{ChainId, Config, Endpoint, Grade, ProofDemand, RegistryChain};
 use clresolve_resolver::resolve::Resolver;
-use clresolve_resolver::sandbox::chain::{CHAIN_ID, RpcFault};
-use clresolve_resolver::sandbox::spec::Spec;
-use clresolve_resolver::sandbox::{ChainState, Sandbox, SandboxPurchase, World};
+use clresolve_resolver::sandbox::{Sandbox, World};
+use clresolve_sandbox::ChainState;
+use clresolve_sandbox::chain::{CHAIN_ID, RpcFault};
+use clresolve_sandbox::purchase::SandboxPurchase;
+use clresolve_sandbox::spec::Spec;
 use serde_json::Value;
 
 use super::{question, run, sample, schema};

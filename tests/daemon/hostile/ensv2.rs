@@ -1,7 +1,7 @@
 //! Names in ENSv2 under the daemon: a relinked record, a deleted name and a migration each close the gate at the next
 //! head, and heads that change nothing confirm a migrated name.
 
-use clresolve_resolver::sandbox::chain::{RpcFault, Traces};
+use clresolve_sandbox::chain::{RpcFault, Traces};
 
 use crate::hostile::heads::{GOOD, OTHER, Stage, good, parsed, quorum};
 

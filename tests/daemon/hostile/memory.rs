@@ -7,8 +7,9 @@ use bytes::Bytes;
 use clresolve_ipfs::ContentId;
 use clresolve_ipfs::build::car;
 use clresolve_resolver::config::{Config, Endpoint, Hedging, ProofDemand};
-use clresolve_resolver::sandbox::chain::RpcFault;
-use clresolve_resolver::sandbox::{ChainState, World};
+use clresolve_resolver::sandbox::World;
+use clresolve_sandbox::ChainState;
+use clresolve_sandbox::chain::RpcFault;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 

@@ -25,7 +25,8 @@ use clresolve_resolver::config::{Config, Endpoint, Gateway, Hedging, ProofDemand
 use clresolve_resolver::fetch::{Egress, EgressConfig};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::resolve::doctor::examine;
-use clresolve_resolver::sandbox::{GatewayManners, World};
+use clresolve_resolver::sandbox::World;
+use clresolve_sandbox::GatewayManners;
 use serde_json::Value;
 use url::Url;
 

@@ -247,11 +247,8 @@ async fn a_daemon_with_a_key_signs_its_decisions() {
     const ISSUER: &str = "https://clresolve.example";
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("k.pem");
-    clresolve_resolver::sign::save_signing_key(
-        &clresolve_resolver::sign::SigningKey::generate().expect("a key"),
-        &path,
-    )
-    .expect("written");
+    clresolve_resolver::sign::save_signing_key(&clresolve_jose::SigningKey::generate().expect("a key"), &path)
+        .expect("written");
     let daemon = Daemon::start(|config| {
         payable(config);
         // Another world than the sandbox's, which is never signed for.

@@ -13,7 +13,7 @@ use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{Config, Endpoint};
 use clresolve_resolver::resolve::{CacheStatus, Question, Resolver};
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
 use clresolve_server::http::Server;
 use clresolve_verdict::verdict::Served;
 use reqwest::Method;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use clresolve_jose::SigningKey;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::sign::SigningKey;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 

@@ -2,10 +2,9 @@
 
 use clresolve_core::digest::Digest;
 use clresolve_core::name::EnsName;
+use clresolve_jose::{SigningKey, TrustedKeys};
 use clresolve_resolver::sandbox::Sandbox;
-use clresolve_resolver::sign::{
-    ExpectedReceipt, SettlementDemand, SigningKey, TrustedKeys, save_signing_key, verify_receipt,
-};
+use clresolve_resolver::sign::{ExpectedReceipt, SettlementDemand, save_signing_key, verify_receipt};
 use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{Config, Endpoint, ListenAt, ProofDemand};
 use clresolve_resolver::resolve::Resolver;
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
 use clresolve_server::http::Server;
 use tokio::sync::watch;
 

@@ -13,9 +13,7 @@ use clresolve_chain::transport::{HttpPost, PostError};
 use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Reading, ResolverFault};
 use clresolve_core::records::{Key, Record};
-use clresolve_resolver::sandbox::chain::{
-    ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain,
-};
+use clresolve_sandbox::chain::{ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain};
 use url::Url;
 
 use super::{

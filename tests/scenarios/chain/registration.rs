@@ -79,7 +79,7 @@ async fn wallets(
     let door: Arc<dyn HttpPost> = Arc::new(Door { plain: http(), stalled, liars, late });
     let config = ChainConfig { demand: GradeDemand::Quorum(2), max_head_age, ..config(endpoints) };
     let clock = Arc::new(|| time(NOW));
-    let registry = AgentRegistry::new(clresolve_resolver::sandbox::chain::IDENTITY_REGISTRY, config, &door, clock);
+    let registry = AgentRegistry::new(clresolve_sandbox::chain::IDENTITY_REGISTRY, config, &door, clock);
     let reading = registry.agent(alloy_primitives::U256::from(1)).await.ok()?;
     Some((reading.wallet, reading.latest_wallet))
 }

@@ -12,7 +12,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::records::Key;
 use clresolve_ipfs::build::{self, Blocks, Dag, Entries, Fanout, Layout};
 use clresolve_ipfs::{ContentId, MAX_DIGEST_BYTES};
-use clresolve_resolver::sign::PublicKey;
+use clresolve_jose::PublicKey;
 use clresolve_verdict::verdict::Verdict;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};

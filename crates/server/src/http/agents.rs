@@ -12,7 +12,8 @@ use clresolve_cards::project::signed_a2a_card;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::cpu_pool::PoolFull;
-use clresolve_resolver::resolve::{Question, Resolution};
+use clresolve_resolver::resolve::Question;
+use clresolve_verdict::trust::Resolution;
 
 use super::caching::{Lease, is_known_to_client, not_modified};
 use super::client_limits::Client;

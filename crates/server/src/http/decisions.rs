@@ -11,13 +11,15 @@ use axum::http::HeaderValue;
 use axum::http::header::VARY;
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::inert_json;
 use clresolve_payment::request::MAX_REQUEST_BYTES;
 use clresolve_payment::{Decision, DecisionRequest};
-use clresolve_resolver::resolve::{DecisionEvent, Question, Resolution};
+use clresolve_resolver::resolve::{DecisionEvent, Question};
 use clresolve_resolver::sign;
+use clresolve_verdict::trust::Resolution;
 
 use super::admission::{keeping, to_its_end};
 use super::body::{self, RequestError};
@@ -97,7 +99,7 @@ async fn answered(
     }
     let signed = || signature(&state, &decision, &resolution, digest);
     Ok(match (form, (form != Form::Plain).then(signed)) {
-        (_, Some(Ok(jws))) => sent(jws.into(), sign::MEDIA_TYPE, &resolution),
+        (_, Some(Ok(jws))) => sent(jws.into(), MEDIA_TYPE, &resolution),
         (Form::Signed, Some(Err(detail))) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
         _ => sent(body, "application/json", &resolution),
     })

@@ -20,7 +20,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::resolve::{Question, Resolution, SellerUrl};
+use clresolve_resolver::resolve::{Question, SellerUrl};
+use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Verdict;
 use maud::Markup;
 

@@ -9,7 +9,8 @@ use axum::extract::{Extension, State};
 use axum::http::Uri;
 use axum::response::Response;
 use clresolve_core::reason::Refusal;
-use clresolve_resolver::resolve::{Question, Resolution};
+use clresolve_resolver::resolve::Question;
+use clresolve_verdict::trust::Resolution;
 use tokio::time::{Instant, timeout_at};
 
 use super::client_limits::Client;

@@ -3,7 +3,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
-use clresolve_resolver::sign::MEDIA_TYPE;
+use clresolve_bundle::signed::MEDIA_TYPE;
 
 /// Server-sent events (HTML, 9.2), as requested by a browser's `EventSource`.
 pub(super) const EVENTS: &str = "text/event-stream";

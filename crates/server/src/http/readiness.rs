@@ -4,7 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use clresolve_core::name::EnsName;
-use clresolve_resolver::resolve::{ChainError, Resolver};
+use clresolve_core::reading::ChainError;
+use clresolve_resolver::resolve::Resolver;
 
 /// The name in the first read. Any name will do.
 const PROBE: &str = "ens.eth";

@@ -10,12 +10,14 @@ use axum::extract::{Extension, Request, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, VARY};
 use axum::response::Response;
+use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_core::reason::Refusal;
 use clresolve_messages::receipt::question::MAX_QUESTION_BYTES;
 use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_resolver::cpu_pool::PoolFull;
-use clresolve_resolver::resolve::{Question, Resolution};
+use clresolve_resolver::resolve::Question;
 use clresolve_resolver::sign;
+use clresolve_verdict::trust::Resolution;
 use clresolve_verdict::verdict::Verdict;
 
 use super::admission::keeping;
@@ -78,7 +80,7 @@ impl Written {
             return Ok(plain());
         }
         match signature(state, found, resolution) {
-            Ok(jws) => Ok(Self { body: jws.into_bytes(), media: sign::MEDIA_TYPE }),
+            Ok(jws) => Ok(Self { body: jws.into_bytes(), media: MEDIA_TYPE }),
             Err(detail) if form == Form::Signed => Err(detail),
             Err(_) => Ok(plain()),
         }

@@ -130,10 +130,11 @@ pub(super) mod tests {
     use super::*;
     use crate::http::signatures::Signatures;
     use crate::http::systems::Systems;
+    use clresolve_bundle::signed::Signer;
+    use clresolve_jose::SigningKey;
     use clresolve_resolver::config::Config;
     use clresolve_resolver::resolve::Resolver;
     use clresolve_resolver::sandbox::Sandbox;
-    use clresolve_resolver::sign::{Signer, SigningKey};
 
     /// Resources that define a card.
     const SYSTEM: &str = "\

@@ -2,8 +2,8 @@
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use clresolve_bundle::signed::{SignError, Signer};
 use clresolve_core::digest::Digest;
-use clresolve_resolver::sign::{SignError, Signer};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 

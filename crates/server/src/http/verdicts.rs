@@ -11,15 +11,16 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
+use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_core::json::object::from_object;
 use clresolve_core::name::EnsName;
 use clresolve_core::reason::Refusal;
 use clresolve_core::state;
 use clresolve_core::text::Foreign;
 use clresolve_resolver::cpu_share::{self, Urgency};
-use clresolve_resolver::resolve::{Question, Resolution, Stale};
-use clresolve_resolver::sign;
+use clresolve_resolver::resolve::Question;
 use clresolve_resolver::telemetry;
+use clresolve_verdict::trust::{Resolution, Stale};
 use clresolve_verdict::verdict::{Depth, Verdict};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use schemars::JsonSchema;
@@ -275,7 +276,7 @@ async fn described(state: &AppState, question: &Question, answered: &Answered, r
     }
     let Answered { resolution, cache_use } = answered;
     match signed_if_asked(state, resolution, form).await {
-        Ok(Some(signed)) => sent(state, resolution.verdict(), signed, sign::MEDIA_TYPE, *cache_use, request),
+        Ok(Some(signed)) => sent(state, resolution.verdict(), signed, MEDIA_TYPE, *cache_use, request),
         Ok(None) => plain(state, resolution, *cache_use, request),
         Err(detail) => problem::refused(Refusal::NotAcceptable, Some(detail.into())),
     }

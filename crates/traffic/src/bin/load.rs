@@ -18,8 +18,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::ensure;
-use clresolve_resolver::State;
-use clresolve_resolver::sandbox::{Expected, Sandbox};
+use clresolve_core::state::State;
+use clresolve_resolver::sandbox::Sandbox;
+use clresolve_sandbox::agents::Expected;
 use clresolve_traffic::{Daemon, client, ensure_clients};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

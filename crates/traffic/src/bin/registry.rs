@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clresolve_core::reason::Code;
-use clresolve_resolver::State;
+use clresolve_core::state::State;
 use clresolve_resolver::config::Config;
-use clresolve_resolver::sandbox::chain::RpcFault;
-use clresolve_resolver::sandbox::spec::{Agent, Spec};
-use clresolve_resolver::sandbox::{ChainState, World};
-use clresolve_sandbox::agents;
+use clresolve_resolver::sandbox::World;
+use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::spec::{Agent, Spec};
+use clresolve_sandbox::{ChainState, agents};
 use clresolve_traffic::{memory, program};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};

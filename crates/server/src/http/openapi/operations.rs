@@ -1,6 +1,7 @@
 //! The parameters and responses of every method of every route.
 
 use axum::http::StatusCode;
+use clresolve_bundle::signed::MEDIA_TYPE;
 use clresolve_cards::system::CardSystem;
 use clresolve_core::reason::Refusal;
 use clresolve_core::schema::{read_as, written_of};
@@ -8,7 +9,6 @@ use clresolve_messages::receipt::ReceiptQuestion;
 use clresolve_messages::request::RequestQuestion;
 use clresolve_payment::DecisionRequest;
 use clresolve_payment::check::CheckRequest;
-use clresolve_resolver::sign;
 use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::verdict::Depth;
 use serde_json::{Value, json};
@@ -112,7 +112,7 @@ pub(in crate::http) fn verdict(profiles: &Profiles) -> Operation {
         .query(depth, DEPTH, one_of(depths().chain([""])))
         .parameter(json!({"name": "Cache-Control", "in": "header", "description": ANEW, "schema": text()}))
         .answers_json(Component::Verdict.reference(), meaning)
-        .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
+        .answers(StatusCode::OK, meaning, MEDIA_TYPE, text())
         .answers_many(meaning, "text/event-stream", Component::WalkEvent)
         .cached()
         .with_header(RETRY_AFTER, "Seconds after which to ask again, where it could not be decided.")
@@ -209,7 +209,7 @@ pub(in crate::http) fn verify_receipt() -> Operation {
     Operation::post(Tag::Pay, "verifyReceipt", "Verify a receipt")
         .takes(ReceiptQuestion::schema())
         .answers_json(Component::Receipt.reference(), "The findings, check by check.")
-        .answers(StatusCode::OK, "The same, signed.", sign::MEDIA_TYPE, text())
+        .answers(StatusCode::OK, "The same, signed.", MEDIA_TYPE, text())
         .runs()
         .refuses(&[Refusal::NotAcceptable])
 }
@@ -331,7 +331,7 @@ impl Operation {
     fn answers_decision(self) -> Self {
         let meaning = "The decision. Pay only where `abort` is false.";
         self.answers_json(Component::Decision.reference(), meaning)
-            .answers(StatusCode::OK, meaning, sign::MEDIA_TYPE, text())
+            .answers(StatusCode::OK, meaning, MEDIA_TYPE, text())
             .runs()
             .refuses(&[Refusal::NotAcceptable])
     }

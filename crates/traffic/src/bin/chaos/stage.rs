@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use clresolve_resolver::config::{Config, ProofDemand};
-use clresolve_resolver::sandbox::chain::RpcFault;
-use clresolve_resolver::sandbox::spec::Spec;
-use clresolve_resolver::sandbox::{ChainState, World};
+use clresolve_resolver::sandbox::World;
+use clresolve_sandbox::ChainState;
+use clresolve_sandbox::chain::RpcFault;
+use clresolve_sandbox::spec::Spec;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 

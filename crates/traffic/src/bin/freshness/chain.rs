@@ -13,7 +13,7 @@ use clresolve_core::records::Key;
 use clresolve_resolver::Resolver;
 use clresolve_resolver::config::Endpoint;
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::chain::{ChainBuilder, NameRegistration, RpcFault, RpcServer, SandboxChain};
+use clresolve_sandbox::chain::{ChainBuilder, NameRegistration, RpcFault, RpcServer, SandboxChain};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep_until};
 

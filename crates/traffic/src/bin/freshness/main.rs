@@ -31,7 +31,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use clresolve_resolver::config::{Config, ListenAt, ProofDemand};
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
 use clresolve_traffic::{Daemon, exchange};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
 use clresolve_traffic::Daemon;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clresolve_resolver::sandbox::World;
-use clresolve_resolver::sandbox::spec::Spec;
+use clresolve_sandbox::spec::Spec;
 use clresolve_traffic::{Daemon, announce, client, ensure_clients};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
