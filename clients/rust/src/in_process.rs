@@ -3,12 +3,7 @@
 use async_trait::async_trait;
 use clresolve_core::reason::{Effect, Reason};
 use clresolve_resolver::Resolver;
-use clresolve_resolver::payment::check::CheckRequest;
-use clresolve_resolver::payment::decide::Selected;
-use clresolve_resolver::payment::decision::EntryRow;
-use clresolve_resolver::payment::limits::CallerLimits;
-use clresolve_resolver::payment::request::DecisionRequest;
-use clresolve_resolver::payment::terms;
+use clresolve_resolver::payment::{self, CallerLimits, CheckRequest, DecisionRequest, EntryRow, Selected};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -57,7 +52,7 @@ impl InProcess {
         let selected = payment.map(|(entry, _)| Selected::Index(entry));
         let header = payment.map(|(_, header)| header.to_owned());
         let (limits, url) = (self.limits.clone(), reply.url.as_str());
-        let reply = terms::Reply { status: 402, headers: reply.headers.clone(), body: reply.body.clone() };
+        let reply = payment::Reply { status: 402, headers: reply.headers.clone(), body: reply.body.clone() };
         match &self.whom {
             Whom::Agent { name, verb } => {
                 let request = DecisionRequest::about_reply(&**name, &**verb, url, reply);

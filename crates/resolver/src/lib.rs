@@ -48,20 +48,52 @@ pub mod shared;
 #[doc(hidden)]
 pub mod telemetry;
 
-pub use clresolve_bundle as bundle;
-pub use clresolve_core::reason;
 pub use clresolve_core::text::Foreign;
-pub use clresolve_payment as payment;
 
-/// Verdicts, trust, the policy of a gate, and the judgement of requests and receipts.
+/// Evidence bundles of verdicts and of purchases.
+pub mod bundle {
+    pub use clresolve_bundle::purchase::{AnyBundle, Papers, PurchaseBundle, VerifiedPurchase};
+    pub use clresolve_bundle::{Bundle, BundleError, MAX_BYTES, Packed, Signature, TrustAnchors, VerifiedBundle};
+}
+
+/// Receipts, and requests against an agent's schema.
+pub mod messages {
+    pub use clresolve_messages::receipt::question::Request;
+    pub use clresolve_messages::receipt::{ReceiptQuestion, Unreadable, Verification};
+    pub use clresolve_messages::request::{RequestCheck, RequestQuestion, Template};
+    pub use clresolve_payment::settlement::Purchase;
+}
+
+/// Decisions about payments, and what they are about.
+pub mod payment {
+    pub use clresolve_payment::check::{
+        CheckAnswer, CheckRequest, EvidenceKind, EvidenceRow, EvidenceState, FirstContact, Named, NamedBy,
+        RegistrationOutcome, SellerIdentity, WebOrigin,
+    };
+    pub use clresolve_payment::decide::Selected;
+    pub use clresolve_payment::decision::{Check, Decision, EntryRow, Outcome, PayeeRow, PriceRow};
+    pub use clresolve_payment::limits::{Atomic, CallerAssets, CallerLimits};
+    pub use clresolve_payment::network::Network;
+    pub use clresolve_payment::payee::ProvenBy;
+    pub use clresolve_payment::request::{DecisionRequest, Demand, RequestError};
+    pub use clresolve_payment::route::{Route, RouteSource};
+    pub use clresolve_payment::terms::{Reply, Terms};
+}
+
+/// Reasons of verdicts and decisions, and their codes.
+pub mod reason {
+    pub use clresolve_core::reason::{Code, CodeEntry, Effect, Fixer, Reason, Step};
+}
+
+/// Verdicts, trust, and the policy of a gate.
 pub mod verdict {
-    pub use clresolve_core::state::*;
-    pub use clresolve_messages::{receipt, request};
-    pub use clresolve_verdict::gate::*;
-    pub use clresolve_verdict::incident::{Incident, IncidentKind};
-    pub use clresolve_verdict::published::*;
-    pub use clresolve_verdict::trust::*;
-    pub use clresolve_verdict::verdict::*;
+    pub use clresolve_core::state::{NearMiss, State};
+    pub use clresolve_verdict::gate::{GatePolicy, GateVerbs};
+    pub use clresolve_verdict::trust::{Origin, Replay, Resolution, Stale, Trusted};
+    pub use clresolve_verdict::verdict::{
+        Anchor, AnchorBlock, CardDigest, Confirmed, Depth, Freshness, Identity, Name, Owner, Pinned, ProfileUsed,
+        Served, Status, StepReport, Tool, Verdict,
+    };
 }
 
 pub use clock::Clock;

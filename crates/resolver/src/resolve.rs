@@ -598,9 +598,9 @@ mod tests {
     use super::*;
     use crate::config::{Gateway, ProofDemand};
     use crate::cpu_pool::Occupied;
-    use crate::sandbox::chain::RpcFault;
-    use crate::sandbox::spec::Spec;
     use crate::sandbox::{ChainState, Sandbox, World};
+    use clresolve_sandbox::chain::RpcFault;
+    use clresolve_sandbox::spec::Spec;
 
     /// The machine's time, shifted by this number of seconds.
     #[derive(Default)]

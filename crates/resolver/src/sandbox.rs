@@ -11,29 +11,29 @@ use clresolve_payment::asset::AssetProperties;
 use clresolve_payment::check::{Remembered, SeenIdentity, SeenPayee, SellerIdentity, WebOrigin};
 use clresolve_payment::limits::Atomic;
 use clresolve_sandbox::purchase::{self, Reply};
-use clresolve_sandbox::spec::{PlannedPublication, Spec};
+use clresolve_sandbox::spec::PlannedPublication;
 use clresolve_sandbox::{agents, receipts, sellers};
 use jiff::Timestamp;
 
-pub use clresolve_sandbox::agents::Expected;
-pub use clresolve_sandbox::beacon::BeaconBehaviour;
-pub use clresolve_sandbox::demo::DemoSellers;
-pub use clresolve_sandbox::keys::PAYER;
-pub use clresolve_sandbox::purchase::SandboxPurchase;
-pub use clresolve_sandbox::sellers::ExpectedSeller;
-pub use clresolve_sandbox::{At, ChainState, Counts, GatewayManners, Manners, WorldError, chain, spec};
-
 use clresolve_core::name::EnsName;
+use clresolve_core::world::SANDBOX;
+use clresolve_sandbox::At;
+use clresolve_sandbox::chain::{BuildError, ChainBuilder, DOLLAR};
+use clresolve_sandbox::demo::DemoSellers;
+use clresolve_sandbox::purchase::SandboxPurchase;
 use clresolve_verdict::profile::Profiles;
 
 use crate::config::{
     AssetConfig, BeaconConfig, BeaconEndpoint, BeaconNetwork, ChainConfig, ChainId, Config, Dns, Endpoint, Gateway,
     Hedging, LimitsConfig, ManifestSource, NetworkConfig, Networks, RegistryChain, RulesConfig,
 };
-use chain::{BuildError, ChainBuilder, RpcFault};
 
-/// `anchor.world` of the sandbox's verdicts.
-pub use clresolve_core::world::SANDBOX as WORLD;
+pub use clresolve_sandbox::agents::Expected;
+pub use clresolve_sandbox::beacon::BeaconBehaviour;
+pub use clresolve_sandbox::chain::RpcFault;
+pub use clresolve_sandbox::sellers::ExpectedSeller;
+pub use clresolve_sandbox::spec::{Spec, SpecError};
+pub use clresolve_sandbox::{ChainState, Counts, GatewayManners, WorldError};
 
 /// Gateways are asked in turn, each with an equal share of the time, so that the results do not depend on the machine's
 /// load. The delay is the longest that a configuration permits, and longer than any question.
@@ -256,7 +256,7 @@ fn config(world: &clresolve_sandbox::World) -> Config {
     let rule = |rule: &String| rule.parse().expect("hosts and addresses make a rule");
     Config {
         chain: ChainConfig {
-            world: WORLD.to_owned(),
+            world: SANDBOX.to_owned(),
             id: clresolve_sandbox::CHAIN_ID,
             genesis: Some(world.genesis()),
             endpoints: vec![endpoint(world.rpc(), true)],
@@ -309,7 +309,7 @@ fn limits() -> LimitsConfig {
     LimitsConfig {
         networks: Networks::Limits,
         assets: vec![
-            listed(&own, chain::DOLLAR, most, Some(&dollar)),
+            listed(&own, DOLLAR, most, Some(&dollar)),
             listed(&own, clresolve_sandbox::seller::UNLIMITED, None, Some(&dollar)),
             listed("eip155:84532", BASE_SEPOLIA_USDC, most, None),
         ],

@@ -5,9 +5,10 @@ mod file;
 mod receipt;
 mod report;
 
-pub use clresolve_bundle::signed::*;
-pub use clresolve_core::world::SANDBOX;
-pub use clresolve_jose::*;
+pub use clresolve_bundle::signed::{
+    AnchorDemand, ExpectedVerdict, MEDIA_TYPE, SignError, Signer, VerifiedVerdict, VerifyError, What, verify,
+};
+pub use clresolve_jose::{JwsError, KeyError, PublicKey, SigningKey, TrustedKeys};
 pub use decision::{DECISION_TYPE, sign_decision};
 #[doc(hidden)]
 pub use file::private_text;

@@ -241,8 +241,8 @@ mod tests {
     use super::super::setup;
     use super::*;
     use crate::cpu_pool::{MAX_THREADS, Occupied};
-    use crate::sandbox::spec::Spec;
     use crate::sandbox::{Sandbox, World};
+    use clresolve_sandbox::spec::Spec;
 
     /// The reply of the seller at `url`.
     async fn asked(resolver: &Resolver, url: &str) -> CheckRequest {

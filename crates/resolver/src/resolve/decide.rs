@@ -376,7 +376,7 @@ pub(super) mod tests {
     use super::*;
     use crate::cpu_pool::{MAX_THREADS, Occupied};
     use crate::sandbox::World;
-    use crate::sandbox::spec::Spec;
+    use clresolve_sandbox::spec::Spec;
 
     pub(in crate::resolve) const NAME: &str = "summarizeagent.eth";
 

@@ -55,7 +55,7 @@ pub(super) fn history(config: &Config) -> Result<Option<History>, SetupError> {
 /// The memory of sellers: in the memory's file, if one is configured. The sandbox otherwise keeps it in this process.
 pub(super) fn seller_memory(config: &Config, history: Option<&History>) -> Result<Option<SellerMemory>, SetupError> {
     #[cfg(feature = "sandbox")]
-    if history.is_none() && config.chain.world == crate::sandbox::WORLD {
+    if history.is_none() && config.chain.world == clresolve_core::world::SANDBOX {
         return SellerMemory::of_sandbox(config).map(Some).map_err(|error| SetupError::invalid("memory", error));
     }
     let _ = config;

@@ -437,7 +437,7 @@ mod tests {
     async fn a_key_that_the_newest_block_does_not_repeat_is_pending() {
         let spec = "[[agent]]\nname = \"leaving.eth\"\nabout = \"Its key changes.\"\nrecords.\"cl.sig.pub\" = \
                     \"ed25519:AA\"\nlatest.\"cl.sig.pub\" = \"ed25519:AB\"\n";
-        let spec = crate::sandbox::spec::Spec::parse(spec).expect("it is a world");
+        let spec = clresolve_sandbox::spec::Spec::parse(spec).expect("it is a world");
         let world = crate::sandbox::World::start(&spec).await.expect("it starts");
         let resolver = crate::Resolver::new(&world.config()).await.expect("its configuration is good");
         let walker = &resolver.0.walker;

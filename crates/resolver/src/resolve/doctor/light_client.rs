@@ -269,8 +269,8 @@ mod tests {
         use crate::clock::SystemClock;
         use crate::config::ProofDemand;
         use crate::resolve::doctor;
-        use crate::sandbox::spec::Spec;
         use crate::sandbox::{BeaconBehaviour, World};
+        use clresolve_sandbox::spec::Spec;
 
         let world = World::start(&Spec::parse("").expect("it is a world")).await.expect("it starts");
         let mut config = world.config();
