@@ -52,12 +52,6 @@ pub enum PublishedRecord<T, R> {
     NotAsked,
 }
 
-/// A published address. `None` is the zero address: it is set but belongs to nobody.
-pub type AddressAt = PublishedRecord<Option<Address>, AddressRecord>;
-
-/// A published endpoint. The text is untrusted; only its UTF-8 is validated.
-pub type EndpointAt = PublishedRecord<String, EndpointRecord>;
-
 impl Published {
     /// The payment records of a reading. `None` for a name without records, or if none were requested.
     pub(crate) fn of(reading: &Reading) -> Option<Self> {
@@ -82,8 +76,9 @@ impl Published {
         &self.settled
     }
 
-    /// The address for a coin type. Another coin type never replaces an unset or zero address.
-    pub fn address(&self, coin: CoinType) -> AddressAt {
+    /// The address for a coin type; `None` is the zero address, which is set but belongs to nobody. Another coin type
+    /// never replaces an unset or zero address.
+    pub fn address(&self, coin: CoinType) -> PublishedRecord<Option<Address>, AddressRecord> {
         self.published(|records| records.addresses.get(&coin))
     }
 
@@ -96,8 +91,8 @@ impl Published {
         settled.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The endpoint under `key`.
-    pub fn endpoint(&self, key: EndpointKey) -> EndpointAt {
+    /// The endpoint under `key`. The text is untrusted; only its UTF-8 is validated.
+    pub fn endpoint(&self, key: EndpointKey) -> PublishedRecord<String, EndpointRecord> {
         self.published(|records| records.endpoints.get(&key))
     }
 
@@ -119,10 +114,10 @@ impl Published {
 
     fn published<R: Readable>(&self, of: impl Fn(&PaymentRecords) -> Option<&R>) -> PublishedRecord<R::Value, R> {
         let Some(settled) = of(&self.settled) else { return PublishedRecord::NotAsked };
-        let value = match settled.value() {
-            Value::Failed(cause) => return PublishedRecord::Failed(cause.clone()),
-            value => value,
-        };
+        let published = settled.published();
+        if matches!(published, PublishedRecord::Failed(_)) {
+            return published;
+        }
         let newest = match &self.newest {
             Newest::NotCompared => None,
             Newest::Gone => Some(Ok(R::ABSENT)),
@@ -136,7 +131,7 @@ impl Published {
             Some(newest) if !clresolve_core::mutant!("pending-payment-is-settled") => {
                 PublishedRecord::Pending { settled: settled.clone(), newest }
             }
-            _ => value.into_published(),
+            _ => published,
         }
     }
 }
@@ -145,42 +140,25 @@ const fn is_pending<T, R>(standing: &PublishedRecord<T, R>) -> bool {
     matches!(standing, PublishedRecord::Pending { .. })
 }
 
-enum Value<'r, T> {
-    Set(T),
-    Absent,
-    Malformed(Bytes),
-    Failed(&'r ChainError),
-}
-
-impl<T> Value<'_, T> {
-    fn into_published<R>(self) -> PublishedRecord<T, R> {
-        match self {
-            Self::Set(value) => PublishedRecord::Settled(value),
-            Self::Absent => PublishedRecord::Absent,
-            Self::Malformed(bytes) => PublishedRecord::Malformed(bytes),
-            Self::Failed(cause) => PublishedRecord::Failed(cause.clone()),
-        }
-    }
-}
-
 /// A record with a typed value.
 trait Readable: Clone + PartialEq {
     type Value;
     const ABSENT: Self;
 
-    fn value(&self) -> Value<'_, Self::Value>;
+    /// The record at the verdict's block, whatever the newest block has.
+    fn published(&self) -> PublishedRecord<Self::Value, Self>;
 }
 
 impl Readable for AddressRecord {
     type Value = Option<Address>;
     const ABSENT: Self = Self::Absent;
 
-    fn value(&self) -> Value<'_, Self::Value> {
+    fn published(&self) -> PublishedRecord<Self::Value, Self> {
         match self {
-            Self::Address(address) => Value::Set(Some(*address).filter(|address| !address.is_zero())),
-            Self::Absent => Value::Absent,
-            Self::Malformed(bytes) => Value::Malformed(bytes.clone()),
-            Self::Failed(cause) => Value::Failed(cause),
+            Self::Address(address) => PublishedRecord::Settled(Some(*address).filter(|address| !address.is_zero())),
+            Self::Absent => PublishedRecord::Absent,
+            Self::Malformed(bytes) => PublishedRecord::Malformed(bytes.clone()),
+            Self::Failed(cause) => PublishedRecord::Failed(cause.clone()),
         }
     }
 }
@@ -189,12 +167,12 @@ impl Readable for EndpointRecord {
     type Value = String;
     const ABSENT: Self = Self::Read(Record::Absent);
 
-    fn value(&self) -> Value<'_, String> {
+    fn published(&self) -> PublishedRecord<String, Self> {
         match self {
-            Self::Read(Record::Text(text)) => Value::Set(text.clone()),
-            Self::Read(Record::Absent) => Value::Absent,
-            Self::Read(Record::NotUtf8(bytes)) => Value::Malformed(bytes.clone().into()),
-            Self::Failed(cause) => Value::Failed(cause),
+            Self::Read(Record::Text(text)) => PublishedRecord::Settled(text.clone()),
+            Self::Read(Record::Absent) => PublishedRecord::Absent,
+            Self::Read(Record::NotUtf8(bytes)) => PublishedRecord::Malformed(bytes.clone().into()),
+            Self::Failed(cause) => PublishedRecord::Failed(cause.clone()),
         }
     }
 }
