@@ -10,7 +10,6 @@ use bytes::Bytes;
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::Effect;
 use clresolve_core::state::State;
-use clresolve_messages::request::template::Fresh;
 use clresolve_messages::request::{Template, judge};
 use clresolve_verdict::manifest::{Manifest, SchemaEntry, Side};
 use clresolve_verdict::profile::{DEFAULT, Profiles};
@@ -110,12 +109,12 @@ fn every_published_example_gets_its_stated_result() {
 
 #[test]
 fn a_template_of_every_verb_passes() {
-    let fresh = Fresh { request_id: "fresh-1".to_owned(), now: "2026-01-01T00:00:00Z".parse().expect("a time") };
+    let now = "2026-01-01T00:00:00Z".parse().expect("a time");
     let mut made = 0;
     for release in releases() {
         for verb in release.manifest.verbs() {
             let bound = release.bound(&verb.request);
-            let template = Template::of(&bound, &fresh);
+            let template = Template::of(&bound, "fresh-1", now);
             let text = format!("{:#}", template.request);
             let found = judge(text.as_bytes(), Some(&bound));
             assert!(template.is_valid && found.findings.is_empty(), "{}: {text} {:#?}", verb.name, found.findings);
@@ -150,8 +149,7 @@ fn the_worst_request_takes_little_memory() {
 /// Requests of nearly 256 KiB: unknown members, long names, invalid items in each list of the template, and numbers
 /// that parsers read differently.
 fn worst(bound: &CompiledSchema) -> Vec<(&'static str, String)> {
-    let fresh = Fresh { request_id: "r".to_owned(), now: jiff::Timestamp::UNIX_EPOCH };
-    let good = Template::of(bound, &fresh).request.to_string();
+    let good = Template::of(bound, "r", jiff::Timestamp::UNIX_EPOCH).request.to_string();
     let with = |members: String| format!("{}{members}}}", &good[..good.len() - 1]);
     let many = |count: usize, member: &dyn Fn(usize) -> String| (0..count).map(member).collect::<String>();
     vec![

@@ -29,13 +29,6 @@ pub const MAX_OFFERS: usize = MAX_ENTRIES;
 /// formats. Recovering a signer takes 100 µs.
 pub const MAX_SIGNATURES: usize = 4;
 
-/// A valid offer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offered {
-    /// When it expires. `None` if it states no expiry.
-    pub valid_until: Option<Timestamp>,
-}
-
 /// The offer proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unproven {
@@ -105,7 +98,8 @@ impl Offers {
     }
 
     /// Whether one of the offers for one of `resources` proves that `price` comes from a holder of `keys`, the keys for
-    /// the network of the price. `None` if no offer has the scheme, network and asset of the price.
+    /// the network of the price, and when that offer expires: `Ok(None)` if it states no expiry. `None` if no offer has
+    /// the scheme, network and asset of the price.
     ///
     /// What an offer is about is determined by its signed payload only, since `acceptIndex` is not signed. An EIP-712
     /// offer whose contents were changed appears to be signed by someone else.
@@ -118,7 +112,7 @@ impl Offers {
         resources: &Resources<'_>,
         keys: &SignerKeys,
         now: Timestamp,
-    ) -> Option<Result<Offered, Unproven>> {
+    ) -> Option<Result<Option<Timestamp>, Unproven>> {
         let mut signatures = 0;
         let mut weakest: Option<(Objection, usize)> = None;
         for (index, offer) in self.0.iter().enumerate() {
@@ -128,9 +122,7 @@ impl Offers {
                 Ok(Some(offer)) => {
                     signatures += 1;
                     match offer.signed_by(keys) {
-                        SignedBy::Published => {
-                            return Some(Ok(Offered { valid_until: offer.artifact.payload().end() }));
-                        }
+                        SignedBy::Published => return Some(Ok(offer.artifact.payload().end())),
                         SignedBy::Undecided => offer.undecided(keys),
                         SignedBy::Stranger => Objection::Signer,
                         SignedBy::Nobody => Objection::Signature,

@@ -148,7 +148,7 @@ impl Payees {
         let mut objections = Vec::new();
         let mut may_be_offered = false;
         match offers.prove(price, resources, &self.signers, now) {
-            Some(Ok(offered)) => return Ok(Proven { by: ProvenBy::Offer, until: offered.valid_until }),
+            Some(Ok(until)) => return Ok(Proven { by: ProvenBy::Offer, until }),
             Some(Err(unproven)) => {
                 may_be_offered = unproven.is_open;
                 objections.push(*unproven.reason);

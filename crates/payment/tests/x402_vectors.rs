@@ -12,7 +12,7 @@ use clresolve_core::reason::Code;
 use clresolve_jose::PublicKey;
 use clresolve_payment::artifact::{Artifact, SignedBy, SignerKeys};
 use clresolve_payment::asset::{AssetId, AssetProperties};
-use clresolve_payment::offer::{Offer, Offered, Offers, Resources, Unproven};
+use clresolve_payment::offer::{Offer, Offers, Resources, Unproven};
 use clresolve_payment::receipt::Receipt;
 use clresolve_payment::signed::PaymentHeader;
 use clresolve_payment::terms::{Entry, Price, Reply, Terms};
@@ -280,7 +280,7 @@ impl Claim {
     }
 
     /// Whether an offer proves it.
-    fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Offered, Unproven>> {
+    fn proven(&self, offer: &Value, keys: &SignerKeys) -> Option<Result<Option<Timestamp>, Unproven>> {
         let resources = Resources::of([self.url.as_str()]);
         Offers::read(std::slice::from_ref(offer)).prove(&self.price, &resources, keys, self.now)
     }
@@ -315,7 +315,7 @@ struct Changeable {
     offer: Value,
     keys: SignerKeys,
     claim: Claim,
-    found: Option<Result<Offered, Unproven>>,
+    found: Option<Result<Option<Timestamp>, Unproven>>,
 }
 
 impl Changeable {

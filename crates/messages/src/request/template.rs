@@ -37,15 +37,6 @@ const MAX_HINT_BYTES: usize = 160;
 /// Maximum number of generated list items, or characters of a text, if a schema requires many.
 const MAX_MADE_UP: usize = 256;
 
-/// Template values that do not come from the schema.
-#[derive(Clone, Debug)]
-pub struct Fresh {
-    /// A unique identifier for the request.
-    pub request_id: String,
-    /// The current time.
-    pub now: Timestamp,
-}
-
 /// A request template and its blanks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Template {
@@ -67,9 +58,9 @@ pub struct Blank {
 }
 
 impl Template {
-    /// Makes the template of a schema.
-    pub fn of(schema: &CompiledSchema, fresh: &Fresh) -> Self {
-        let mut maker = Maker::new(schema, fresh);
+    /// Makes the template of a schema. `request_id` is a unique identifier for the request, and `now` the current time.
+    pub fn of(schema: &CompiledSchema, request_id: &str, now: Timestamp) -> Self {
+        let mut maker = Maker::new(schema, request_id, now);
         let request = maker.value(vec![root(schema)], "", 0);
         let is_valid = schema.every_violation(&request).next().is_none();
         Self { request, blanks: maker.blanks, is_valid }
@@ -137,7 +128,8 @@ fn flat<'s>(schema: &'s CompiledSchema, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
 
 struct Maker<'s> {
     schema: &'s CompiledSchema,
-    fresh: &'s Fresh,
+    request_id: &'s str,
+    now: Timestamp,
     blanks: Vec<Blank>,
     /// Number of values in the result.
     values: usize,
@@ -148,8 +140,8 @@ struct Maker<'s> {
 }
 
 impl<'s> Maker<'s> {
-    const fn new(schema: &'s CompiledSchema, fresh: &'s Fresh) -> Self {
-        Self { schema, fresh, blanks: Vec::new(), values: 0, work: 0, copied: 0 }
+    const fn new(schema: &'s CompiledSchema, request_id: &'s str, now: Timestamp) -> Self {
+        Self { schema, request_id, now, blanks: Vec::new(), values: 0, work: 0, copied: 0 }
     }
 
     const fn is_tired(&self) -> bool {
@@ -187,7 +179,7 @@ impl<'s> Maker<'s> {
             return self.copy(fixed);
         }
         if REQUEST_ID.contains(&place) {
-            return Value::from(self.fresh.request_id.as_str());
+            return Value::from(self.request_id);
         }
         if let Some(Value::Array(options)) = first("enum") {
             if options.len() > 1 {
@@ -208,9 +200,7 @@ impl<'s> Maker<'s> {
         match kind(&rules) {
             "object" => self.object(&rules, place, level),
             "array" => self.list(&rules, place, level),
-            "string" if first("format").is_some_and(|format| format == "date-time") => {
-                self.fresh.now.to_string().into()
-            }
+            "string" if first("format").is_some_and(|format| format == "date-time") => self.now.to_string().into(),
             other => {
                 self.blank(&rules, place);
                 made_up(other, &rules, place)
@@ -381,11 +371,10 @@ mod tests {
 
     /// The template of this schema, and the work that it required.
     fn made(schema: &Value) -> (Template, usize) {
-        let fresh = Fresh { request_id: String::new(), now: Timestamp::UNIX_EPOCH };
         let schema = bound(schema);
-        let mut maker = Maker::new(&schema, &fresh);
+        let mut maker = Maker::new(&schema, "", Timestamp::UNIX_EPOCH);
         maker.value(vec![root(&schema)], "", 0);
-        (Template::of(&schema, &fresh), maker.work)
+        (Template::of(&schema, "", Timestamp::UNIX_EPOCH), maker.work)
     }
 
     /// A recursive object schema with nested conditions.

@@ -72,7 +72,7 @@ fn proven(offer: Value, keys: &SignerKeys) -> Option<Result<Option<i64>, String>
         Code::OfferInvalid => reason.message,
         code => code.slug().to_owned(),
     };
-    Some(proven.map(|offered| offered.valid_until.map(Timestamp::as_second)).map_err(|unproven| why(*unproven.reason)))
+    Some(proven.map(|end| end.map(Timestamp::as_second)).map_err(|unproven| why(*unproven.reason)))
 }
 
 /// The result of [`proven`] for an invalid offer.

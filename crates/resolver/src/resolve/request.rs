@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use clresolve_core::reason::{Code, Reason};
 use clresolve_messages::request::document::RequestSetting;
-use clresolve_messages::request::template::Fresh;
 use clresolve_messages::request::{RequestCheck, RequestQuestion, Template, judge};
 use clresolve_verdict::card::Side;
 use clresolve_verdict::trust::Resolution;
@@ -50,7 +49,7 @@ impl Resolver {
         let resolution = self.resolve(name).await;
         let now = self.now();
         match self.request_schema(&resolution, verb).await {
-            Ok(bound) => Ok(self.0.walker.pool.run(move || Template::of(&bound, &Fresh { request_id, now })).await),
+            Ok(bound) => Ok(self.0.walker.pool.run(move || Template::of(&bound, &request_id, now)).await),
             Err(reasons) => {
                 let setting = RequestSetting { verdict: resolution.verdict(), verb, bound: Err(&reasons), now };
                 Err(Box::new(RequestCheck::of(None, &setting)))

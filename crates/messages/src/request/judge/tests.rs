@@ -4,7 +4,7 @@ use clresolve_verdict::sample::bound;
 use serde_json::json;
 
 use super::*;
-use crate::request::template::{Fresh, Template};
+use crate::request::template::Template;
 
 fn schema() -> CompiledSchema {
     bound(&json!({
@@ -112,8 +112,7 @@ fn without_a_schema_the_json_alone_is_judged() {
 
 #[test]
 fn a_template_passes_and_says_what_is_to_be_filled_in() {
-    let fresh = Fresh { request_id: "fresh".to_owned(), now: jiff::Timestamp::UNIX_EPOCH };
-    let made = Template::of(&schema(), &fresh);
+    let made = Template::of(&schema(), "fresh", jiff::Timestamp::UNIX_EPOCH);
     assert_eq!(made.request, json!({"x402": {"verb": "sum", "version": "1.0.0", "request_id": "fresh"}, "input": {}}));
     assert!(made.is_valid && made.blanks.is_empty());
 }
@@ -139,8 +138,7 @@ fn a_template_follows_references_alternatives_and_conditions() {
         "if": {"properties": {"kind": {"const": "order"}}},
         "then": {"required": ["note"]},
     }));
-    let fresh = Fresh { request_id: "fresh".to_owned(), now: jiff::Timestamp::UNIX_EPOCH };
-    let made = Template::of(&schema, &fresh);
+    let made = Template::of(&schema, "fresh", jiff::Timestamp::UNIX_EPOCH);
     let money = json!({"amount": "0", "currency": "<currency>"});
     let expected = json!({"request_id": "fresh", "kind": "order", "items": [money, money], "at": "1970-01-01T00:00:00Z",
         "step": 10, "strict": true, "note": "<no"});
