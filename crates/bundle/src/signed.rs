@@ -73,7 +73,7 @@ impl Signer {
     /// [`SignError`] if the verdict must not be signed.
     pub fn sign(&self, resolution: &Resolution, now: Timestamp) -> Result<String, SignError> {
         let (iat, exp) = lifetime(resolution, now)?;
-        let claims = Claims { iss: &self.issuer, iat, exp, verdict: resolution.verdict() };
+        let claims = Claims { iss: &self.issuer, iat, exp, verdict: &**resolution.verdict() };
         let payload = serde_json::to_vec(&claims).expect("a verdict has a JSON form: its keys are strings");
         Ok(self.key.sign_compact(TYPE, &payload))
     }
@@ -138,21 +138,13 @@ pub enum SignError {
     Sandbox,
 }
 
-#[derive(Serialize)]
-struct Claims<'a> {
-    iss: &'a str,
-    iat: i64,
-    exp: i64,
-    verdict: &'a Verdict,
-}
-
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ForeignClaims {
-    iss: String,
+struct Claims<S, V> {
+    iss: S,
     iat: i64,
     exp: i64,
-    verdict: Verdict,
+    verdict: V,
 }
 
 /// What the verifier requires of a signed verdict.
@@ -214,10 +206,10 @@ pub fn verify(
     let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
     let limits = Limits { bytes: MAX_JWS_BYTES, ..Limits::DOCUMENT };
     let payload = parse(&payload, limits).map_err(VerifyError::Payload)?;
-    let claims: ForeignClaims =
+    let claims: Claims<String, Verdict> =
         serde_json::from_value(payload).map_err(|error| VerifyError::Claims { detail: error.to_string() })?;
     check_times(claims.iat, claims.exp, now)?;
-    let ForeignClaims { iss: issuer, exp: expires, verdict, .. } = claims;
+    let Claims { iss: issuer, exp: expires, verdict, .. } = claims;
     if verdict.freshness.fresh_until.as_second() != expires {
         return Err(VerifyError::Lifetime);
     }

@@ -28,21 +28,13 @@ pub const RECEIPT_TYPE: &str = "clresolve-receipt+jwt";
 
 const KIND: Kind = Kind { typ: RECEIPT_TYPE, max_bytes: MAX_JWS_BYTES };
 
-#[derive(Serialize)]
-struct Claims<'a> {
-    iss: &'a str,
-    iat: i64,
-    exp: i64,
-    receipt: &'a Verification,
-}
-
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ForeignClaims {
-    iss: String,
+struct Claims<S, R> {
+    iss: S,
     iat: i64,
     exp: i64,
-    receipt: Value,
+    receipt: R,
 }
 
 /// Signs the result of verifying a receipt, from a live resolution of its agent, as a compact JWS issued at `now`.
@@ -123,7 +115,7 @@ pub fn verify_receipt(
     let (payload, key_id) = verify_compact(jws, keys, &KIND)?;
     let limits = Limits { bytes: MAX_JWS_BYTES, ..Limits::DOCUMENT };
     let payload = parse(&payload, limits).map_err(VerifyError::Payload)?;
-    let ForeignClaims { iss: issuer, iat, exp, receipt: document } =
+    let Claims::<String, Value> { iss: issuer, iat, exp, receipt: document } =
         serde_json::from_value(payload).map_err(|error| VerifyError::Claims { detail: error.to_string() })?;
     if !clresolve_core::mutant!("late-receipts") {
         check_times(iat, exp, now)?;
