@@ -27,14 +27,9 @@ const BODY_BYTES: u32 = 4 * body_limit(MAX_LOOK_UP_BYTES) as u32;
 /// A gateway client behind the egress guard: `https` only, public host names, no redirects, bounded responses.
 #[derive(Clone, Debug)]
 pub struct GuardedGateway {
-    mode: Mode,
+    /// `None` if every request is refused.
+    door: Option<Door>,
     total: Duration,
-}
-
-#[derive(Clone, Debug)]
-enum Mode {
-    On(Door),
-    Off,
 }
 
 #[derive(Clone, Debug)]
@@ -47,13 +42,13 @@ impl GuardedGateway {
     /// Asks gateways through `egress`. `total` is the time limit of one request over all its gateways.
     #[must_use]
     pub fn new(egress: Egress, total: Duration) -> Self {
-        Self { mode: Mode::On(Door { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
+        Self { door: Some(Door { egress, bodies: BodyBudget::new(BODY_BYTES) }), total }
     }
 
     /// Refuses every request, for networks without off-chain lookups.
     #[must_use]
     pub fn refusing() -> Self {
-        Self { mode: Mode::Off, total: Duration::ZERO }
+        Self { door: None, total: Duration::ZERO }
     }
 }
 
@@ -95,7 +90,7 @@ impl Door {
 impl CcipReadGateway for GuardedGateway {
     /// Tries the gateways in order. A 4xx response ends the request; after any other failure the next gateway is tried.
     async fn request(&self, request: &CcipReadRequest, cap: usize) -> Result<Bytes, CcipReadGatewayError> {
-        let Mode::On(door) = &self.mode else {
+        let Some(door) = &self.door else {
             return Err(CcipReadGatewayError::new(EgressViolation::Disabled.to_string()));
         };
         if request.urls.len() > MAX_GATEWAYS {
