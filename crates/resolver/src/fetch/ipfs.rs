@@ -65,7 +65,7 @@ impl IpfsClient {
     pub async fn retrieve(&self, want: &Want<'_>, now: Timestamp) -> Retrieval {
         let retrieving = Retrieving::new(want, &self.routes, &self.scores, &self.reorder, now);
         let turns = retrieving.turns();
-        hedge::run(&retrieving, turns, deadline_in(want.total)).await;
+        retrieving.run(turns, deadline_in(want.total)).await;
         retrieving.finish()
     }
 

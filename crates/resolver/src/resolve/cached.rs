@@ -37,7 +37,7 @@ pub(super) struct CachedWalker {
     pub(super) cache: Arc<VerdictCache>,
     /// The replicas that share evidence, if configured.
     fleet: Option<Fleet>,
-    pub(super) readings: Readings,
+    pub(super) readings: Arc<Readings>,
 }
 
 /// Which evidence a resolution may reuse.
@@ -53,18 +53,18 @@ impl CachedWalker {
     /// Creates an empty cache in front of `walker`.
     pub(super) fn new(walker: Arc<Walker>) -> Self {
         let cache = Arc::new(VerdictCache::new(&walker.config.cache));
-        Self { walker, cache, fleet: None, readings: Readings::default() }
+        Self { walker, cache, fleet: None, readings: Arc::default() }
     }
 
     /// Puts this cache in front of `walker`, for a replica that shares evidence.
     pub(super) fn of_fleet(walker: Arc<Walker>, cache: Arc<VerdictCache>, fleet: Option<Fleet>) -> Self {
-        Self { walker, cache, fleet, readings: Readings::default() }
+        Self { walker, cache, fleet, readings: Arc::default() }
     }
 
     /// Puts the same cache in front of another walker. A cached verdict is reused if its key is the same: sources,
     /// rules, depth and block.
     pub(super) fn over(&self, walker: Arc<Walker>) -> Self {
-        Self { walker, readings: Readings::default(), ..self.clone() }
+        Self { walker, readings: Arc::default(), ..self.clone() }
     }
 
     /// Returns the fresh verdict, or that of a new resolution.

@@ -187,7 +187,7 @@ impl CachedWalker {
         let (this, reader, key, rules) = (self.clone(), Arc::clone(reader), key.clone(), rules.clone());
         let under_way = place.clone();
         let task = tokio::spawn(async move {
-            let _under_way = UnderWay { readings: this.readings.clone(), place: under_way };
+            let _under_way = UnderWay { readings: Arc::clone(&this.readings), place: under_way };
             match reader.read(&key.name, &at.block).await.map(Arc::new) {
                 Ok(found) => {
                     this.settle_at(&key, &rules, at, &found).await;

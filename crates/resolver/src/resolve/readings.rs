@@ -21,10 +21,7 @@ pub(super) type Reading = Shared<BoxFuture<'static, Option<Arc<AtHead>>>>;
 /// The head that endpoints report; `None` if too few do.
 pub(super) type HeadAnswer = Shared<BoxFuture<'static, Option<ChainHead>>>;
 
-#[derive(Clone)]
-pub(super) struct Readings(Arc<SharedReadings>);
-
-struct SharedReadings {
+pub(super) struct Readings {
     /// In-flight readings by name and block. Each head has at most one for each trusted name in the cache.
     under_way: Mutex<HashMap<(EnsName, B256), Reading>>,
     head: Mutex<Option<LastAsked>>,
@@ -40,32 +37,28 @@ pub(super) struct LastAsked {
 
 impl Default for Readings {
     fn default() -> Self {
-        Self(Arc::new(SharedReadings {
-            under_way: Mutex::default(),
-            head: Mutex::default(),
-            replacements: Semaphore::new(MAX_REPLACEMENTS),
-        }))
+        Self { under_way: Mutex::default(), head: Mutex::default(), replacements: Semaphore::new(MAX_REPLACEMENTS) }
     }
 }
 
 impl Readings {
     /// Waits for a permit to resolve a name that has changed.
     pub(super) async fn replacement(&self) -> Option<SemaphorePermit<'_>> {
-        self.0.replacements.acquire().await.ok()
+        self.replacements.acquire().await.ok()
     }
 
     pub(super) fn head(&self) -> MutexGuard<'_, Option<LastAsked>> {
-        self.0.head.lock().unwrap_or_else(PoisonError::into_inner)
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<(EnsName, B256), Reading>> {
-        self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Removes the reading when its task ends, even by a panic.
 pub(super) struct UnderWay {
-    pub(super) readings: Readings,
+    pub(super) readings: Arc<Readings>,
     pub(super) place: (EnsName, B256),
 }
 

@@ -6,13 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use clresolve_ipfs::car::CarFeed;
 use clresolve_ipfs::{ContentId, Progress, Walk, WalkError};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
 use tokio::task::yield_now;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 use super::gateway::{BAN, CROWDED_REST, GatewayFault};
-use super::hedge::{AT_ONCE, Race};
+use super::hedge::{AT_ONCE, Next, Plan};
 use super::reorder_budget::{ReorderBudget, Reservation};
 use super::retrieval::{Retrieval, Want};
 use super::route::{Route, media_type};
@@ -76,6 +78,25 @@ impl<'a> Retrieving<'a> {
         turns
     }
 
+    /// Asks gateways in order until the walk needs nothing more, all of them have failed, or `deadline` has passed.
+    /// Requests that are then still running are dropped.
+    pub(super) async fn run(&self, turns: Vec<Turn>, deadline: Instant) {
+        let mut plan = Plan::new(turns, Instant::now(), deadline);
+        let mut running = FuturesUnordered::new();
+        while self.wanted().is_some() {
+            let last_progress = self.shared().last_progress;
+            match plan.next(Instant::now(), last_progress) {
+                Next::Ask { gateway, until } => running.push(self.ask(gateway, until)),
+                Next::End => return,
+                Next::Wait { until } => tokio::select! {
+                    biased;
+                    Some(()) = running.next() => plan.ended(),
+                    () = sleep_until(until) => {}
+                },
+            }
+        }
+    }
+
     pub(super) fn finish(self) -> Retrieval {
         let mut shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         shared.failures.sort_by_key(|(gateway, _)| *gateway);
@@ -122,22 +143,12 @@ impl<'a> Retrieving<'a> {
         }
         self.shared().failures.push((gateway, fault));
     }
-}
 
-impl Race for Retrieving<'_> {
+    /// Asks a gateway, which must finish by `deadline`.
     async fn ask(&self, gateway: usize, deadline: Instant) {
-        let ended = Attempt::new(self, gateway).run(deadline).await;
-        if let Err(fault) = ended {
+        if let Err(fault) = Attempt::new(self, gateway).run(deadline).await {
             self.blame(gateway, fault);
         }
-    }
-
-    fn is_over(&self) -> bool {
-        self.wanted().is_none()
-    }
-
-    fn last_progress(&self) -> Option<Instant> {
-        self.shared().last_progress
     }
 }
 

@@ -2,12 +2,9 @@
 //! after one that failed.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use super::score::Turn;
 
@@ -15,38 +12,8 @@ use super::score::Turn;
 /// memory.
 pub(super) const AT_ONCE: usize = 3;
 
-/// The work that several gateways share.
-pub(super) trait Race: Sync {
-    /// Asks a gateway, which must finish by `deadline`. The future is dropped when another gateway ends the race.
-    fn ask(&self, gateway: usize, deadline: Instant) -> impl Future<Output = ()> + Send;
-
-    /// Whether the race needs nothing more from any gateway.
-    fn is_over(&self) -> bool;
-
-    /// When a gateway last made progress, or `None`.
-    fn last_progress(&self) -> Option<Instant>;
-}
-
-/// Asks gateways in order until the race is over, all of them have failed, or `deadline` has passed.
-pub(super) async fn run(race: &impl Race, turns: Vec<Turn>, deadline: Instant) {
-    let mut plan = Plan::new(turns, Instant::now(), deadline);
-    let mut running = FuturesUnordered::new();
-    while !race.is_over() {
-        let next = plan.next(Instant::now(), race.last_progress());
-        match next {
-            Next::Ask { gateway, until } => running.push(race.ask(gateway, until)),
-            Next::End => return,
-            Next::Wait { until } => tokio::select! {
-                biased;
-                Some(()) = running.next() => plan.ended(),
-                () = sleep_until(until) => {}
-            },
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+pub(super) enum Next {
     /// Ask a gateway, which must finish by `until`.
     Ask {
         gateway: usize,
@@ -64,7 +31,7 @@ enum Next {
 /// The next gateway starts when none has made progress for the patience of the latest one. It starts earlier if later
 /// gateways would otherwise have no time left: the first [`AT_ONCE`] may use all the time, and any further ones share
 /// it.
-struct Plan {
+pub(super) struct Plan {
     turns: VecDeque<Turn>,
     deadline: Instant,
     running: usize,
@@ -75,11 +42,11 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(turns: Vec<Turn>, now: Instant, deadline: Instant) -> Self {
+    pub(super) fn new(turns: Vec<Turn>, now: Instant, deadline: Instant) -> Self {
         Self { turns: turns.into(), deadline, running: 0, asked: now, patience: Duration::ZERO }
     }
 
-    fn next(&mut self, now: Instant, last_progress: Option<Instant>) -> Next {
+    pub(super) fn next(&mut self, now: Instant, last_progress: Option<Instant>) -> Next {
         let may_ask = self.running < if clresolve_core::mutant!("one-gateway-at-a-time") { 1 } else { AT_ONCE }
             && now < self.deadline;
         let due = last_progress.map_or(self.asked, |progress| progress.max(self.asked)) + self.patience;
@@ -101,7 +68,7 @@ impl Plan {
     }
 
     /// Registers that a gateway failed, so that the next one starts immediately.
-    fn ended(&mut self) {
+    pub(super) fn ended(&mut self) {
         self.running -= 1;
         self.patience = Duration::ZERO;
     }
