@@ -9,7 +9,8 @@ use clresolve_core::sarif::{SCHEMA, VERSION, level, message, tool};
 
 /// One SARIF run over documents, each with its URI reference, its text and its report.
 pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report)>) -> Value {
-    let mut rules = Occurring::default();
+    // In the order in which the rules are listed.
+    let mut rules = Vec::new();
     let mut results = Vec::new();
     for (uri, text, report) in reports {
         results.extend(report.findings.iter().map(|finding| result(finding, uri, text, &mut rules)));
@@ -18,28 +19,22 @@ pub fn sarif<'r>(reports: impl IntoIterator<Item = (&'r str, &'r str, &'r Report
         "$schema": SCHEMA,
         "version": VERSION,
         "runs": [{
-            "tool": tool(rules.0),
+            "tool": tool(rules),
             "columnKind": "unicodeCodePoints",
             "results": results,
         }],
     })
 }
 
-/// The codes that occur, in the order in which the rules are listed.
-#[derive(Default)]
-struct Occurring(Vec<Code>);
-
-impl Occurring {
-    fn index(&mut self, code: Code) -> usize {
-        let known = self.0.iter().position(|other| *other == code);
-        known.unwrap_or_else(|| {
-            self.0.push(code);
-            self.0.len() - 1
-        })
-    }
+/// The index of the code's rule, which is listed if it is not yet.
+fn rule_index(rules: &mut Vec<Code>, code: Code) -> usize {
+    rules.iter().position(|other| *other == code).unwrap_or_else(|| {
+        rules.push(code);
+        rules.len() - 1
+    })
 }
 
-fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Value {
+fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Vec<Code>) -> Value {
     let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri}}});
     if let Some(region) = region(finding, text) {
         location["physicalLocation"]["region"] = region;
@@ -49,7 +44,7 @@ fn result(finding: &Finding, uri: &str, text: &str, rules: &mut Occurring) -> Va
     }
     json!({
         "ruleId": finding.code.slug(),
-        "ruleIndex": rules.index(finding.code),
+        "ruleIndex": rule_index(rules, finding.code),
         "level": level(finding.effect),
         "message": message(&finding.message, finding.expected.as_deref(), finding.observed.as_deref()),
         "locations": [location],

@@ -23,11 +23,6 @@ use super::state::AppState;
 /// The query parameters: the card's system, and the rules.
 pub(super) const PARAMETERS: [&str; 2] = ["as", "profile"];
 
-struct Choice {
-    system: Option<CardSystem>,
-    profile: Arc<Profile>,
-}
-
 pub(super) async fn card(
     State(state): State<Arc<AppState>>,
     Extension(client): Extension<Client>,
@@ -37,7 +32,7 @@ pub(super) async fn card(
 }
 
 async fn judged(state: &AppState, client: Client, request: Request) -> Result<Response, RequestError> {
-    let Choice { system, profile } = chosen(request.uri().query().unwrap_or_default(), state)?;
+    let (system, profile) = chosen(request.uri().query().unwrap_or_default(), state)?;
     let (bytes, slot) = body::document(request, state, client, Limits::CARD.bytes).await?;
     let resolver = state.resolver.clone();
     let work = async move {
@@ -64,10 +59,11 @@ fn written(judgement: &CardJudgement) -> Result<Vec<u8>, Option<String>> {
     }
 }
 
-fn chosen(query: &str, state: &AppState) -> Result<Choice, RequestError> {
+/// The card's system, if the query names it, and the rules.
+fn chosen(query: &str, state: &AppState) -> Result<(Option<CardSystem>, Arc<Profile>), RequestError> {
     let [system, profile] = query::read(query, PARAMETERS).map_err(RequestError::malformed)?;
     let id = profile.unwrap_or_else(|| state.default_profile.clone());
     let Some(profile) = state.resolver.profiles().get(&id) else { return Err(RequestError::unknown_profile(id)) };
     let system = system.map(|slug| slug.parse::<CardSystem>()).transpose();
-    Ok(Choice { system: system.map_err(|error| RequestError::malformed(error.to_string()))?, profile })
+    Ok((system.map_err(|error| RequestError::malformed(error.to_string()))?, profile))
 }

@@ -11,17 +11,15 @@ use super::state::AppState;
 /// is dropped, which happens once the response is written. A request with a body takes the slot only after the body has
 /// arrived, so a slow client occupies only its connection.
 #[derive(Clone)]
-pub(super) struct RequestSlot(Arc<InWork>);
-
-struct InWork {
+pub(super) struct RequestSlot {
     state: Arc<AppState>,
     client: Client,
-    taken: OnceLock<HeldSlots>,
+    taken: Arc<OnceLock<HeldSlots>>,
 }
 
 impl RequestSlot {
     pub(super) fn new(state: Arc<AppState>, client: Client) -> Self {
-        Self(Arc::new(InWork { state, client, taken: OnceLock::new() }))
+        Self { state, client, taken: Arc::default() }
     }
 
     /// Takes the slot, unless the request already has it.
@@ -29,10 +27,10 @@ impl RequestSlot {
     /// # Errors
     /// The client has used up its share, or no slot is free.
     pub(super) fn take(&self) -> Result<(), Refusal> {
-        if self.0.taken.get().is_none() {
-            let slot = self.0.state.requests.take(self.0.client, 1)?;
+        if self.taken.get().is_none() {
+            let slot = self.state.requests.take(self.client, 1)?;
             // A request is handled by one task, so the slot cannot have been set in the meantime.
-            let _ = self.0.taken.set(slot);
+            let _ = self.taken.set(slot);
         }
         Ok(())
     }
