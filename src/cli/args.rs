@@ -24,29 +24,28 @@ mod world;
 
 pub(super) use ask::{
     AcceptArgs, AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditRenderArgs, AuditResolutionArgs,
-    AuditSchemasArgs, AuditSignArgs, AuditVerifyArgs, BundleArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs,
-    EarlierReportsArgs, ExportArgs, ForgetArgs, GateArgs, MemoryArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs,
-    Subject, VerifyArgs,
+    AuditSchemasArgs, AuditSignArgs, AuditVerifyArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs,
+    EarlierReportsArgs, ExportArgs, ForgetArgs, GateArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, Subject,
+    VerifyArgs,
 };
 pub(super) use cards::{
-    AevumCommand, CardsArgs, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, NewCardArgs, PlanArgs,
-    ProjectArgs, Projection, WeightArgs,
+    AevumCommand, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, NewCardArgs, PlanArgs, ProjectArgs,
+    Projection, WeightArgs,
 };
-pub(super) use ctl::{AdminArgs, AdminCommand, CtlArgs, CtlCommand, FlushArgs, ReadyArgs};
+pub(super) use ctl::{AdminArgs, AdminCommand, CtlCommand, FlushArgs, ReadyArgs};
 pub(super) use mcp::McpArgs;
 pub(super) use output::{
     CardFormat, ConvertFormat, Format, LintFormat, OutArgs, ReportFormat, ReportOutputArgs, VerdictFormat,
 };
 pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs, SellerCheckArgs};
 pub(super) use program::{
-    CheckArgs, CompletionsArgs, ConfigArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, LogFormat,
-    ManArgs, NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
+    CheckArgs, CompletionsArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, LogFormat, ManArgs,
+    NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
 };
-pub(super) use receipt::{PurchaseArgs, ReceiptArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs};
-pub(super) use request::{RequestArgs, RequestCheckArgs, RequestCommand, RequestTemplateArgs};
+pub(super) use receipt::{PurchaseArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs};
+pub(super) use request::{RequestCheckArgs, RequestCommand, RequestTemplateArgs};
 pub(super) use signing::{
-    KeyArgs, KeyCommand, SignArgs, SignCardArgs, SignatureArgs, SignatureCommand, SignatureVerifyArgs, VerdictArgs,
-    VerdictCommand, VerdictVerifyArgs,
+    KeyCommand, SignArgs, SignCardArgs, SignatureCommand, SignatureVerifyArgs, VerdictCommand, VerdictVerifyArgs,
 };
 pub(super) use world::{DepthArg, GlobalArgs, OfflineArgs, RulesArgs, WorldArgs};
 
@@ -198,9 +197,11 @@ Examples:
     /// Ask an agent's route for its terms without paying, and decide on them
     Probe(ProbeArgs),
     /// Check a request against the agent's schema, or start one
-    Request(RequestArgs),
+    #[command(subcommand)]
+    Request(RequestCommand),
     /// Check an agent's receipt
-    Receipt(ReceiptArgs),
+    #[command(subcommand)]
+    Receipt(ReceiptCommand),
     /// Explain a reason code or a requirement, or list all codes
     Explain(ExplainArgs),
     /// Show normal form, namehash and DNS encoding of names, without a network
@@ -210,31 +211,38 @@ Examples:
     /// Preview the CID and the records to set for a folder of cards, and their verdict
     Plan(PlanArgs),
     /// Convert, generate and project cards of other systems
-    Cards(CardsArgs),
+    #[command(subcommand)]
+    Cards(CardsCommand),
     /// Fetch and check a host's cards of any system
     Discover(DiscoverArgs),
     /// Write proven IPFS content from gateways or a CAR file
     Cat(CatArgs),
     /// Write a verdict with its evidence to a file, or check one without a network
-    Bundle(BundleArgs),
+    #[command(subcommand)]
+    Bundle(BundleCommand),
     /// Resolve a list of names and write a report
     Audit(Box<AuditArgs>),
     /// Show, accept or forget what is remembered of names and of sellers' origins
-    Memory(MemoryArgs),
+    #[command(subcommand)]
+    Memory(MemoryCommand),
     /// Answer over HTTP: verdicts for programs, and a gate for proxies
     Serve(ServeArgs),
     /// Show and change the state of a running daemon through its admin socket
-    Ctl(CtlArgs),
+    #[command(subcommand)]
+    Ctl(CtlCommand),
     /// Serve the Model Context Protocol (MCP) to an agent's client on stdin and stdout
     Mcp(McpArgs),
     /// Run the embedded sandbox for any client
     Sandbox(SandboxArgs),
     /// Check a signed verdict, without a network
-    Verdict(VerdictArgs),
+    #[command(subcommand)]
+    Verdict(VerdictCommand),
     /// Sign A2A cards, check their signatures, and make keys
-    Signature(SignatureArgs),
+    #[command(subcommand)]
+    Signature(SignatureCommand),
     /// Show, check or start the configuration
-    Config(ConfigArgs),
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// Check each RPC endpoint and gateway, and suggest changes
     Doctor(DoctorArgs),
     /// Print version, target and commit

@@ -10,6 +10,6 @@ pub(super) fn run(command: CardsCommand) -> anyhow::Result<Exit> {
         CardsCommand::Convert(args) => convert::run(args),
         CardsCommand::Generate(args) => generate::run(args),
         CardsCommand::Project(args) => project::run(*args),
-        CardsCommand::Aevum(args) => aevum::run(args.command),
+        CardsCommand::Aevum(command) => aevum::run(command),
     }
 }

@@ -16,7 +16,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::args::{AdminArgs, AdminCommand, CtlArgs, CtlCommand, FlushArgs, Format, ReadyArgs};
+use super::args::{AdminArgs, AdminCommand, CtlCommand, FlushArgs, Format, ReadyArgs};
 use super::exit::Exit;
 use super::output::{Output, Results};
 
@@ -26,8 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(65);
 /// Maximum size of a response, in bytes: the settings of a long configuration.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-pub(super) fn run(args: CtlArgs) -> anyhow::Result<Exit> {
-    match args.command {
+pub(super) fn run(command: CtlCommand) -> anyhow::Result<Exit> {
+    match command {
         CtlCommand::Admin(command) => operate(command),
         CtlCommand::Ready(args) => ready(args),
     }
@@ -94,7 +94,7 @@ fn selection(args: &FlushArgs) -> Value {
     if let Some((part, Some(value))) = parts.into_iter().find(|(_, value)| value.is_some()) {
         return json!({ part: value });
     }
-    args.state.map_or_else(|| json!("all"), |state| json!({ "state": state.word() }))
+    args.state.as_ref().map_or_else(|| json!("all"), |state| json!({ "state": state }))
 }
 
 fn print(mut results: Results, said: &Value, text: fn(&Value) -> String) -> anyhow::Result<Exit> {

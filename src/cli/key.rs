@@ -6,13 +6,13 @@ use clresolve_jose::SigningKey;
 use clresolve_resolver::sign::{private_text, save_signing_key};
 use serde_json::json;
 
-use super::args::{KeyArgs, KeyCommand};
+use super::args::KeyCommand;
 use super::exit::Exit;
 use super::notice;
 use super::output::{self, Output};
 
-pub(super) fn run(args: KeyArgs) -> anyhow::Result<Exit> {
-    let (key, args) = match args.command {
+pub(super) fn run(command: KeyCommand) -> anyhow::Result<Exit> {
+    let (key, args) = match command {
         KeyCommand::New(args) => {
             let key = SigningKey::generate()?;
             save_signing_key(&key, &args.key)?;

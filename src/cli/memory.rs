@@ -13,7 +13,7 @@ use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::args::{AcceptArgs, ForgetArgs, MemoryArgs, MemoryCommand, ShowArgs, Subject, WorldArgs};
+use super::args::{AcceptArgs, ForgetArgs, MemoryCommand, ShowArgs, Subject, WorldArgs};
 use super::exit::Exit;
 use super::notice;
 use super::output::{Output, Results};
@@ -41,9 +41,9 @@ struct RememberedOrigin<'h> {
     seller: &'h check::Remembered,
 }
 
-pub(super) fn run(args: MemoryArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(command: MemoryCommand) -> anyhow::Result<Exit> {
     super::runtime::run_async(async {
-        match args.command {
+        match command {
             MemoryCommand::Show(args) => show(args).await,
             MemoryCommand::Accept(args) => accept(args).await,
             MemoryCommand::Forget(args) => forget(args).await,

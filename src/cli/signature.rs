@@ -62,7 +62,7 @@ pub(super) fn run(command: SignatureCommand) -> anyhow::Result<Exit> {
     match command {
         SignatureCommand::Sign(args) => sign(args),
         SignatureCommand::Verify(args) => super::runtime::run_async(check(*args)),
-        SignatureCommand::Key(args) => key::run(args),
+        SignatureCommand::Key(command) => key::run(command),
     }
 }
 

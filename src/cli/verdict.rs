@@ -7,7 +7,7 @@ use clresolve_resolver::clock::{Clock as _, SystemClock};
 use clresolve_resolver::config::{Config, Layer, ProofDemand};
 use clresolve_resolver::sign::read_trusted_keys;
 
-use super::args::{Format, VerdictArgs, VerdictCommand, VerdictVerifyArgs, WorldArgs};
+use super::args::{Format, VerdictCommand, VerdictVerifyArgs, WorldArgs};
 use super::exit::Exit;
 use super::input::{name, read};
 use super::notice;
@@ -19,8 +19,7 @@ use super::world::{self, Reader};
 /// Maximum length of a line end after a JWS, in bytes.
 const LINE_END: usize = 2;
 
-pub(super) fn run(args: VerdictArgs) -> anyhow::Result<Exit> {
-    let VerdictCommand::Verify(args) = args.command;
+pub(super) fn run(VerdictCommand::Verify(args): VerdictCommand) -> anyhow::Result<Exit> {
     let config = world::configuration(&WorldArgs::from(&args.about), Reader::Others, Layer::default())?;
     let keys = read_trusted_keys(&args.jwks)?;
     let expected = expected(&args.name, args.chain, args.issuer.clone(), &config)?;

@@ -425,7 +425,8 @@ pub(in crate::cli) struct AuditDiffArgs {
     pub(in crate::cli) output: OutputArgs,
 }
 
-#[derive(Debug, Args)]
+/// What to do with the memory.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 The key memory.path names the file; one process at a time can use it. Of names,
 only trusted verdicts are remembered. The sandbox has no memory file.
@@ -434,13 +435,6 @@ Examples:
   clresolve memory show summarizeagent.eth
   clresolve memory accept https://api.example
   clresolve memory forget summarizeagent.eth")]
-pub(in crate::cli) struct MemoryArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: MemoryCommand,
-}
-
-/// What to do with the memory.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum MemoryCommand {
     /// Show what is remembered: versions and digests of names, identities and payees of origins
     Show(ShowArgs),
@@ -519,18 +513,12 @@ pub(in crate::cli) struct ForgetArgs {
     pub(in crate::cli) world: WorldArgs,
 }
 
-#[derive(Debug, Args)]
+/// What is done with a bundle.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve bundle export summarizeagent.eth --out summarize.bundle.json
   clresolve bundle verify summarize.bundle.json")]
-pub(in crate::cli) struct BundleArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: BundleCommand,
-}
-
-/// What is done with a bundle.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum BundleCommand {
     /// Resolve a name and write the verdict of any state with all its evidence
     Export(ExportArgs),

@@ -16,19 +16,13 @@ use super::world::{OfflineArgs, WorldArgs};
 use crate::cli::hint::parse_name;
 use crate::plan::Payee;
 
-#[derive(Debug, Args)]
+/// What is made of cards.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve cards new mybot.eth --verb summarize --owner me.eth
   clresolve cards convert card.json --to a2a
   clresolve cards project summarizeagent.eth --to a2a")]
-pub(in crate::cli) struct CardsArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: CardsCommand,
-}
-
-/// What is made of cards.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CardsCommand {
     /// Write a new Agent-Card for a name, to edit and publish
     New(NewCardArgs),
@@ -39,7 +33,8 @@ pub(in crate::cli) enum CardsCommand {
     /// Write a trusted agent as an A2A card, for clients without ENS
     Project(Box<ProjectArgs>),
     /// Compute the ledger's part of Aevum cards
-    Aevum(AevumArgs),
+    #[command(subcommand)]
+    Aevum(AevumCommand),
 }
 
 #[derive(Debug, Args)]
@@ -245,18 +240,12 @@ pub(in crate::cli) struct GenerateArgs {
     pub(in crate::cli) output: OutputArgs<CardFormat>,
 }
 
-#[derive(Debug, Args)]
+/// What is done for Aevum's agent cards.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve cards aevum metadata --ledger ledger.jsonl
   clresolve cards aevum metadata --ledger ledger.jsonl --into card.json")]
-pub(in crate::cli) struct AevumArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: AevumCommand,
-}
-
-/// What is done for Aevum's agent cards.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum AevumCommand {
     /// Compute the members pacr:* of a card's metadata from a ledger
     Metadata(MetadataArgs),

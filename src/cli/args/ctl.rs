@@ -11,7 +11,8 @@ use crate::cli::hint::parse_name;
 /// The socket of the shipped unit.
 const SOCKET: &str = "/run/clresolve/admin.sock";
 
-#[derive(Debug, Args)]
+/// What the operator asks.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 The key admin.socket of the daemon's configuration sets the admin socket, which
 only the daemon's own user and root may use. `ready` asks the listener instead.
@@ -20,13 +21,6 @@ Exit codes: 0 done, 2 refused, or no daemon answers. Those of `ready` differ.
 Examples:
   clresolve ctl show
   clresolve ctl flush summarizeagent.eth")]
-pub(in crate::cli) struct CtlArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: CtlCommand,
-}
-
-/// What the operator asks.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum CtlCommand {
     #[command(flatten)]
     Admin(AdminCommand),
@@ -72,25 +66,6 @@ pub(in crate::cli) struct AdminArgs {
     pub(in crate::cli) output: OutputArgs,
 }
 
-/// A state of verdicts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum StateArg {
-    Trusted,
-    Untrusted,
-    Indeterminate,
-}
-
-impl StateArg {
-    /// The serialized form.
-    pub(in crate::cli) const fn word(self) -> &'static str {
-        match self {
-            Self::Trusted => "trusted",
-            Self::Untrusted => "untrusted",
-            Self::Indeterminate => "indeterminate",
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["name", "state", "owner", "cid", "all"]))]
 #[command(after_help = "\
@@ -106,8 +81,8 @@ pub(in crate::cli) struct FlushArgs {
     #[arg(value_parser = parse_name)]
     pub(in crate::cli) name: Option<String>,
     /// All names with a verdict of this state
-    #[arg(long, value_name = "STATE", value_enum)]
-    pub(in crate::cli) state: Option<StateArg>,
+    #[arg(long, value_name = "STATE", value_parser = ["trusted", "untrusted", "indeterminate"])]
+    pub(in crate::cli) state: Option<String>,
     /// All names whose cl.owner is this
     #[arg(long, value_name = "OWNER")]
     pub(in crate::cli) owner: Option<String>,

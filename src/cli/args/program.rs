@@ -172,7 +172,8 @@ pub(in crate::cli) struct ManArgs {
     pub(in crate::cli) out: OutArgs,
 }
 
-#[derive(Debug, Args)]
+/// What is done with the configuration.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 All commands and `serve` read one file: the one that --config or
 CLRESOLVE_CONFIG names, otherwise the first that exists of
@@ -183,13 +184,6 @@ write it or its folder.
 Examples:
   clresolve config init
   clresolve config show")]
-pub(in crate::cli) struct ConfigArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: ConfigCommand,
-}
-
-/// What is done with the configuration.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ConfigCommand {
     /// Write a file to start from; never overwrites
     Init(InitArgs),

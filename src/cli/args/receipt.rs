@@ -11,18 +11,12 @@ use super::suggest;
 use super::world::WorldArgs;
 use crate::cli::hint::parse_name;
 
-#[derive(Debug, Args)]
+/// What is done with receipts.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve receipt verify receipt.json --name summarizeagent.eth
   clresolve receipt check a.jws --receipt r.json --jwks keys.json --name a.eth")]
-pub(in crate::cli) struct ReceiptArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: ReceiptCommand,
-}
-
-/// What is done with receipts.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ReceiptCommand {
     /// Check whether the agent's signer signed a receipt for this agent and request
     Verify(Box<ReceiptVerifyArgs>),

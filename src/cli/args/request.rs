@@ -8,18 +8,12 @@ use super::output::{OutArgs, OutputArgs};
 use super::world::WorldArgs;
 use crate::cli::hint::parse_name;
 
-#[derive(Debug, Args)]
+/// What is done with requests.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve request template summarizeagent.eth summarize --out request.json
   clresolve request check summarizeagent.eth summarize request.json")]
-pub(in crate::cli) struct RequestArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: RequestCommand,
-}
-
-/// What is done with requests.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum RequestCommand {
     /// Check a request against the agent's schema before you send it
     Check(RequestCheckArgs),

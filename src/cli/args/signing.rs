@@ -12,25 +12,20 @@ use super::world::{AboutArgs, WorldArgs};
 use crate::cli::expect::ExpectArgs;
 use crate::cli::hint::parse_name;
 
-#[derive(Debug, Args)]
+/// What is done with signatures.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve signature verify card.json --ens a.eth
   clresolve signature sign card.json --key k.pem --out signed.json")]
-pub(in crate::cli) struct SignatureArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: SignatureCommand,
-}
-
-/// What is done with signatures.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SignatureCommand {
     /// Sign an A2A card
     Sign(SignCardArgs),
     /// Check the signatures of an A2A card with the keys of trusted roots
     Verify(Box<SignatureVerifyArgs>),
     /// Make a signing key, or show its public part
-    Key(KeyArgs),
+    #[command(subcommand)]
+    Key(KeyCommand),
 }
 
 #[derive(Debug, Args)]
@@ -91,18 +86,12 @@ pub(in crate::cli) struct SignCardArgs {
     pub(in crate::cli) out: OutArgs,
 }
 
-#[derive(Debug, Args)]
+/// What is done with a key.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve signature key new k.pem > jwks.json
   clresolve signature key public k.pem")]
-pub(in crate::cli) struct KeyArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: KeyCommand,
-}
-
-/// What is done with a key.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum KeyCommand {
     /// Write an Ed25519 key to a new file that only you can read, and print its public part
     New(KeyFileArgs),
@@ -123,18 +112,12 @@ pub(in crate::cli) struct KeyFileArgs {
     pub(in crate::cli) out: OutArgs,
 }
 
-#[derive(Debug, Args)]
+/// What is done with a signed verdict.
+#[derive(Debug, Subcommand)]
 #[command(after_help = "\
 Examples:
   clresolve verdict verify a.jws --jwks keys.json --name a.eth
   clresolve verdict verify - --jwks keys.json --name a.eth < a.jws")]
-pub(in crate::cli) struct VerdictArgs {
-    #[command(subcommand)]
-    pub(in crate::cli) command: VerdictCommand,
-}
-
-/// What is done with a signed verdict.
-#[derive(Debug, Subcommand)]
 pub(in crate::cli) enum VerdictCommand {
     /// Check signature, time, name, profile and chain of a signed verdict
     Verify(VerdictVerifyArgs),
