@@ -23,10 +23,9 @@ mod suggest;
 mod world;
 
 pub(super) use ask::{
-    AcceptArgs, AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditRenderArgs, AuditResolutionArgs,
-    AuditSchemasArgs, AuditSignArgs, AuditVerifyArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs,
-    EarlierReportsArgs, ExportArgs, ForgetArgs, GateArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, Subject,
-    VerifyArgs,
+    AuditArgs, AuditCommand, AuditDiffArgs, AuditListArgs, AuditRenderArgs, AuditResolutionArgs, AuditSchemasArgs,
+    AuditSignArgs, AuditVerifyArgs, BundleCommand, CardArgs, CatArgs, DiscoverArgs, EarlierReportsArgs, ExportArgs,
+    ForgetArgs, GateArgs, MemoryCommand, RecordsArgs, ReplayArgs, ShowArgs, Subject, VerifyArgs,
 };
 pub(super) use cards::{
     AevumCommand, CardsCommand, ConvertArgs, GenerateArgs, LintArgs, MetadataArgs, NewCardArgs, PlanArgs, ProjectArgs,
@@ -39,8 +38,8 @@ pub(super) use output::{
 };
 pub(super) use pay::{DecideArgs, ProbeArgs, ProbeMethod, RouteArgs, SellerCheckArgs};
 pub(super) use program::{
-    CheckArgs, CompletionsArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, InitArgs, LogFormat, ManArgs,
-    NameArgs, SandboxArgs, ServeArgs, ShowConfigArgs,
+    CompletionsArgs, ConfigCommand, DoctorArgs, ExplainArgs, HelpArgs, LogFormat, ManArgs, NameArgs, SandboxArgs,
+    ServeArgs, ShowConfigArgs,
 };
 pub(super) use receipt::{PurchaseArgs, ReceiptCheckArgs, ReceiptCommand, ReceiptVerifyArgs};
 pub(super) use request::{RequestCheckArgs, RequestCommand, RequestTemplateArgs};

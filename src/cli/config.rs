@@ -11,7 +11,7 @@ use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::args::{CheckArgs, ConfigCommand, Format, InitArgs, RulesArgs, ShowConfigArgs};
+use super::args::{ConfigCommand, Format, RulesArgs, ShowConfigArgs};
 use super::config_file::{self, ConfigFile};
 use super::exit::Exit;
 use super::notice;
@@ -29,9 +29,9 @@ const RULE_BY_DEFAULT: &str = "gate.deny";
 
 pub(super) fn run(command: ConfigCommand) -> anyhow::Result<Exit> {
     match command {
-        ConfigCommand::Init(args) => init(args),
+        ConfigCommand::Init { file } => init(file),
         ConfigCommand::Show(args) => show(&args),
-        ConfigCommand::Check(args) => check(args),
+        ConfigCommand::Check { file } => check(file),
     }
 }
 
@@ -181,8 +181,8 @@ fn short(value: &Value) -> String {
     }
 }
 
-fn check(args: CheckArgs) -> anyhow::Result<Exit> {
-    let (path, layer) = match args.file {
+fn check(file: Option<PathBuf>) -> anyhow::Result<Exit> {
+    let (path, layer) = match file {
         Some(file) => (file.clone(), Layer::from_file(&file)?),
         None => read_by_default()?,
     };
@@ -213,8 +213,8 @@ pub(super) fn gap(config: &Config) -> Option<&'static str> {
     }
 }
 
-fn init(args: InitArgs) -> anyhow::Result<Exit> {
-    let (path, readers) = match args.file {
+fn init(file: Option<PathBuf>) -> anyhow::Result<Exit> {
+    let (path, readers) = match file {
         Some(file) => (file, "name it with --config"),
         None => (place_to_begin()?, "all commands and `serve` read it"),
     };

@@ -73,17 +73,14 @@ fn ordered(command: AdminCommand) -> (AdminArgs, OperatorRequest) {
             let order = order(Method::POST, "/admin/cache/flush", Some(selection(&args)), flushed);
             (args.admin, order)
         }
-        AdminCommand::Show(args) => match &args.name {
-            Some(name) => {
-                let path = format!("/admin/cache/{}", utf8_percent_encode(name, NON_ALPHANUMERIC));
-                (args.admin, order(Method::GET, &path, None, held))
-            }
-            None => (args.admin, order(Method::GET, "/admin/state", None, state)),
-        },
-        AdminCommand::Reload(args) => (args.admin, order(Method::POST, "/admin/reload", None, reloaded)),
-        AdminCommand::LogLevel(args) => {
-            let filter = json!({ "filter": args.filter });
-            (args.admin, order(Method::PUT, "/admin/log-level", Some(filter), filtered))
+        AdminCommand::Show { name: Some(name), admin } => {
+            let path = format!("/admin/cache/{}", utf8_percent_encode(&name, NON_ALPHANUMERIC));
+            (admin, order(Method::GET, &path, None, held))
+        }
+        AdminCommand::Show { name: None, admin } => (admin, order(Method::GET, "/admin/state", None, state)),
+        AdminCommand::Reload { admin } => (admin, order(Method::POST, "/admin/reload", None, reloaded)),
+        AdminCommand::LogLevel { filter, admin } => {
+            (admin, order(Method::PUT, "/admin/log-level", Some(json!({ "filter": filter })), filtered))
         }
     }
 }

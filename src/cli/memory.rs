@@ -13,7 +13,7 @@ use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::args::{AcceptArgs, ForgetArgs, MemoryCommand, ShowArgs, Subject, WorldArgs};
+use super::args::{ForgetArgs, MemoryCommand, ShowArgs, Subject, WorldArgs};
 use super::exit::Exit;
 use super::notice;
 use super::output::{Output, Results};
@@ -45,7 +45,7 @@ pub(super) fn run(command: MemoryCommand) -> anyhow::Result<Exit> {
     super::runtime::run_async(async {
         match command {
             MemoryCommand::Show(args) => show(args).await,
-            MemoryCommand::Accept(args) => accept(args).await,
+            MemoryCommand::Accept { origin, world } => accept(origin, &world).await,
             MemoryCommand::Forget(args) => forget(args).await,
         }
     })
@@ -77,9 +77,8 @@ async fn show(args: ShowArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Trusted)
 }
 
-async fn accept(args: AcceptArgs) -> anyhow::Result<Exit> {
-    let memory = OpenMemory::open(&args.world).await?;
-    let AcceptArgs { origin, .. } = args;
+async fn accept(origin: WebOrigin, world: &WorldArgs) -> anyhow::Result<Exit> {
+    let memory = OpenMemory::open(world).await?;
     let accepted = memory.store.accept_origin(&memory.origin_key(&origin));
     let accepted = accepted.with_context(|| Foreign::new(origin.as_str()).to_string())?;
     notice::note(format_args!(

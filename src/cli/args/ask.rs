@@ -439,7 +439,22 @@ pub(in crate::cli) enum MemoryCommand {
     /// Show what is remembered: versions and digests of names, identities and payees of origins
     Show(ShowArgs),
     /// Accept the identity that is proposed for an origin
-    Accept(AcceptArgs),
+    #[command(after_help = "\
+First compare the proposed identity with what the seller publishes elsewhere.
+The origin and the identity name each other, but anyone can set that up, and
+any client of the daemon can propose an identity. Once one is accepted, checks
+report any other identity at this origin as identity-changed.
+
+Examples:
+  clresolve memory show https://api.example
+  clresolve memory accept https://api.example")]
+    Accept {
+        /// The origin, such as https://api.example
+        #[arg(value_parser = parse_origin)]
+        origin: WebOrigin,
+        #[command(flatten)]
+        world: WorldArgs,
+    },
     /// Forget names and origins, so that what is seen next counts as new
     Forget(ForgetArgs),
 }
@@ -474,24 +489,6 @@ pub(in crate::cli) struct ShowArgs {
     pub(in crate::cli) subjects: Vec<Subject>,
     #[command(flatten)]
     pub(in crate::cli) output: OutputArgs,
-    #[command(flatten)]
-    pub(in crate::cli) world: WorldArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-First compare the proposed identity with what the seller publishes elsewhere.
-The origin and the identity name each other, but anyone can set that up, and
-any client of the daemon can propose an identity. Once one is accepted, checks
-report any other identity at this origin as identity-changed.
-
-Examples:
-  clresolve memory show https://api.example
-  clresolve memory accept https://api.example")]
-pub(in crate::cli) struct AcceptArgs {
-    /// The origin, such as https://api.example
-    #[arg(value_parser = parse_origin)]
-    pub(in crate::cli) origin: WebOrigin,
     #[command(flatten)]
     pub(in crate::cli) world: WorldArgs,
 }

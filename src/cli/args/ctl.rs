@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use super::output::OutputArgs;
 use crate::cli::hint::parse_name;
@@ -34,11 +34,42 @@ pub(in crate::cli) enum AdminCommand {
     /// Remove verdicts from the caches
     Flush(FlushArgs),
     /// Show the daemon's state and settings, or its cache entry for a name
-    Show(CtlShowArgs),
+    #[command(after_help = "\
+URLs are shown without what may be a key.
+
+Examples:
+  clresolve ctl show
+  clresolve ctl show summarizeagent.eth --json")]
+    Show {
+        /// Show the cache entry of this ENS name
+        #[arg(value_parser = parse_name)]
+        name: Option<String>,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
     /// Read the configuration file again, as at SIGHUP, and report the result
-    Reload(ReloadArgs),
+    #[command(after_help = "\
+The new configuration applies as a whole, or not at all.
+
+Examples:
+  clresolve ctl reload
+  clresolve ctl reload --socket /run/clresolve/admin.sock --json")]
+    Reload {
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
     /// Replace the log filter until the daemon ends
-    LogLevel(LogLevelArgs),
+    #[command(after_help = "\
+Examples:
+  clresolve ctl log-level debug
+  clresolve ctl log-level clresolve=debug,warn
+  clresolve ctl log-level clresolve=info,warn        what a daemon begins with")]
+    LogLevel {
+        /// off, error, warn, info, debug or trace; TARGET=LEVEL for parts of the program
+        filter: String,
+        #[command(flatten)]
+        admin: AdminArgs,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -92,46 +123,6 @@ pub(in crate::cli) struct FlushArgs {
     /// All names, and all proven content
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    pub(in crate::cli) admin: AdminArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-URLs are shown without what may be a key.
-
-Examples:
-  clresolve ctl show
-  clresolve ctl show summarizeagent.eth --json")]
-pub(in crate::cli) struct CtlShowArgs {
-    /// Show the cache entry of this ENS name
-    #[arg(value_parser = parse_name)]
-    pub(in crate::cli) name: Option<String>,
-    #[command(flatten)]
-    pub(in crate::cli) admin: AdminArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-The new configuration applies as a whole, or not at all.
-
-Examples:
-  clresolve ctl reload
-  clresolve ctl reload --socket /run/clresolve/admin.sock --json")]
-pub(in crate::cli) struct ReloadArgs {
-    #[command(flatten)]
-    pub(in crate::cli) admin: AdminArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  clresolve ctl log-level debug
-  clresolve ctl log-level clresolve=debug,warn
-  clresolve ctl log-level clresolve=info,warn        what a daemon begins with")]
-pub(in crate::cli) struct LogLevelArgs {
-    /// off, error, warn, info, debug or trace; TARGET=LEVEL for parts of the program
-    pub(in crate::cli) filter: String,
     #[command(flatten)]
     pub(in crate::cli) admin: AdminArgs,
 }

@@ -186,22 +186,29 @@ Examples:
   clresolve config show")]
 pub(in crate::cli) enum ConfigCommand {
     /// Write a file to start from; never overwrites
-    Init(InitArgs),
-    /// Show each value and its source
-    Show(Box<ShowConfigArgs>),
-    /// Check a file, without a network
-    Check(CheckArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
+    #[command(after_help = "\
 Examples:
   clresolve config init
   clresolve config init ./clresolve.toml")]
-pub(in crate::cli) struct InitArgs {
-    /// File to write [default: CLRESOLVE_CONFIG, otherwise your own]
-    #[arg(value_name = "FILE")]
-    pub(in crate::cli) file: Option<PathBuf>,
+    Init {
+        /// File to write [default: CLRESOLVE_CONFIG, otherwise your own]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Show each value and its source
+    Show(Box<ShowConfigArgs>),
+    /// Check a file, without a network
+    #[command(after_help = "\
+Exit codes: 0 valid, 2 not valid.
+
+Examples:
+  clresolve config check
+  clresolve config check deploy/config.toml")]
+    Check {
+        /// File to check [default: the one that commands read]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -217,19 +224,6 @@ pub(in crate::cli) struct ShowConfigArgs {
     pub(in crate::cli) output: OutputArgs,
     #[command(flatten)]
     pub(in crate::cli) world: WorldArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Exit codes: 0 valid, 2 not valid.
-
-Examples:
-  clresolve config check
-  clresolve config check deploy/config.toml")]
-pub(in crate::cli) struct CheckArgs {
-    /// File to check [default: the one that commands read]
-    #[arg(value_name = "FILE")]
-    pub(in crate::cli) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
