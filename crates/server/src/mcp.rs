@@ -60,9 +60,9 @@ impl McpServer {
         Self { asker: Arc::new(asker) }
     }
 
-    async fn called(&self, tool: &dyn tools::Tool, arguments: Value) -> Result<Answer, Failure> {
-        let called = tool.call(&*self.asker, arguments);
-        match self.asker.work(tool.urgency()) {
+    async fn called(&self, tool: &tools::Tool, arguments: Value) -> Result<Answer, Failure> {
+        let called = (tool.call)(&*self.asker, arguments);
+        match self.asker.work(tool.urgency) {
             Some(work) => cpu_share::within(work, called).await,
             None => called.await,
         }
@@ -103,7 +103,7 @@ impl ServerHandler for McpServer {
         };
         let result = match answered {
             Ok(answer) => answer.into_result(),
-            Err(failure) => failure.into_result(tool.form()),
+            Err(failure) => failure.into_result(tool.form),
         };
         Ok(result.into())
     }

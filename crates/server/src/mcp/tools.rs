@@ -17,27 +17,27 @@ use serde_json::json;
 
 pub(super) use self::tool::Tool;
 
-static TOOLS: [&dyn Tool; 6] = [
-    &verify_agent::VerifyAgent,
-    &find_route::FindRoute,
-    &check_request::CheckRequest,
-    &check_payment::CheckPayment,
-    &verify_receipt::VerifyReceipt,
-    &explain_reason::ExplainReason,
+static TOOLS: [&Tool; 6] = [
+    &verify_agent::TOOL,
+    &find_route::TOOL,
+    &check_request::TOOL,
+    &check_payment::TOOL,
+    &verify_receipt::TOOL,
+    &explain_reason::TOOL,
 ];
 
-pub(super) fn named(name: &str) -> Option<&'static dyn Tool> {
-    TOOLS.into_iter().find(|tool| tool.name() == name)
+pub(super) fn named(name: &str) -> Option<&'static Tool> {
+    TOOLS.into_iter().find(|tool| tool.name == name)
 }
 
 /// The urgency of an unparsed message: that of the most urgent tool whose name occurs in it as a JSON string.
 pub(super) fn urgency(message: &[u8]) -> Urgency {
-    let is_named = |tool: &&dyn Tool| {
-        let name = format!("\"{}\"", tool.name());
+    let is_named = |tool: &&Tool| {
+        let name = format!("\"{}\"", tool.name);
         message.windows(name.len()).any(|part| part == name.as_bytes())
     };
-    let urgent = TOOLS.into_iter().filter(|tool| tool.urgency() < Urgency::Document);
-    urgent.filter(is_named).map(|tool| tool.urgency()).min().unwrap_or(Urgency::Document)
+    let urgent = TOOLS.into_iter().filter(|tool| tool.urgency < Urgency::Document);
+    urgent.filter(is_named).map(|tool| tool.urgency).min().unwrap_or(Urgency::Document)
 }
 
 /// Every tool, as listed for a client.
@@ -46,15 +46,15 @@ pub(super) fn listed() -> Vec<Listed> {
     LISTED.clone()
 }
 
-fn described(tool: &dyn Tool) -> Listed {
-    let (members, required) = tool.arguments();
+fn described(tool: &Tool) -> Listed {
+    let (members, required) = (tool.arguments)();
     let input = json!({"type": "object", "properties": members, "required": required, "additionalProperties": false});
     let input: JsonObject = input.as_object().cloned().unwrap_or_default();
     let annotations =
-        ToolAnnotations::with_title(tool.title()).read_only(true).destructive(false).idempotent(true).open_world(true);
-    Listed::new(tool.name(), tool.description(), Arc::new(input))
-        .with_title(tool.title())
-        .with_raw_output_schema(tool.form().schema())
+        ToolAnnotations::with_title(tool.title).read_only(true).destructive(false).idempotent(true).open_world(true);
+    Listed::new(tool.name, tool.description, Arc::new(input))
+        .with_title(tool.title)
+        .with_raw_output_schema(tool.form.schema())
         .with_annotations(annotations)
 }
 

@@ -1,7 +1,6 @@
 //! `check_payment`: checks who is paid, and whether a signed payment matches the terms. A name in the call counts as the
 //! seller's claim, because the model may have read it on the seller's page.
 
-use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::reason::Reason;
@@ -10,37 +9,26 @@ use clresolve_payment::decision::Outcome;
 use clresolve_payment::request::Demand;
 use clresolve_payment::terms::check_meta;
 use clresolve_resolver::cpu_share::Urgency;
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::label::Label;
 use super::tool::{Tool, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{Asker, read_apart};
-use crate::mcp::form::{self, Form};
+use crate::mcp::form;
 
-pub(super) struct CheckPayment;
-
-#[async_trait]
-impl Tool for CheckPayment {
-    fn name(&self) -> &'static str {
-        "check_payment"
-    }
-
-    fn title(&self) -> &'static str {
-        "Check a payment"
-    }
-
-    fn description(&self) -> &'static str {
-        "Decides whether an x402 payment may be made: who is paid and what proves it, that the terms come from the seller's \
-         URL, and that they are within the operator's limits. Give what the seller answered: response for an HTTP 402, \
-         toolResult for the result of an MCP tool that asks to be paid, or paymentRequired for the terms alone. Give name and \
-         verb if you know them. The name counts as claimed by the seller: it allows nothing unless the operator has pinned \
-         or accepted it for the seller's URL. Ask before you sign, and again with what you signed, as \
-         header, before you send: only then is it compared with what was decided. Pay only where abort is false in both \
-         answers."
-    }
-
-    fn arguments(&self) -> (Value, &'static [&'static str]) {
+pub(super) static TOOL: Tool = Tool {
+    name: "check_payment",
+    title: "Check a payment",
+    description: "Decides whether an x402 payment may be made: who is paid and what proves it, that the terms come from the seller's \
+     URL, and that they are within the operator's limits. Give what the seller answered: response for an HTTP 402, \
+     toolResult for the result of an MCP tool that asks to be paid, or paymentRequired for the terms alone. Give name and \
+     verb if you know them. The name counts as claimed by the seller: it allows nothing unless the operator has pinned \
+     or accepted it for the seller's URL. Ask before you sign, and again with what you signed, as \
+     header, before you send: only then is it compared with what was decided. Pay only where abort is false in both \
+     answers.",
+    arguments: || {
         let members = json!({
             "name": name_argument(),
             "verb": {"type": "string", "description": "What the agent is to do"},
@@ -71,29 +59,24 @@ impl Tool for CheckPayment {
             },
         });
         (members, &[])
-    }
+    },
+    form: &form::CHECK,
+    urgency: Urgency::Decision,
+    call: |asker, given| call(asker, given).boxed(),
+};
 
-    fn form(&self) -> &'static Form {
-        &form::CHECK
+async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+    let request = read_apart(asker, move || request(given)).await??;
+    for text in [&request.name, &request.verb].into_iter().flatten() {
+        Label::try_from(text.clone()).map_err(|error| Failure::malformed(&error))?;
     }
-
-    fn urgency(&self) -> Urgency {
-        Urgency::Decision
-    }
-
-    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-        let request = read_apart(asker, move || request(given)).await??;
-        for text in [&request.name, &request.verb].into_iter().flatten() {
-            Label::try_from(text.clone())?;
-        }
-        let resolver = asker.resolver().clone();
-        let work = async move {
-            let check = resolver.check(&request).await;
-            let said = conclusion(check.decision, check.abort).codes(check.codes.iter().map(String::as_str));
-            Answer::about(&resolver, said, &form::CHECK, check).await
-        };
-        asker.admitted(Box::pin(work)).await
-    }
+    let resolver = asker.resolver().clone();
+    let work = async move {
+        let check = resolver.check(&request).await;
+        let said = conclusion(check.decision, check.abort).codes(check.codes.iter().map(String::as_str));
+        Answer::about(&resolver, said, &form::CHECK, check).await
+    };
+    asker.admitted(Box::pin(work)).await
 }
 
 fn conclusion(outcome: Outcome, abort: bool) -> OwnText {

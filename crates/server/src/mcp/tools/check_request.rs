@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use clresolve_core::state::State;
 use clresolve_messages::request::RequestQuestion;
+use clresolve_resolver::cpu_share::Urgency;
 use clresolve_resolver::resolve::Question;
+use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,9 +14,25 @@ use super::label::Label;
 use super::tool::{Tool, arguments, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker};
-use crate::mcp::form::{self, Form};
+use crate::mcp::form;
 
-pub(super) struct CheckRequest;
+pub(super) static TOOL: Tool = Tool {
+    name: "check_request",
+    title: "Check a request",
+    description: "Holds a request against the schema that the agent's card binds for the verb, before it is sent. Send it only where \
+     the text says that it may be sent; findings come with line and column. Nothing is sent.",
+    arguments: || {
+        let members = json!({
+            "name": name_argument(),
+            "verb": {"type": "string", "description": "What the agent is to do"},
+            "request": {"type": "string", "description": "The request's JSON text, as it is to be sent"},
+        });
+        (members, &["name", "verb", "request"])
+    },
+    form: &form::REQUEST,
+    urgency: Urgency::Document,
+    call: |asker, given| call(asker, given).boxed(),
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,50 +43,20 @@ struct Arguments {
     request: String,
 }
 
-#[async_trait]
-impl Tool for CheckRequest {
-    fn name(&self) -> &'static str {
-        "check_request"
-    }
-
-    fn title(&self) -> &'static str {
-        "Check a request"
-    }
-
-    fn description(&self) -> &'static str {
-        "Holds a request against the schema that the agent's card binds for the verb, before it is sent. Send it only where \
-         the text says that it may be sent; findings come with line and column. Nothing is sent."
-    }
-
-    fn arguments(&self) -> (Value, &'static [&'static str]) {
-        let members = json!({
-            "name": name_argument(),
-            "verb": {"type": "string", "description": "What the agent is to do"},
-            "request": {"type": "string", "description": "The request's JSON text, as it is to be sent"},
-        });
-        (members, &["name", "verb", "request"])
-    }
-
-    fn form(&self) -> &'static Form {
-        &form::REQUEST
-    }
-
-    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-        let Arguments { name, verb, request } = arguments(given)?;
-        let question =
-            Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
-        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
-        let resolution = resolver.confirmed(resolution).await;
-        let denied = resolver.denied(&resolution, Some(&question.verb));
-        let work = async move {
-            let found = resolver.check_request_of(&resolution, question).await;
-            let denied = denied.filter(|_| found.state == State::Trusted);
-            let said = if denied.is_some() { OwnText::new(DENIED) } else { of_state(found.state) };
-            let said = said.codes(denied.into_iter().chain(found.codes.iter().map(String::as_str)));
-            Answer::about(&resolver, said, &form::REQUEST, found).await
-        };
-        asker.admitted(Box::pin(work)).await
-    }
+async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+    let Arguments { name, verb, request } = arguments(given)?;
+    let question = Arc::new(RequestQuestion { name: name.into(), verb: verb.into(), request: request.into_bytes() });
+    let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+    let resolution = resolver.confirmed(resolution).await;
+    let denied = resolver.denied(&resolution, Some(&question.verb));
+    let work = async move {
+        let found = resolver.check_request_of(&resolution, question).await;
+        let denied = denied.filter(|_| found.state == State::Trusted);
+        let said = if denied.is_some() { OwnText::new(DENIED) } else { of_state(found.state) };
+        let said = said.codes(denied.into_iter().chain(found.codes.iter().map(String::as_str)));
+        Answer::about(&resolver, said, &form::REQUEST, found).await
+    };
+    asker.admitted(Box::pin(work)).await
 }
 
 /// The answer for a valid request to an agent that the gate denies.

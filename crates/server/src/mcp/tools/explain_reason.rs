@@ -1,7 +1,8 @@
 //! `explain_reason`: explains a reason code.
 
-use async_trait::async_trait;
 use clresolve_core::reason::{Code, Fixer};
+use clresolve_resolver::cpu_share::Urgency;
+use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,10 +10,20 @@ use super::label::Label;
 use super::tool::{Tool, arguments};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::Asker;
-use crate::mcp::form::{self, Form};
+use crate::mcp::form;
 use crate::registries;
 
-pub(super) struct ExplainReason;
+pub(super) static TOOL: Tool = Tool {
+    name: "explain_reason",
+    title: "Explain a reason code",
+    description: "Says what a reason code of another tool's answer means, who can fix it, and whether asking again may help.",
+    arguments: || {
+        (json!({"code": {"type": "string", "description": "A reason code, such as checksum-mismatch"}}), &["code"])
+    },
+    form: &form::REASON,
+    urgency: Urgency::Document,
+    call: |asker, given| call(asker, given).boxed(),
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,35 +31,12 @@ struct Arguments {
     code: Label,
 }
 
-#[async_trait]
-impl Tool for ExplainReason {
-    fn name(&self) -> &'static str {
-        "explain_reason"
-    }
-
-    fn title(&self) -> &'static str {
-        "Explain a reason code"
-    }
-
-    fn description(&self) -> &'static str {
-        "Says what a reason code of another tool's answer means, who can fix it, and whether asking again may help."
-    }
-
-    fn arguments(&self) -> (Value, &'static [&'static str]) {
-        (json!({"code": {"type": "string", "description": "A reason code, such as checksum-mismatch"}}), &["code"])
-    }
-
-    fn form(&self) -> &'static Form {
-        &form::REASON
-    }
-
-    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-        let Arguments { code } = arguments(given)?;
-        let code = code.as_ref();
-        let document = registries::reason(code);
-        let document = document.ok_or_else(|| Failure::malformed(&format!("no reason code is called {code}")))?;
-        Answer::about(asker.resolver(), said(code), self.form(), document).await
-    }
+async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+    let Arguments { code } = arguments(given)?;
+    let code = code.as_ref();
+    let document = registries::reason(code);
+    let document = document.ok_or_else(|| Failure::malformed(&format!("no reason code is called {code}")))?;
+    Answer::about(asker.resolver(), said(code), &form::REASON, document).await
 }
 
 fn said(slug: &str) -> OwnText {

@@ -1,8 +1,10 @@
-//! The trait of a tool, and what several tools need.
+//! A tool, and what several tools need.
 
-use async_trait::async_trait;
+use std::sync::LazyLock;
+
 use clresolve_core::reason::Refusal;
 use clresolve_resolver::cpu_share::Urgency;
+use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -11,26 +13,17 @@ use crate::mcp::answer::{Answer, Failure};
 use crate::mcp::asker::Asker;
 use crate::mcp::form::Form;
 
-#[async_trait]
-pub(in crate::mcp) trait Tool: Send + Sync {
-    fn name(&self) -> &'static str;
-
+pub(in crate::mcp) struct Tool {
+    pub(in crate::mcp) name: &'static str,
     /// The title for people.
-    fn title(&self) -> &'static str;
-
+    pub(super) title: &'static str,
     /// The description for models: when to call the tool, and how to use its answer.
-    fn description(&self) -> &'static str;
-
+    pub(super) description: &'static str,
     /// The members of the arguments, as schemas, and which of them are required.
-    fn arguments(&self) -> (Value, &'static [&'static str]);
-
-    fn form(&self) -> &'static Form;
-
-    fn urgency(&self) -> Urgency {
-        Urgency::Document
-    }
-
-    async fn call(&self, asker: &dyn Asker, arguments: Value) -> Result<Answer, Failure>;
+    pub(super) arguments: fn() -> (Value, &'static [&'static str]),
+    pub(in crate::mcp) form: &'static LazyLock<Form>,
+    pub(in crate::mcp) urgency: Urgency,
+    pub(in crate::mcp) call: for<'a> fn(&'a dyn Asker, Value) -> BoxFuture<'a, Result<Answer, Failure>>,
 }
 
 pub(super) fn arguments<T: DeserializeOwned>(arguments: Value) -> Result<T, Failure> {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use clresolve_core::state::State;
 use clresolve_messages::receipt::question::Request;
 use clresolve_messages::receipt::{ReceiptQuestion, Verification};
 use clresolve_payment::settlement::Purchase;
+use clresolve_resolver::cpu_share::Urgency;
 use clresolve_resolver::resolve::Question;
+use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,9 +16,31 @@ use super::label::Label;
 use super::tool::{Tool, arguments, name_argument};
 use crate::mcp::answer::{Answer, Failure, OwnText};
 use crate::mcp::asker::{AgentAnswer, Asker, read_apart};
-use crate::mcp::form::{self, Form};
+use crate::mcp::form;
 
-pub(super) struct VerifyReceipt;
+pub(super) static TOOL: Tool = Tool {
+    name: "verify_receipt",
+    title: "Verify a receipt",
+    description: "Checks what an agent sent as a receipt: that the signer which the agent's records name has signed exactly this and, \
+     where the request is given, about this request. A receipt that repeats no identifier of the request is about a \
+     request with this input alone. A receipt that names no agent may be one of another agent of the same signer: then \
+     agent stands under unchecked. With decision, payment and settlement it also tells whether the payment was settled as \
+     it was decided. Rely on a receipt only where the state is trusted. Nothing is remembered.",
+    arguments: || {
+        let members = json!({
+            "name": name_argument(),
+            "receipt": {"type": "string", "description": "The receipt's JSON text, byte for byte as it came; never parsed and written again"},
+            "request": {"type": "string", "description": "The JSON text of the request that it answers, as it was sent"},
+            "decision": {"type": "string", "description": "The JSON text of the decision that the payment was made on"},
+            "payment": {"type": "string", "description": "The payment header that was sent: PAYMENT-SIGNATURE, in version 1 X-PAYMENT"},
+            "settlement": {"type": "string", "description": "The header of the reply: PAYMENT-RESPONSE, in version 1 X-PAYMENT-RESPONSE"},
+        });
+        (members, &["name", "receipt"])
+    },
+    form: &form::RECEIPT,
+    urgency: Urgency::Document,
+    call: |asker, given| call(asker, given).boxed(),
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,59 +54,24 @@ struct Arguments {
     settlement: Option<String>,
 }
 
-#[async_trait]
-impl Tool for VerifyReceipt {
-    fn name(&self) -> &'static str {
-        "verify_receipt"
-    }
-
-    fn title(&self) -> &'static str {
-        "Verify a receipt"
-    }
-
-    fn description(&self) -> &'static str {
-        "Checks what an agent sent as a receipt: that the signer which the agent's records name has signed exactly this and, \
-         where the request is given, about this request. A receipt that repeats no identifier of the request is about a \
-         request with this input alone. A receipt that names no agent may be one of another agent of the same signer: then \
-         agent stands under unchecked. With decision, payment and settlement it also tells whether the payment was settled as \
-         it was decided. Rely on a receipt only where the state is trusted. Nothing is remembered."
-    }
-
-    fn arguments(&self) -> (Value, &'static [&'static str]) {
-        let members = json!({
-            "name": name_argument(),
-            "receipt": {"type": "string", "description": "The receipt's JSON text, byte for byte as it came; never parsed and written again"},
-            "request": {"type": "string", "description": "The JSON text of the request that it answers, as it was sent"},
-            "decision": {"type": "string", "description": "The JSON text of the decision that the payment was made on"},
-            "payment": {"type": "string", "description": "The payment header that was sent: PAYMENT-SIGNATURE, in version 1 X-PAYMENT"},
-            "settlement": {"type": "string", "description": "The header of the reply: PAYMENT-RESPONSE, in version 1 X-PAYMENT-RESPONSE"},
-        });
-        (members, &["name", "receipt"])
-    }
-
-    fn form(&self) -> &'static Form {
-        &form::RECEIPT
-    }
-
-    async fn call(&self, asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
-        let Arguments { name, receipt, request, decision, payment, settlement } = arguments(given)?;
-        let read = move || -> Result<(Option<Request>, Purchase), String> {
-            let request = request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
-            let request = request.map_err(|error| format!("request: {error}"))?;
-            let decision = decision.as_deref().map(str::as_bytes);
-            Ok((request, Purchase::read(decision, payment.as_deref(), settlement)?))
-        };
-        let (request, purchase) = read_apart(asker, read).await?.map_err(|why| Failure::malformed(&why))?;
-        let (name, receipt) = (name.into(), receipt.into_bytes());
-        let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase });
-        let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
-        let work = async move {
-            let found = resolver.verify_receipt_of(&resolution, question).await;
-            let said = sentence(&found).codes(found.codes.iter().map(String::as_str));
-            Answer::about(&resolver, said, &form::RECEIPT, found).await
-        };
-        asker.admitted(Box::pin(work)).await
-    }
+async fn call(asker: &dyn Asker, given: Value) -> Result<Answer, Failure> {
+    let Arguments { name, receipt, request, decision, payment, settlement } = arguments(given)?;
+    let read = move || -> Result<(Option<Request>, Purchase), String> {
+        let request = request.map(|text| Request::from_bytes(text.as_bytes())).transpose();
+        let request = request.map_err(|error| format!("request: {error}"))?;
+        let decision = decision.as_deref().map(str::as_bytes);
+        Ok((request, Purchase::read(decision, payment.as_deref(), settlement)?))
+    };
+    let (request, purchase) = read_apart(asker, read).await?.map_err(|why| Failure::malformed(&why))?;
+    let (name, receipt) = (name.into(), receipt.into_bytes());
+    let question = Arc::new(ReceiptQuestion { name, receipt, request, purchase });
+    let AgentAnswer { resolver, resolution } = asker.ask(Question::new(&*question.name)).await?;
+    let work = async move {
+        let found = resolver.verify_receipt_of(&resolution, question).await;
+        let said = sentence(&found).codes(found.codes.iter().map(String::as_str));
+        Answer::about(&resolver, said, &form::RECEIPT, found).await
+    };
+    asker.admitted(Box::pin(work)).await
 }
 
 fn sentence(found: &Verification) -> OwnText {
