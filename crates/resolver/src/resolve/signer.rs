@@ -454,7 +454,7 @@ mod tests {
         const HOUR: Duration = Duration::from_secs(3600);
         let spec = "[[agent]]\nname = \"good.eth\"\nabout = \"Good.\"\nrecords.\"cl.sig.pub\" = \
                     \"ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw\"\n";
-        let spec = crate::sandbox::spec::Spec::parse(spec).expect("it is a world");
+        let spec = crate::sandbox::Spec::parse(spec).expect("it is a world");
         let mut world = crate::sandbox::World::start(&spec).await.expect("it starts");
         let mut config = world.config();
         (config.chain.head_poll, config.cache.max_unconfirmed) = (HOUR, HOUR);
