@@ -44,7 +44,7 @@ pub(super) fn run(command: BundleCommand) -> anyhow::Result<Exit> {
 async fn export(args: ExportArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_with(&args.world, args.sign.into()).await?;
+    let world = World::open_with(&args.world, args.sign.try_into()?).await?;
     let signer = sign::open(&world.config.sign)?;
     let exported = world.resolver.export(&Question::new(args.name)).await;
     drop(progress);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clresolve_core::text::{Foreign, without_secrets};
-use clresolve_resolver::config::{ChainLayer, Config, GradeDemand, Layer, ProofDemand};
+use clresolve_resolver::config::{Config, GradeDemand, Layer, ProofDemand};
 use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -102,16 +102,19 @@ fn replaced(key: &str, default: Option<&Value>, value: &Value) -> Vec<Value> {
 /// The configuration with the settings derived from it: the required proof, the quorum, and the depth for a single
 /// name.
 fn in_force(config: &Config) -> anyhow::Result<Layer> {
-    let (proof, quorum) = match config.chain.demand()? {
+    let mut config = config.clone();
+    let chain = &mut config.chain;
+    let header = chain.header_demand()?;
+    let (proof, quorum) = match chain.demand()? {
         GradeDemand::SingleRpc => (ProofDemand::SingleRpc, None),
         GradeDemand::Quorum(agree) => (ProofDemand::Quorum, Some(agree)),
         GradeDemand::StateProof(agree) => (ProofDemand::StateProof, Some(agree)),
         GradeDemand::ConsensusProof(agree) => (ProofDemand::ConsensusProof, (agree > 0).then_some(agree)),
     };
-    let mut layer = Layer::of(config);
-    (layer.proof, layer.quorum, layer.depth) = (Some(proof), quorum, Some(config.rules.depth));
-    layer.max_head_age = config.chain.head_age();
-    layer.chain = Some(ChainLayer { header: Some(config.chain.header_demand()?) });
+    (chain.proof, chain.quorum, chain.header) = (Some(proof), quorum, Some(header));
+    chain.max_head_age = chain.head_age();
+    let mut layer = Layer::of(&config)?;
+    layer.set("depth", Some(config.rules.depth))?;
     Ok(layer)
 }
 
@@ -326,9 +329,12 @@ mod tests {
             _ => format!("{line}\n"),
         };
         let opened = layer(&STARTER.lines().map(opened).collect::<String>());
-        assert_eq!((opened.quorum, opened.rpc.as_ref().map(|rpc| rpc[0].own)), (Some(2), Some(true)));
+        let keys = flat(&opened).unwrap();
+        assert_eq!((&keys["quorum"], &keys["rpc"][0]["own"]), (&2.into(), &true.into()));
         let gap = |layer: Layer| gap(&Config::default().with([layer]).expect("a configuration"));
-        assert_eq!(gap(Layer { limits: opened.limits, ..Layer::default() }), None);
+        let mut limits = Layer::default();
+        limits.set("limits.assets", Some(&keys["limits.assets"])).unwrap();
+        assert_eq!(gap(limits), None);
         assert_eq!(gap(layer(STARTER)), Some("no [limits]: every payment will be refused"));
         let no_asset = layer("[limits]\nmax-timeout = \"1m\"\n");
         assert_eq!(gap(no_asset), Some("[limits] names no asset: every payment will be refused"));

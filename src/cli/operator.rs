@@ -91,7 +91,7 @@ impl clresolve_server::http::Operator for Program {
 
     async fn settings(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
         let layer = clresolve_resolver::config::Layer::of(self.current.lock().await.reloader.config());
-        super::config::flat(&layer).unwrap_or_default()
+        layer.ok().and_then(|layer| super::config::flat(&layer).ok()).unwrap_or_default()
     }
 
     fn log_filter(&self) -> String {
@@ -160,7 +160,7 @@ async fn settled(args: &ServeArgs) -> anyhow::Result<Settled> {
     let read = || input::read(&path, MAX_FILE_BYTES);
     let before = read()?;
     ensure!(before.ends_with(b"\n"), "{}: the file is empty, or its last line has no end", path.display());
-    let mut config = world::configuration(&args.world, Reader::Payers, world::unless_told(Depth::default()))?;
+    let mut config = world::configuration(&args.world, Reader::Payers, world::unless_told(Depth::default())?)?;
     config.http.listen = args.listen.clone().unwrap_or(config.http.listen);
     sleep(SETTLED).await;
     let is_settled = read()? == before || clresolve_core::mutant!("half-written-files-are-read");

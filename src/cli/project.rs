@@ -22,7 +22,7 @@ pub(super) fn run(args: ProjectArgs) -> anyhow::Result<Exit> {
 async fn write_card(args: ProjectArgs) -> anyhow::Result<Exit> {
     let output = Output::new(&args.out)?;
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_with(&args.world, args.sign.into()).await?;
+    let world = World::open_with(&args.world, args.sign.try_into()?).await?;
     world.check_now()?;
     let signer = sign::open(&world.config.sign)?;
     let resolution = world.resolver.resolve(&args.name).await;

@@ -51,7 +51,7 @@ async fn verify(args: ReceiptVerifyArgs) -> anyhow::Result<Exit> {
     let question = papers.question(&args.name).map_err(|why| anyhow::anyhow!("--{}", Foreign::new(&why)))?;
     let question = Arc::new(question);
     let progress = Progress::start(waiting_for(std::slice::from_ref(&args.name)));
-    let world = World::open_with(&args.world, args.sign.into()).await?;
+    let world = World::open_with(&args.world, args.sign.try_into()?).await?;
     let (signer, format) = signer_and_form(&world, args.output.form())?;
     let resolution = world.resolver.resolve(&question.name).await;
     let found = if args.remember {

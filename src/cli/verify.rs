@@ -4,7 +4,7 @@ use anyhow::{Context as _, bail};
 use clresolve_bundle::signed::{SignError, Signer};
 use clresolve_core::text::Foreign;
 use clresolve_core::world::SANDBOX;
-use clresolve_resolver::config::{Layer, SignLayer};
+use clresolve_resolver::config::{ConfigError, Layer};
 use clresolve_resolver::sign;
 use clresolve_verdict::verdict::Verdict;
 use futures_util::{StreamExt as _, stream};
@@ -48,7 +48,7 @@ pub(super) async fn judge(args: VerifyArgs, view: View) -> anyhow::Result<Exit> 
     let palette = output.palette();
     let names = names::given(args.names)?;
     let progress = Progress::start(waiting_for(&names));
-    let world = World::open_with(&args.world, args.sign.into()).await?;
+    let world = World::open_with(&args.world, args.sign.try_into()?).await?;
     let (signer, format) = signer_and_form(&world, args.output.form())?;
     let mut results = Results::named(output, format, names.len());
     if view == View::Walk {
@@ -111,10 +111,14 @@ fn signer(world: &World) -> anyhow::Result<Signer> {
     )
 }
 
-impl From<SignArgs> for Layer {
-    fn from(args: SignArgs) -> Self {
-        let sign = SignLayer::of_flags(args.sign_key, args.sign_issuer);
-        Self { sign: Some(sign), ..Self::default() }
+impl TryFrom<SignArgs> for Layer {
+    type Error = ConfigError;
+
+    fn try_from(args: SignArgs) -> Result<Self, ConfigError> {
+        let mut layer = Self::default();
+        layer.set("sign.key", args.sign_key)?;
+        layer.set("sign.issuer", args.sign_issuer)?;
+        Ok(layer)
     }
 }
 

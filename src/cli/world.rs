@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 #[cfg(unix)]
 use anyhow::Context as _;
 use anyhow::bail;
 use clresolve_core::text::{self, Foreign};
-use clresolve_resolver::config::{Config, Layer, ManifestSource, RedisConfig, VARIABLES};
+use clresolve_resolver::config::{Config, ConfigError, Layer, ManifestSource, RedisConfig, VARIABLES};
 use clresolve_resolver::resolve::{Resolver, local_profiles, policy};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::profile::{Profile, Profiles};
 use clresolve_verdict::verdict::Depth;
+use humantime::format_duration;
 
 use super::args::{DepthArg, OfflineArgs, WorldArgs};
 use super::config_file::ConfigFile;
@@ -92,7 +94,7 @@ impl LocalRules {
     pub(super) fn read(args: &OfflineArgs) -> anyhow::Result<Self> {
         let world = WorldArgs::from(args);
         let (config, profiles) = if args.sandbox {
-            (Config::default().with([layer(&world)])?, Sandbox::profiles())
+            (Config::default().with([layer(&world)?])?, Sandbox::profiles())
         } else {
             let config = configuration(&world, Reader::Others, Layer::default())?;
             let profiles = local_profiles(&config)?;
@@ -127,17 +129,19 @@ pub(super) async fn settings(
     reader: Reader,
     depth: Depth,
 ) -> anyhow::Result<(Config, Option<Sandbox>)> {
-    let unless_told = unless_told(depth);
+    let unless_told = unless_told(depth)?;
     if !args.sandbox {
         return Ok((configuration(args, reader, unless_told)?, None));
     }
     let sandbox = Sandbox::start().await?;
-    let config = sandbox.config().with([unless_told, layer(args)])?;
+    let config = sandbox.config().with([unless_told, layer(args)?])?;
     Ok((config, Some(sandbox)))
 }
 
-pub(super) fn unless_told(depth: Depth) -> Layer {
-    Layer { depth: Some(depth), ..Layer::default() }
+pub(super) fn unless_told(depth: Depth) -> Result<Layer, ConfigError> {
+    let mut layer = Layer::default();
+    layer.set("depth", Some(depth))?;
+    Ok(layer)
 }
 
 /// Defaults < file < environment < flags. The sandbox reads neither file nor environment.
@@ -179,7 +183,7 @@ pub(super) fn sources(args: &WorldArgs, reader: Reader) -> anyhow::Result<Vec<(S
     }
     warn_of_misspelt_variables();
     sources.push((Source::Environment, Layer::from_environment(variable)?));
-    sources.push((Source::Flags, layer(args)));
+    sources.push((Source::Flags, layer(args)?));
     Ok(sources)
 }
 
@@ -214,25 +218,34 @@ impl<'a> WorldFiles<'a> {
     }
 }
 
-fn layer(args: &WorldArgs) -> Layer {
-    Layer {
-        rpc: Some(args.rpc.clone()).filter(|list| !list.is_empty()),
-        gateway: Some(args.gateway.clone()).filter(|list| !list.is_empty()),
-        proof: args.proof,
-        quorum: args.quorum,
-        universal_resolver: args.universal_resolver,
-        chain_id: args.chain_id,
-        block: args.block,
-        max_head_age: args.max_head_age,
-        profile: args.rules.profile.clone(),
-        depth: args.rules.depth.map(Depth::from),
-        links: args.links.then_some(true),
-        timeout: args.timeout,
-        connect_to: args.connect_to.clone(),
-        allow_host: args.allow_host.clone(),
-        ca: args.ca.clone(),
-        ..Layer::default()
-    }
+fn layer(args: &WorldArgs) -> Result<Layer, ConfigError> {
+    let time = |time: Duration| format_duration(time).to_string();
+    let mut layer = Layer::default();
+    layer.set("rpc", list(&args.rpc))?;
+    layer.set("gateway", list(&args.gateway))?;
+    layer.set("proof", args.proof.map(|proof| proof.to_string()))?;
+    layer.set("quorum", args.quorum)?;
+    layer.set("universal-resolver", args.universal_resolver.map(|address| address.to_string()))?;
+    layer.set("chain-id", args.chain_id)?;
+    layer.set("block", args.block.map(|block| block.to_string()))?;
+    layer.set("max-head-age", args.max_head_age.map(time))?;
+    layer.set("profile", args.rules.profile.as_ref())?;
+    layer.set("depth", args.rules.depth.map(Depth::from))?;
+    layer.set("links", args.links.then_some(true))?;
+    layer.set("timeout", args.timeout.map(time))?;
+    layer.set("connect-to", list(&texts(&args.connect_to)))?;
+    layer.set("allow-host", list(&texts(&args.allow_host)))?;
+    layer.set("ca", list(&args.ca))?;
+    Ok(layer)
+}
+
+/// The values of a repeatable flag. `None` if it is not used.
+fn list<T>(values: &[T]) -> Option<&[T]> {
+    Some(values).filter(|values| !values.is_empty())
+}
+
+fn texts(values: &[impl ToString]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
 }
 
 impl From<DepthArg> for Depth {

@@ -13,6 +13,7 @@ use clresolve_core::payment::Coins;
 pub use clresolve_core::reading::{BlockSelector, Grade, GradeDemand};
 use clresolve_core::world::{MAINNET_ID as MAINNET, RESERVED as RESERVED_WORLDS};
 use clresolve_verdict::verdict::Depth;
+use serde::{Deserialize, Serialize};
 
 pub use crate::fetch::ipfs::{Gateway, Hedging};
 pub use crate::fetch::{ConnectTo, OriginSpec};
@@ -21,14 +22,13 @@ mod admin;
 mod beacon;
 mod chains;
 mod check;
+mod conflicts;
 mod cors;
 mod demand;
 mod endpoint;
 mod error;
 mod explorer;
 mod file;
-mod forms;
-mod keys;
 mod labels;
 mod layer;
 mod light_client;
@@ -36,8 +36,9 @@ mod listen;
 mod manifest_source;
 mod mcp;
 mod memory;
+mod message;
+mod origin;
 mod orloj;
-mod paths;
 mod payment;
 mod public;
 mod receipts;
@@ -45,43 +46,43 @@ mod redis;
 mod serve;
 mod sign;
 mod telemetry;
+mod text;
 mod value;
 
-pub use admin::{AdminConfig, AdminLayer};
-pub use beacon::{BeaconConfig, BeaconLayer, BeaconNetwork};
+pub use admin::AdminConfig;
+pub use beacon::{BeaconConfig, BeaconNetwork};
 use chains::five_slots;
 pub use chains::{ChainId, Chains, RegistryChain};
-pub use check::{CheckConfig, CheckLayer};
+pub use check::CheckConfig;
 pub use clresolve_core::base_url::BaseUrl;
-pub use cors::{ANY_ORIGIN, CorsConfig, CorsLayer};
+pub use cors::{ANY_ORIGIN, CorsConfig};
 pub use demand::DEFAULT_QUORUM;
 #[cfg(not(feature = "state-proof"))]
 pub(crate) use demand::NO_STATE_PROOF;
-use demand::{demanded_with_header, header_demand};
+use demand::{chain_table, demanded_with_header, header_demand};
 pub use endpoint::{BeaconEndpoint, Endpoint};
 pub use error::ConfigError;
-pub use explorer::{ExplorerConfig, ExplorerLayer};
+pub use explorer::ExplorerConfig;
 #[doc(hidden)]
 pub use file::MAX_FILE_BYTES;
-use keys::{One, OrNone, table};
 use labels::labelled;
 pub use layer::{Layer, VARIABLES};
-pub use light_client::ChainLayer;
 #[cfg(feature = "state-proof")]
 pub(crate) use light_client::LightClientSettings;
 pub use listen::{ListenAt, SocketPath};
 pub use manifest_source::ManifestSource;
-pub use mcp::{McpConfig, McpLayer};
-pub use memory::{MemoryConfig, MemoryLayer};
-pub use orloj::{OrlojConfig, OrlojLayer};
-pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, LimitsLayer, Networks, Routes};
+pub use mcp::McpConfig;
+pub use memory::MemoryConfig;
+pub use orloj::OrlojConfig;
+pub use payment::{Account, AssetConfig, KnownPayees, LimitsConfig, Networks, Routes};
 use public::{PUBLIC_GATEWAYS, PUBLIC_RPC};
-pub use receipts::{ReceiptsConfig, ReceiptsLayer};
-pub use redis::{RedisConfig, RedisLayer, RedisUrl};
-pub use serve::{GateConfig, GateLayer, HttpConfig, HttpLayer, MAX_HEADERS};
-pub use sign::{SignConfig, SignLayer};
-pub use telemetry::{TelemetryConfig, TelemetryLayer};
-use value::{FilePath, Time};
+pub use receipts::ReceiptsConfig;
+pub use redis::{RedisConfig, RedisUrl};
+pub use serve::{GateConfig, HttpConfig, MAX_HEADERS};
+pub use sign::SignConfig;
+pub use telemetry::TelemetryConfig;
+use text::block;
+use value::read_quorum;
 pub use value::{
     HeaderDemand, ProofDemand, parse_address, parse_chain_id, parse_duration, parse_issuer, parse_profile, parse_quorum,
 };
@@ -98,21 +99,27 @@ const DEFAULT_HEAD_POLL: Duration = Duration::from_secs(2);
 /// Default of [`CacheConfig::max_unconfirmed`]: a slot of mainnet, plus time for a late block to spread.
 const DEFAULT_MAX_UNCONFIRMED: Duration = Duration::from_secs(15);
 
-/// A validated configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A validated configuration. [`Layer`] reads it, with errors that name line and key, and [`Config::with`] validates it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct Config {
     /// The chain and how to read it.
+    #[serde(flatten)]
     pub chain: ChainConfig,
     /// The light client that verifies block headers.
     pub beacon: BeaconConfig,
     /// IPFS gateways, asked in this order.
+    #[serde(rename = "gateway")]
     pub gateways: Vec<Gateway>,
     /// Exceptions to the rules for outbound connections.
+    #[serde(flatten)]
     pub network: NetworkConfig,
     /// Which rules apply.
+    #[serde(flatten)]
     pub rules: RulesConfig,
     /// Time limit of one question.
+    #[serde(with = "text")]
     pub timeout: Duration,
     /// Sizes of the caches.
     pub cache: CacheConfig,
@@ -152,54 +159,74 @@ pub struct Config {
     pub chains: Chains,
 }
 
-/// The chain and how to read it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The chain and how to read it: keys of the top level, and `[chain]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct ChainConfig {
     /// `anchor.world` of the verdicts: `mainnet`, `sandbox`, or a name that the operator chose.
+    #[serde(deserialize_with = "text::world")]
     pub world: String,
     /// EIP-155 chain id.
+    #[serde(rename = "chain-id")]
     pub id: u64,
     /// Hash of block 0. Optional: mainnet's is built in, and another chain's is learnt from the first quorum.
+    #[serde(with = "text::optional")]
     pub genesis: Option<B256>,
     /// RPC endpoints, in order of preference.
+    #[serde(rename = "rpc")]
     pub endpoints: Vec<Endpoint>,
     /// The grade of proof that the endpoints must provide. If unset, see [`ChainConfig::demand`].
+    #[serde(with = "text::optional")]
     pub proof: Option<ProofDemand>,
     /// Number of operators that must agree in a quorum. If unset: [`DEFAULT_QUORUM`].
+    #[serde(deserialize_with = "read_quorum")]
     pub quorum: Option<usize>,
     /// Who must vouch for a block header. If unset: the chain's validators if `proof` is `consensus-proof`, else RPC
     /// operators.
+    #[serde(rename = "chain", with = "chain_table")]
     pub header: Option<HeaderDemand>,
     /// The Universal Resolver.
+    #[serde(with = "text")]
     pub universal_resolver: Address,
     /// Which block to read.
+    #[serde(with = "block")]
     pub block: BlockSelector,
     /// Whether CCIP-Read gateways may be asked.
     pub ccip_read: bool,
     /// Maximum age of the newest block. If unset, see [`ChainConfig::head_age`].
+    #[serde(with = "text::optional")]
     pub max_head_age: Option<Duration>,
     /// How often each endpoint is asked for its newest block.
+    #[serde(with = "text")]
     pub head_poll: Duration,
 }
 
-/// Exceptions to the rules for outbound connections.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Exceptions to the rules for outbound connections: keys of the top level.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct NetworkConfig {
     /// Connections to the first host and port go to the second (curl's `--connect-to`).
+    #[serde(with = "text::list")]
     pub connect_to: Vec<ConnectTo>,
     /// Origins that untrusted URLs may use although they are not public.
+    #[serde(rename = "allow-host", with = "text::list")]
     pub allow_hosts: Vec<OriginSpec>,
     /// PEM files with further trust roots.
+    #[serde(rename = "ca")]
     pub ca_files: Vec<PathBuf>,
     /// PEM texts with further trust roots, in memory (those of the sandbox).
+    #[serde(skip)]
     pub ca_pems: Vec<String>,
     /// Addresses that this process never connects to: its own listeners.
+    #[serde(skip)]
     pub denied: Vec<SocketAddr>,
     /// When a second IPFS gateway is asked in parallel with the first.
+    #[serde(rename = "hedge-after", with = "text")]
     pub hedging: Hedging,
     /// Whether host names are resolved in DNS.
+    #[serde(skip)]
     pub dns: Dns,
 }
 
@@ -213,11 +240,13 @@ pub enum Dns {
     Off,
 }
 
-/// Which rules apply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Which rules apply: keys of the top level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct RulesConfig {
     /// Identifier of the profile.
+    #[serde(deserialize_with = "text::profile")]
     pub profile: String,
     /// The depth of a resolution.
     pub depth: Depth,
@@ -229,33 +258,48 @@ pub struct RulesConfig {
     /// Further profiles, from files.
     pub profile_files: Vec<PathBuf>,
     /// Manifests that replace the built-in manifest with the same id: files or https URLs.
+    #[serde(rename = "manifest")]
     pub manifests: Vec<ManifestSource>,
     /// Owners whose commons cards are accepted (CL-58). If empty, all are accepted.
+    #[serde(deserialize_with = "text::owners")]
     pub allowed_publishers: Vec<String>,
 }
 
-table! {
-    /// Sizes of the caches, in entries and in bytes, and how they are kept warm.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config CacheConfig;
-    /// `[cache]`, as one source names its keys.
-    layer CacheLayer;
-
+/// Sizes of the caches, in entries and in bytes, and how they are kept warm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CacheConfig {
     /// Maximum number of trusted verdicts.
-    trusted: u64 = 10_000;
+    pub trusted: u64,
     /// Maximum number of other verdicts, which have their own pool.
-    untrusted: u64 = 10_000;
+    pub untrusted: u64,
     /// Maximum bytes of each of the three pools: trusted verdicts, other verdicts, and failures.
-    verdict_bytes: u64 = 128 * 1024 * 1024;
+    pub verdict_bytes: u64,
     /// Maximum bytes of content that was proven by its CID.
-    content_bytes: u64 = 64 * 1024 * 1024;
+    pub content_bytes: u64,
     /// Maximum number of concurrent refreshes of trusted verdicts; 0 disables refreshing. Refreshes wait for the
     /// resolutions of clients until a verdict is about to expire. Each is cheap: a few are enough for a thousand names.
-    refresh_runs: usize = 4;
+    pub refresh_runs: usize,
     /// The file that stores the most requested names across restarts of the daemon. An empty path means none.
-    hot_names: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    #[serde(with = "text::or_empty")]
+    pub hot_names: Option<PathBuf>,
     /// How long a verdict stays confirmed after the endpoints last reported the head that confirmed it.
-    max_unconfirmed: Duration = DEFAULT_MAX_UNCONFIRMED, [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub max_unconfirmed: Duration,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            trusted: 10_000,
+            untrusted: 10_000,
+            verdict_bytes: 128 * 1024 * 1024,
+            content_bytes: 64 * 1024 * 1024,
+            refresh_runs: 4,
+            hot_names: None,
+            max_unconfirmed: DEFAULT_MAX_UNCONFIRMED,
+        }
+    }
 }
 
 impl Default for Config {

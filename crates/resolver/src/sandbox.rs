@@ -9,7 +9,7 @@ use alloy_primitives::{Address, U256, address};
 use clresolve_core::reading::Block;
 use clresolve_payment::asset::AssetProperties;
 use clresolve_payment::check::{Remembered, SeenIdentity, SeenPayee, SellerIdentity, WebOrigin};
-use clresolve_payment::limits::Atomic;
+use clresolve_payment::limits::{Atomic, NetworkSource};
 use clresolve_sandbox::purchase::{self, Reply};
 use clresolve_sandbox::spec::PlannedPublication;
 use clresolve_sandbox::{agents, receipts, sellers};
@@ -307,7 +307,7 @@ fn limits() -> LimitsConfig {
     };
     let most = Some(5 * clresolve_sandbox::seller::PRICE);
     LimitsConfig {
-        networks: Networks::Limits,
+        networks: Networks::Source(NetworkSource::Limits),
         assets: vec![
             listed(&own, DOLLAR, most, Some(&dollar)),
             listed(&own, clresolve_sandbox::seller::UNLIMITED, None, Some(&dollar)),

@@ -184,17 +184,12 @@ fn name_of(item: &syn::Item) -> Option<String> {
     is_public(visibility).then(|| name.to_string())
 }
 
-/// The public types that a macro makes: those that its definition names itself, and those that a table of the
-/// configuration is given names for (`config X;`, `layer X;`).
+/// The public types that the definition of a macro names itself.
 fn made_by(mac: &syn::Macro) -> Vec<String> {
-    let is = |name: &str| mac.path.is_ident(name);
-    let introductions: &[&[String]] = if is("macro_rules") {
-        &[&["pub", "enum"].map(str::to_owned), &["pub", "struct"].map(str::to_owned)]
-    } else if is("table") || is("layer") {
-        &[&["config".to_owned()], &["layer".to_owned()]]
-    } else {
+    if !mac.path.is_ident("macro_rules") {
         return Vec::new();
-    };
+    }
+    let introductions = [["pub", "enum"], ["pub", "struct"]].map(|words| words.map(str::to_owned));
     let mut words = Vec::new();
     let tokens = TokenBuffer::new2(mac.tokens.clone());
     flatten(tokens.begin(), &mut words);

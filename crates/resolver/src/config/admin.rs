@@ -1,21 +1,16 @@
 //! `[admin]`: the socket through which the operator controls a running daemon.
 
-use super::SocketPath;
-use super::keys::{OrNone, forms, table};
+use serde::{Deserialize, Serialize};
 
-table! {
-    /// The socket through which the operator controls a running daemon. By default there is none.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config AdminConfig;
-    /// `[admin]` in one source.
-    layer AdminLayer;
+use super::{SocketPath, text};
 
+/// The socket through which the operator controls a running daemon. By default there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct AdminConfig {
     /// A Unix socket that only the daemon's user may connect to (mode 0600). There is no TCP listener for this.
-    socket: Option<SocketPath> = None, [with = "OrNone::<Socket>"];
-}
-
-forms! {
-    Socket(SocketPath) = str::parse, ToString::to_string;
+    #[serde(with = "text::or_empty")]
+    pub socket: Option<SocketPath>,
 }
 
 #[cfg(test)]

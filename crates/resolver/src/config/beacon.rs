@@ -7,37 +7,32 @@ use clresolve_core::world::{MAINNET_ID, SANDBOX_ID};
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::BeaconEndpoint;
-use super::forms::origins;
-use super::keys::{OrNone, table};
 use super::labels::{number_labels, replace_unnamed};
-use super::paths::without_paths;
-use super::value::{FilePath, Hash};
+use super::text;
 
-table! {
-    /// The light client of the beacon chain. It is used only if a header must be vouched for by consensus.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config BeaconConfig;
-    /// `[beacon]` in one source.
-    layer BeaconLayer;
-
+/// The light client of the beacon chain. It is used only if a header must be vouched for by consensus.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct BeaconConfig {
     /// The block root that the light client starts from. The operator trusts it.
-    checkpoint: Option<B256> = None, [with = "OrNone::<Hash>"];
+    #[serde(with = "text::or_empty")]
+    pub checkpoint: Option<B256>,
     /// Beacon endpoints, in order of preference. Any honest one is enough.
-    endpoints: Vec<BeaconEndpoint> = Vec::new(), [with = "origins"];
+    pub endpoints: Vec<BeaconEndpoint>,
     /// The file that keeps the verified state across restarts. An empty path means the default: beside the file of
     /// the memory.
-    file: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    #[serde(with = "text::or_empty")]
+    pub file: Option<PathBuf>,
     /// The network of the beacon chain.
-    network: BeaconNetwork = BeaconNetwork::Mainnet;
+    pub network: BeaconNetwork,
 }
 
-without_paths!(BeaconEndpoint, BeaconNetwork);
-
 /// A beacon chain whose constants are built in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BeaconNetwork {
     /// Ethereum mainnet.
+    #[default]
     Mainnet,
     /// The beacon chain of the embedded sandbox, whose keys are public.
     Sandbox,

@@ -14,16 +14,13 @@ use serde::{Deserialize, Serialize};
 use super::demand::demanded;
 use super::endpoint::Endpoint;
 use super::error::ConfigError;
-use super::keys::One;
 use super::labels::labelled;
-use super::paths::without_paths;
 use super::payment::is_normal;
-use super::value::{Contract, ProofDemand, ProofForm, Time, quorum_number};
+use super::text;
+use super::value::{ProofDemand, read_quorum};
 
 /// `[chains]`: by EIP-155 chain id.
 pub type Chains = BTreeMap<ChainId, RegistryChain>;
-
-without_paths!(Chains);
 
 /// The id of an EVM chain, written as a number. It must be small enough to have a coin type (ENSIP-11), since x402
 /// names chains that way.
@@ -70,19 +67,19 @@ impl fmt::Display for ChainId {
 #[non_exhaustive]
 pub struct RegistryChain {
     /// RPC endpoints of that chain, in order of preference.
-    #[serde(rename = "rpc", with = "endpoints")]
+    #[serde(rename = "rpc")]
     pub endpoints: Vec<Endpoint>,
     /// The grade of proof that the endpoints must provide. If unset, the same defaults apply as for the chain of names.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "One::<ProofForm>")]
+    #[serde(default, with = "text::optional")]
     pub proof: Option<ProofDemand>,
     /// Number of operators that must agree in a quorum.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "quorum_number")]
+    #[serde(default, deserialize_with = "read_quorum")]
     pub quorum: Option<usize>,
     /// Maximum age of the chain's newest block. If unset: five slots, if the slot time is known.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "One::<Time>")]
+    #[serde(default, with = "text::optional")]
     pub max_head_age: Option<Duration>,
     /// The identity registry. The default is the one deployed by the authors of ERC-8004.
-    #[serde(default = "published", with = "contract")]
+    #[serde(default = "published", with = "text")]
     pub registry: Address,
     /// Agent ids in the registry, by name, if the operator knows them. For other names, the id comes from the
     /// registration file on the host of the card's URL.
@@ -114,10 +111,10 @@ impl RegistryChain {
     /// [`ConfigError::Conflict`].
     pub fn demand(&self) -> Result<GradeDemand, ConfigError> {
         match demanded(&self.endpoints, self.proof, self.quorum)? {
-            GradeDemand::StateProof(_) | GradeDemand::ConsensusProof(_) => Err(ConfigError::Conflict {
-                key: "proof".to_owned(),
-                detail: "a registry is read by single-rpc or quorum; no state of this chain is proven".to_owned(),
-            }),
+            GradeDemand::StateProof(_) | GradeDemand::ConsensusProof(_) => Err(ConfigError::conflict(
+                "proof",
+                "a registry is read by single-rpc or quorum; no state of this chain is proven",
+            )),
             demand => Ok(demand),
         }
     }
@@ -160,38 +157,6 @@ pub(super) fn check(chains: &Chains) -> Result<(), ConfigError> {
         }
     }
     Ok(())
-}
-
-/// A list of endpoints, as written in `rpc`.
-mod endpoints {
-    use serde::{Deserializer, Serializer};
-
-    use crate::config::Endpoint;
-    use crate::config::forms::origins;
-
-    pub(super) fn serialize<S: Serializer>(endpoints: &[Endpoint], s: S) -> Result<S::Ok, S::Error> {
-        origins::serialize(&Some(endpoints.to_vec()), s)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Endpoint>, D::Error> {
-        origins::deserialize(d).map(Option::unwrap_or_default)
-    }
-}
-
-/// The address of a contract, in the same notation as other keys.
-mod contract {
-    use alloy_primitives::Address;
-    use serde::{Deserializer, Serializer};
-
-    use super::{Contract, One};
-
-    pub(super) fn serialize<S: Serializer>(address: &Address, s: S) -> Result<S::Ok, S::Error> {
-        One::<Contract>::serialize(&Some(*address), s)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Address, D::Error> {
-        One::<Contract>::deserialize(d).map(Option::unwrap_or_default)
-    }
 }
 
 /// Five slots of the chain, if its slot time is fixed and known here. A slot may stay empty, and an endpoint may be a
@@ -238,7 +203,7 @@ rpc = [{ url = "http://127.0.0.1:8545", own = true }]
         assert_eq!(labels, ["rpc-8453-1", "b"]);
         let mainnet = &config.chains[&ChainId::new(1).unwrap()];
         assert_eq!((mainnet.demand(), mainnet.registry), (Ok(GradeDemand::SingleRpc), IDENTITY_REGISTRY));
-        let text = toml::to_string(&Layer::of(&config)).unwrap();
+        let text = toml::to_string(&Layer::of(&config).unwrap()).unwrap();
         assert_eq!(read(&text), Ok(config), "{text}");
         assert!(Config::default().chains.is_empty());
     }

@@ -3,37 +3,42 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clresolve_payment::check::{CheckPolicy, EvidenceKind, FirstContact, SellerIdentity, WebOrigin};
-use serde::Deserialize;
-
-use super::keys::table;
-use super::paths::without_paths;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Maximum number of origins with a pinned identity.
 const MAX_ORIGINS: usize = 1024;
 
-table! {
-    /// The evidence that a payment to a seller needs. By default, this is a proven identity that the operator pinned or
-    /// accepted, or that the caller names.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config CheckConfig;
-    /// `[check]` in one source.
-    layer CheckLayer;
-
+/// The evidence that a payment to a seller needs. By default, this is a proven identity that the operator pinned or
+/// accepted, or that the caller names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CheckConfig {
     /// Kinds of evidence that prove a payee. History alone never does.
-    accept: BTreeSet<EvidenceKind> = CheckPolicy::default().accept, [deserialize_with = "kinds"];
+    #[serde(deserialize_with = "kinds")]
+    pub accept: BTreeSet<EvidenceKind>,
     /// What happens at the first contact with an identity that only the seller names and that is proven in both
     /// directions.
-    first_contact: FirstContact = FirstContact::default();
+    pub first_contact: FirstContact,
     /// Whether the address of an off-chain name proves a payee. Only the gateway's signer vouches for it.
-    offchain: bool = false;
+    pub offchain: bool,
     /// Pinned identities of sellers, by origin.
-    origins: PinnedIdentities = PinnedIdentities::new(), [deserialize_with = "identities"];
+    #[serde(deserialize_with = "identities")]
+    pub origins: PinnedIdentities,
+}
+
+impl Default for CheckConfig {
+    fn default() -> Self {
+        Self {
+            accept: CheckPolicy::default().accept,
+            first_contact: FirstContact::default(),
+            offchain: false,
+            origins: PinnedIdentities::new(),
+        }
+    }
 }
 
 /// `[check.origins]`: the identity of the seller at an origin.
 type PinnedIdentities = BTreeMap<WebOrigin, SellerIdentity>;
-
-without_paths!(BTreeSet<EvidenceKind>, FirstContact, PinnedIdentities);
 
 impl CheckConfig {
     /// The policy of checks.
@@ -43,12 +48,12 @@ impl CheckConfig {
     }
 }
 
-fn kinds<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<BTreeSet<EvidenceKind>>, D::Error> {
+fn kinds<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<EvidenceKind>, D::Error> {
     let kinds = BTreeSet::<EvidenceKind>::deserialize(d)?;
     if kinds == BTreeSet::from([EvidenceKind::History]) {
         return Err(serde::de::Error::custom("history alone proves no payee; add card, name, erc8004 or offer"));
     }
-    Ok(Some(kinds))
+    Ok(kinds)
 }
 
 /// An origin as the configuration writes it.
@@ -69,12 +74,12 @@ impl TryFrom<String> for WrittenOrigin {
 }
 
 /// Reads identities by origin.
-fn identities<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<PinnedIdentities>, D::Error> {
+fn identities<'de, D: Deserializer<'de>>(d: D) -> Result<PinnedIdentities, D::Error> {
     let written = BTreeMap::<WrittenOrigin, SellerIdentity>::deserialize(d)?;
     if written.len() > MAX_ORIGINS {
         return Err(serde::de::Error::custom(format!("expected at most {MAX_ORIGINS} origins")));
     }
-    Ok(Some(written.into_iter().map(|(WrittenOrigin(origin), identity)| (origin, identity)).collect()))
+    Ok(written.into_iter().map(|(WrittenOrigin(origin), identity)| (origin, identity)).collect())
 }
 
 #[cfg(test)]
@@ -110,7 +115,7 @@ offchain = true
         assert_eq!(of("https://api.example"), "seller.eth");
         assert_eq!(of("https://api.example:8443"), "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22");
         assert_eq!(of("http://127.0.0.1:8080"), "local.eth");
-        let written = Layer::of(&config);
+        let written = Layer::of(&config).unwrap();
         let text = toml::to_string(&written).unwrap();
         for layer in [written, Layer::from_toml(&text, "g.toml").unwrap()] {
             assert_eq!(Config::default().with([layer]).unwrap(), config, "{text}");

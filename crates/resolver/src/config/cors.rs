@@ -1,26 +1,22 @@
 //! `[cors]`: the web origins whose pages may read the daemon's responses.
 
 use clresolve_core::text::Foreign;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
-
-use super::keys::table;
 
 /// Matches every origin.
 pub const ANY_ORIGIN: &str = "*";
 
-table! {
-    /// The web origins whose pages may read the daemon's responses.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config CorsConfig;
-    /// `[cors]` in one source.
-    layer CorsLayer;
-
+/// The web origins whose pages may read the daemon's responses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CorsConfig {
     /// Origins such as `https://app.example`, or [`ANY_ORIGIN`] alone. Empty: none. The gate never sends CORS headers.
-    origins: Vec<String> = Vec::new(), [deserialize_with = "origins"];
+    #[serde(deserialize_with = "origins")]
+    pub origins: Vec<String>,
 }
 
-fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
+fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     let origins = Vec::<String>::deserialize(d)?;
     if origins.len() > 1 && origins.iter().any(|origin| origin == ANY_ORIGIN) {
         return Err(serde::de::Error::custom("* permits every origin, so it must be the only one"));
@@ -30,7 +26,7 @@ fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Er
             "expected an origin such as https://app.example, as a browser writes it, found {}",
             Foreign::new(bad)
         ))),
-        None => Ok(Some(origins)),
+        None => Ok(origins),
     }
 }
 
@@ -47,7 +43,7 @@ mod tests {
     fn read(origins: &str) -> Result<Vec<String>, String> {
         let layer = Layer::from_toml(&format!("[cors]\norigins = {origins}"), "f.toml");
         let config = Config::default().with([layer.map_err(|error| error.to_string())?]).unwrap();
-        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
         Ok(config.cors.origins)
     }
 

@@ -28,7 +28,7 @@ pub(super) fn demanded(
         (Some(ProofDemand::SingleRpc), None) => return Ok(GradeDemand::SingleRpc),
         (None, None) if believes_one => return Ok(GradeDemand::SingleRpc),
         (Some(ProofDemand::SingleRpc), Some(_)) => {
-            return Err(conflict("quorum", "proof single-rpc needs no quorum; remove one of the two".to_owned()));
+            return Err(ConfigError::conflict("quorum", "proof single-rpc needs no quorum; remove one of the two"));
         }
         // With a single operator, false state is still detected, but a false header is not.
         (Some(ProofDemand::StateProof | ProofDemand::ConsensusProof), None) => operators.len().clamp(1, DEFAULT_QUORUM),
@@ -40,7 +40,7 @@ pub(super) fn demanded(
              of each",
             operators.len()
         );
-        return Err(conflict("quorum", detail));
+        return Err(ConfigError::conflict("quorum", detail));
     }
     match proof {
         Some(ProofDemand::StateProof | ProofDemand::ConsensusProof) => computed(GradeDemand::StateProof(agree)),
@@ -60,7 +60,7 @@ pub(super) fn demanded_with_header(
         (HeaderDemand::Consensus, None) => computed(GradeDemand::ConsensusProof(0)),
         (HeaderDemand::Consensus, Some(_)) => {
             let detail = "chain.header consensus asks no quorum; set it to both, or remove quorum";
-            Err(conflict("quorum", detail.to_owned()))
+            Err(ConfigError::conflict("quorum", detail))
         }
         (HeaderDemand::Both, quorum) => match demanded(endpoints, Some(ProofDemand::StateProof), quorum)? {
             GradeDemand::StateProof(agree) => Ok(GradeDemand::ConsensusProof(agree)),
@@ -79,20 +79,39 @@ pub(super) fn header_demand(
     let header = header.unwrap_or(default);
     if is_consensus_proof && header == HeaderDemand::Quorum {
         let detail = "proof consensus-proof needs a header by consensus; set consensus or both, or proof state-proof";
-        return Err(conflict("chain.header", detail.to_owned()));
+        return Err(ConfigError::conflict("chain.header", detail));
     }
     let is_computed = is_consensus_proof || proof == Some(ProofDemand::StateProof);
     if header.is_by_consensus() && !is_computed && !clresolve_core::mutant!("header-proves-records") {
         let detail = format!("{header} proves headers, but no records; set proof consensus-proof");
-        return Err(conflict("chain.header", detail));
+        return Err(ConfigError::conflict("chain.header", detail));
     }
     Ok(header)
 }
 
-fn computed(demand: GradeDemand) -> Result<GradeDemand, ConfigError> {
-    if cfg!(feature = "state-proof") { Ok(demand) } else { Err(conflict("proof", NO_STATE_PROOF.to_owned())) }
+/// The table `[chain]`, which has one key.
+pub(super) mod chain_table {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::config::HeaderDemand;
+    use crate::config::text;
+
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(default, deny_unknown_fields)]
+    struct ChainTable {
+        #[serde(with = "text::optional")]
+        header: Option<HeaderDemand>,
+    }
+
+    pub(in crate::config) fn serialize<S: Serializer>(header: &Option<HeaderDemand>, s: S) -> Result<S::Ok, S::Error> {
+        ChainTable { header: *header }.serialize(s)
+    }
+
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<HeaderDemand>, D::Error> {
+        ChainTable::deserialize(d).map(|table| table.header)
+    }
 }
 
-fn conflict(key: &str, detail: String) -> ConfigError {
-    ConfigError::Conflict { key: key.to_owned(), detail }
+fn computed(demand: GradeDemand) -> Result<GradeDemand, ConfigError> {
+    if cfg!(feature = "state-proof") { Ok(demand) } else { Err(ConfigError::conflict("proof", NO_STATE_PROOF)) }
 }

@@ -41,3 +41,10 @@ pub enum ConfigError {
         detail: String,
     },
 }
+
+impl ConfigError {
+    /// The value of `key` conflicts with another key, or is invalid in this source.
+    pub(super) fn conflict(key: &str, detail: impl Into<String>) -> Self {
+        Self::Conflict { key: key.to_owned(), detail: detail.into() }
+    }
+}

@@ -1,18 +1,15 @@
 //! `[explorer]`: optional functions of the daemon's web page.
 
-use super::keys::table;
+use serde::{Deserialize, Serialize};
 
-table! {
-    /// Optional functions of the daemon's web page.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config ExplorerConfig;
-    /// `[explorer]` in one source.
-    layer ExplorerLayer;
-
+/// Optional functions of the daemon's web page.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ExplorerConfig {
     /// Whether the daemon requests payment terms from a seller when a client asks for them. Off by default, so that the
     /// daemon does not connect to sellers. If it is on, the page also accepts the URL of any seller, so that its users
     /// choose which hosts the daemon contacts. The sandbox switches it on, since it runs its own sellers.
-    probe: bool = false;
+    pub probe: bool,
 }
 
 #[cfg(test)]

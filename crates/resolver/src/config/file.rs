@@ -3,20 +3,38 @@
 use std::fmt;
 use std::fs::File;
 use std::io::Read as _;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use clresolve_core::text::{Foreign, nearest, without_secrets};
+use toml::de::DeTable;
+use toml::{Table, Value};
 
-use super::layer::Layer;
-use super::paths::EachPath as _;
-use super::{Config, ConfigError};
+use super::layer::{Layer, unknown_key};
+use super::message::printable;
+use super::{ChainConfig, Config, ConfigError, NetworkConfig, RulesConfig};
 
 /// Maximum size of a configuration file, in bytes: far larger than any real one, yet small in memory.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// First line of each file that [`Config::save`] writes. `save` only overwrites files that begin with it.
 const WRITTEN_BY: &str = "# Written by clresolve; it may be overwritten.";
+
+/// The error for a path that TOML cannot express.
+const NOT_UTF8: &str = "expected paths in UTF-8";
+
+/// The keys whose values are paths. In a file, relative ones are resolved against its folder, so that a file that is
+/// saved elsewhere still refers to the same files.
+const PATHS: [&str; 10] = [
+    "beacon.file",
+    "ca",
+    "cache.hot-names",
+    "manifest.file",
+    "memory.path",
+    "orloj.resources",
+    "profile-files",
+    "redis.mac-key",
+    "sign.key",
+    "sign.publish",
+];
 
 impl Layer {
     /// Reads a configuration file. Relative paths in it are resolved against its folder.
@@ -35,16 +53,11 @@ impl Layer {
         Self::from_text(&read_open(file, path)?, path)
     }
 
-    /// Whether it sets keys of `[payees]`, `[limits]` or `[check]`.
-    #[cfg(unix)]
-    pub fn says_who_is_paid(&self) -> bool {
-        self.payees.is_some() || self.limits.is_some() || self.check.is_some()
-    }
-
     fn from_text(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let mut layer = Self::from_toml(text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
-        layer.each_path(&mut |path| *path = folder.join(&*path));
+        let is_changed = change_paths(&mut layer.0, &|path| folder.join(path));
+        is_changed.ok_or_else(|| unreadable(path, NOT_UTF8.to_owned()))?;
         Ok(layer)
     }
 
@@ -53,7 +66,10 @@ impl Layer {
     /// # Errors
     /// With the line, the key, and what was expected.
     pub fn from_toml(text: &str, path: &str) -> Result<Self, ConfigError> {
-        toml::from_str(text).map_err(|e| invalid(text, path, &e))
+        let invalid = |error: toml::de::Error| invalid(text, path, &error);
+        check_top_level(text, path)?;
+        check_values(text).map_err(invalid)?;
+        text.parse().map(Self).map_err(invalid)
     }
 }
 
@@ -62,25 +78,62 @@ impl Config {
     /// with `--config`. The file may contain API keys in URLs: on Unix only its owner may read it.
     ///
     /// # Errors
-    /// If the file cannot be written, or if it exists and was not written by this function.
+    /// If the file cannot be written, if it exists and was not written by this function, or if TOML cannot express a
+    /// value.
     pub fn save(&self, path: &Path) -> Result<(), ConfigError> {
-        let mut layer = Layer::of(self);
-        layer.each_path(&mut |path| *path = std::path::absolute(&*path).unwrap_or_else(|_| path.clone()));
+        let mut table = Layer::of(self)?.0;
+        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        change_paths(&mut table, &absolute).ok_or_else(|| unwritable(path, &NOT_UTF8))?;
         if !self.network.ca_pems.is_empty() {
             let ca = path.with_extension("ca.pem");
-            let name = ca.file_name().unwrap_or_default();
-            layer.ca.insert(0, PathBuf::from(name));
+            let mut layer = Layer::default();
+            layer.set("ca", Some([Path::new(ca.file_name().unwrap_or_default())]))?;
+            layer.lay(&mut table)?;
             write(&ca, &format!("{WRITTEN_BY}\n{}", self.network.ca_pems.join("\n")))?;
         }
-        write(path, &layer.to_toml(path)?)
+        write(path, &format!("{WRITTEN_BY}\n\n{table}"))
     }
 }
 
-impl Layer {
-    fn to_toml(&self, path: &Path) -> Result<String, ConfigError> {
-        let text = toml::to_string(self).map_err(|e| unwritable(path, &e))?;
-        Ok(format!("{WRITTEN_BY}\n\n{text}"))
+/// Applies `change` to each path in the table. `None` if the result is not UTF-8.
+fn change_paths(table: &mut Table, change: &impl Fn(&Path) -> PathBuf) -> Option<()> {
+    PATHS.iter().try_for_each(|key| change_path(table, key, change))
+}
+
+fn change_path(table: &mut Table, key: &str, change: &impl Fn(&Path) -> PathBuf) -> Option<()> {
+    let (first, rest) = key.split_once('.').unwrap_or((key, ""));
+    let values = match table.get_mut(first) {
+        Some(Value::Array(items)) => items.as_mut_slice(),
+        Some(value) => std::slice::from_mut(value),
+        None => &mut [],
+    };
+    values.iter_mut().try_for_each(|value| match value {
+        Value::Table(below) => change_path(below, rest, change),
+        // An empty text is no path.
+        Value::String(path) if !path.is_empty() => {
+            *path = change(Path::new(path)).into_os_string().into_string().ok()?;
+            Some(())
+        }
+        _ => Some(()),
+    })
+}
+
+/// Rejects an unknown key of the top level, which `serde(flatten)` would ignore.
+fn check_top_level(text: &str, path: &str) -> Result<(), ConfigError> {
+    let document = DeTable::parse(text).map_err(|error| invalid(text, path, &error))?;
+    match unknown_key(document.get_ref().keys()) {
+        Some((key, message)) => Err(invalid_at(text, path, key.span().start, &message)),
+        None => Ok(()),
     }
+}
+
+/// Reads every value, for an error with its position. The keys that `serde(flatten)` puts into parts of [`Config`] would
+/// lose theirs.
+fn check_values(text: &str) -> Result<(), toml::de::Error> {
+    toml::from_str::<ChainConfig>(text)?;
+    toml::from_str::<NetworkConfig>(text)?;
+    toml::from_str::<RulesConfig>(text)?;
+    toml::from_str::<Config>(text).map(|_| ())
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
@@ -118,51 +171,15 @@ fn unwritable(path: &Path, detail: &dyn fmt::Display) -> ConfigError {
     ConfigError::Unwritable { path: path.display().to_string(), detail: detail.to_string() }
 }
 
-/// An error with its line and key, without any value that may be secret.
 fn invalid(text: &str, path: &str, error: &toml::de::Error) -> ConfigError {
-    let at = error.span().unwrap_or(Range { start: 0, end: 0 }).start.min(text.len());
-    let before = text.get(..at).unwrap_or_default();
+    invalid_at(text, path, error.span().unwrap_or_default().start, error.message())
+}
+
+/// An error with its line and key, without any value that may be secret.
+fn invalid_at(text: &str, path: &str, start: usize, message: &str) -> ConfigError {
+    let before = text.get(..start.min(text.len())).unwrap_or_default();
     let line = before.matches('\n').count() + 1;
-    ConfigError::Invalid {
-        path: path.to_owned(),
-        line,
-        key: key_at(text, line),
-        detail: Foreign::new(&without_secrets(&with_known_key(&without_values(error.message()))))
-            .at_most(MAX_DETAIL_CHARS)
-            .to_string(),
-    }
-}
-
-/// Maximum length of an error's detail, in characters: enough for the list of all keys.
-const MAX_DETAIL_CHARS: usize = 1000;
-
-/// Removed keys, and what to set instead.
-const REMOVED: [(&str, &str); 2] = [
-    ("follow", "set `head-poll`, at the top level, and `max-unconfirmed` in [cache] instead"),
-    ("ws", "`head-poll`, at the top level, sets how often each endpoint is asked for its newest block"),
-];
-
-/// Completes the message about an unknown key with what to set instead of a removed key, or with the most similar key.
-fn with_known_key(message: &str) -> String {
-    let Some((head, known)) = message.split_once(", expected ") else { return message.to_owned() };
-    let typed = head.strip_prefix("unknown field `").and_then(|rest| rest.strip_suffix('`'));
-    let Some(typed) = typed else { return message.to_owned() };
-    if let Some((key, instead)) = REMOVED.iter().find(|(key, _)| *key == typed) {
-        return format!("`{key}` is no longer a key: {instead}");
-    }
-    match nearest(typed, known.split('`').skip(1).step_by(2)) {
-        Some(key) => format!("unknown field `{typed}`, did you mean `{key}`? expected {known}"),
-        None => message.to_owned(),
-    }
-}
-
-/// Removes a value of the wrong type from the message: it may be a URL with an API key.
-fn without_values(message: &str) -> String {
-    match message.split_once("invalid type: string \"").map(|(before, rest)| (before, rest.rsplit_once("\", expected")))
-    {
-        Some((before, Some((_, expected)))) => format!("{before}invalid type: string, expected{expected}"),
-        _ => message.to_owned(),
-    }
+    ConfigError::Invalid { path: path.to_owned(), line, key: key_at(text, line), detail: printable(message) }
 }
 
 /// The key or table on `line`. For a value of several lines, the nearest one above.
@@ -270,7 +287,7 @@ file = "commons.json"
         assert_eq!(seconds("max-head-age = \"90s\""), Some(90));
         // Another chain has a different slot time.
         let mainnet = Config { chain: of("max-head-age = \"90s\""), ..Config::default() };
-        let other = Layer { chain_id: Some(31_337), ..Layer::default() };
+        let other = Layer::from_toml("chain-id = 31337", "f.toml").unwrap();
         assert_eq!(mainnet.with([other]).unwrap().chain.head_age(), None);
         assert!(Layer::from_toml("max-head-age = \"0s\"", "f.toml").is_err());
     }
@@ -278,7 +295,7 @@ file = "commons.json"
     #[test]
     fn what_is_written_reads_back() {
         let config = Config::default().with([Layer::from_toml(FULL, "f.toml").unwrap()]).unwrap();
-        let text = Layer::of(&config).to_toml(Path::new("f.toml")).unwrap();
+        let text = Layer::of(&config).unwrap().0.to_string();
         let again = Config::default().with([Layer::from_toml(&text, "f.toml").unwrap()]).unwrap();
         assert_eq!(again, config, "{text}");
     }
@@ -291,9 +308,9 @@ file = "commons.json"
         config.network.ca_pems = vec!["-----BEGIN CERTIFICATE-----\n".to_owned()];
         config.save(&path).unwrap();
         config.save(&path).unwrap();
-        let layer = Layer::from_file(&path).unwrap();
-        assert_eq!(layer.ca, [dir.path().join("clresolve.ca.pem")]);
-        assert!(std::fs::read_to_string(&layer.ca[0]).unwrap().contains("BEGIN CERTIFICATE"));
+        let read = Config::default().with([Layer::from_file(&path).unwrap()]).unwrap();
+        assert_eq!(read.network.ca_files, [dir.path().join("clresolve.ca.pem")]);
+        assert!(std::fs::read_to_string(&read.network.ca_files[0]).unwrap().contains("BEGIN CERTIFICATE"));
         let own = dir.path().join("own.toml");
         std::fs::write(&own, "timeout = \"1s\"\n").unwrap();
         assert!(matches!(config.save(&own), Err(ConfigError::Unwritable { .. })));
@@ -309,6 +326,10 @@ file = "commons.json"
             ca = ["rules/ca.pem"]
             [[manifest]]
             file = "rules/manifest.json"
+            [beacon]
+            file = "rules/light-client"
+            [cache]
+            hot-names = "rules/hot-names"
             [memory]
             path = "rules/memory.redb"
             [redis]
@@ -334,6 +355,26 @@ file = "commons.json"
         let saved = Config::default().with([Layer::from_file(&elsewhere).unwrap()]).unwrap();
         let here = Layer::from_toml(&absolute(text, &std::env::current_dir().unwrap()), "f.toml").unwrap();
         assert_eq!(saved, Config::default().with([here]).unwrap());
+    }
+
+    /// Only a path may be any text, so a key that accepts this text is one.
+    #[test]
+    fn every_key_that_accepts_any_text_is_a_path() {
+        let is_path = |table: &str, key: &str| {
+            let accepts = |value: &str| Layer::from_toml(&format!("{table}\n{key} = {value}"), "f.toml").is_ok();
+            accepts("\"a folder/\u{fc}\"") || accepts("[\"a folder/\u{fc}\"]")
+        };
+        let keys = serde_json::to_value(Config::default()).unwrap();
+        let mut paths = vec!["manifest.file".to_owned()];
+        for (key, value) in keys.as_object().unwrap() {
+            paths.extend((!value.is_object() && is_path("", key)).then(|| key.clone()));
+            let below = value.as_object().into_iter().flatten().map(|(below, _)| below);
+            paths.extend(
+                below.filter(|below| is_path(&format!("[{key}]"), below)).map(|below| format!("{key}.{below}")),
+            );
+        }
+        paths.sort();
+        assert_eq!(paths, PATHS);
     }
 
     #[test]

@@ -1,378 +1,16 @@
-//! The values that one source (file, environment, flags) sets, and how layers combine into a configuration.
+//! The keys that one source (file, environment, flags) sets, and how layers combine into a configuration.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::borrow::Borrow;
+use std::fmt;
 
-use alloy_primitives::{Address, B256};
-use clresolve_core::name::EnsName;
-use clresolve_core::reading::BlockSelector;
-use clresolve_core::world::SANDBOX;
-use clresolve_payment::check::FirstContact;
 use clresolve_verdict::verdict::Depth;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use toml::{Table, Value};
 
-use super::beacon::BeaconLayer;
-use super::chains::Chains;
-use super::forms::{block, manifests, origins};
-use super::keys::{Many, One};
 use super::labels::number_labels;
-use super::light_client::ChainLayer;
-use super::mcp::McpLayer;
-use super::memory::MemoryLayer;
-use super::orloj::OrlojLayer;
-use super::paths::EachPath;
-use super::payment::{KnownPayees, LimitsLayer, Routes};
-use super::receipts::ReceiptsLayer;
-use super::redis::RedisLayer;
-use super::serve::{GateLayer, HttpLayer};
-use super::sign::SignLayer;
-use super::value::{
-    Contract, Hash, HedgeAfter, HostPort, Profile, ProofForm, Rule, Time, World, parse_address, parse_chain_id,
-    parse_duration, parse_profile, quorum_number,
-};
-use super::{
-    AdminLayer, CacheLayer, CheckLayer, Config, ConfigError, ConnectTo, CorsLayer, Endpoint, ExplorerLayer, Gateway,
-    Grade, HeaderDemand, Hedging, MAINNET, ManifestSource, OriginSpec, ProofDemand, RESERVED_WORLDS, TelemetryLayer,
-};
-
-/// The error of a build without the feature `redis` when a server is configured.
-const NO_REDIS: &str = "this build cannot share evidence: it lacks the feature redis";
-
-/// The keys of a layer, by how they combine with the layer below. `set` replaces the field after the `=`. `add` is
-/// prepended to it. `tables` have keys of their own. The remaining keys are combined by handwritten code.
-macro_rules! layer {
-    (
-        $(#[$meta:meta])* layer $layer:ident;
-        set { $( $(#[$set_doc:meta])* $set:ident: $set_type:ty = $($set_at:ident).+ $(, [$($set_serde:tt)+])?; )* }
-        add { $( $(#[$add_doc:meta])* $add:ident: $add_type:ty = $($add_at:ident).+ $(, [$($add_serde:tt)+])?; )* }
-        tables { $( $(#[$table_doc:meta])* $table:ident: $table_type:ident; )* }
-        by_hand { $( $(#[$hand_doc:meta])* $hand:ident: $hand_type:ty $(, [$($hand_serde:tt)+])?; )* }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-        pub struct $layer {
-            $(
-                $(#[$set_doc])*
-                #[serde(skip_serializing_if = "Option::is_none" $(, $($set_serde)+)?)]
-                pub $set: Option<$set_type>,
-            )*
-            $(
-                $(#[$hand_doc])*
-                #[serde(skip_serializing_if = "Option::is_none" $(, $($hand_serde)+)?)]
-                pub $hand: Option<$hand_type>,
-            )*
-            $(
-                $(#[$add_doc])*
-                #[serde(skip_serializing_if = "Vec::is_empty" $(, $($add_serde)+)?)]
-                pub $add: Vec<$add_type>,
-            )*
-            $(
-                $(#[$table_doc])*
-                #[serde(skip_serializing_if = "Option::is_none")]
-                pub $table: Option<$table_type>,
-            )*
-        }
-
-        impl $layer {
-            /// Applies this layer, except for the handwritten keys.
-            fn lay(self, over: &mut Config) {
-                $( if let Some(value) = self.$set { over.$($set_at).+ = value; } )*
-                $( over.$($add_at).+.splice(0..0, self.$add); )*
-                $( self.$table.unwrap_or_default().lay(&mut over.$table); )*
-            }
-
-            /// The layer that turns the default configuration into `config`, except for the handwritten keys.
-            fn without_handmade(config: &Config) -> Self {
-                Self {
-                    $( $set: Some(config.$($set_at).+.clone()), )*
-                    $( $add: config.$($add_at).+.clone(), )*
-                    $( $table: Some($table_type::of(&config.$table)), )*
-                    ..Self::default()
-                }
-            }
-        }
-
-        impl EachPath for $layer {
-            fn each_path(&mut self, change: &mut dyn FnMut(&mut PathBuf)) {
-                $( self.$set.each_path(change); )*
-                $( self.$add.each_path(change); )*
-                $( self.$table.each_path(change); )*
-                $( self.$hand.each_path(change); )*
-            }
-        }
-    };
-}
-
-layer! {
-    /// The values that one source sets. `None` leaves the value of the layer below unchanged.
-    ///
-    /// The lists of endpoints and gateways replace those below. The lists of exceptions (`connect_to`, `allow_host`,
-    /// `ca`) are prepended to those below.
-    layer Layer;
-
-    set {
-        /// `anchor.world` of the verdicts.
-        world: String = chain.world, [with = "One::<World>"];
-        /// The Universal Resolver.
-        universal_resolver: Address = chain.universal_resolver, [with = "One::<Contract>"];
-        /// Which block to read.
-        block: BlockSelector = chain.block, [with = "block"];
-        /// How often each endpoint is asked for its newest block.
-        head_poll: Duration = chain.head_poll, [with = "One::<Time>"];
-        /// Whether CCIP-Read gateways may be asked.
-        ccip_read: bool = chain.ccip_read;
-        /// Identifier of the profile.
-        profile: String = rules.profile, [with = "One::<Profile>"];
-        /// The depth of a resolution.
-        depth: Depth = rules.depth;
-        /// Whether both sources of the card must answer.
-        require_all_sources: bool = rules.require_all_sources;
-        /// Whether the documents that link back to the card are read too.
-        links: bool = rules.links;
-        /// Further profiles, from files.
-        profile_files: Vec<PathBuf> = rules.profile_files;
-        /// Time limit of one question.
-        timeout: Duration = timeout, [with = "One::<Time>"];
-        /// When a second IPFS gateway is asked in parallel with the first.
-        hedge_after: Hedging = network.hedging, [with = "One::<HedgeAfter>"];
-        /// RPC endpoints, in order of preference.
-        rpc: Vec<Endpoint> = chain.endpoints, [with = "origins"];
-        /// IPFS gateways, asked in this order.
-        gateway: Vec<Gateway> = gateways, [with = "origins"];
-        /// Manifests that replace a built-in one.
-        manifest: Vec<ManifestSource> = rules.manifests, [with = "manifests"];
-        /// The URLs at which agents are called.
-        routes: Routes = routes;
-        /// Accounts that the operator knows to belong to an agent.
-        payees: KnownPayees = payees;
-        /// Chains whose ERC-8004 registries list the accounts of agents.
-        chains: Chains = chains;
-    }
-    add {
-        /// `--connect-to` rules.
-        connect_to: ConnectTo = network.connect_to, [with = "Many::<Rule>"];
-        /// Origins, as host and port, that untrusted URLs may use although they are not public.
-        allow_host: OriginSpec = network.allow_hosts, [with = "Many::<HostPort>"];
-        /// PEM files with further trust roots.
-        ca: PathBuf = network.ca_files;
-    }
-    tables {
-        /// Who must vouch for a block header.
-        chain: ChainLayer;
-        /// The light client that verifies block headers.
-        beacon: BeaconLayer;
-        /// Sizes of the caches.
-        cache: CacheLayer;
-        /// What is remembered about names.
-        memory: MemoryLayer;
-        /// The Redis server through which daemons share evidence.
-        redis: RedisLayer;
-        /// The daemon's listener and its limits.
-        http: HttpLayer;
-        /// The web origins whose pages may read the daemon's responses.
-        cors: CorsLayer;
-        /// Optional functions of the daemon's web page.
-        explorer: ExplorerLayer;
-        /// The daemon's gate.
-        gate: GateLayer;
-        /// The key that verdicts are signed with.
-        sign: SignLayer;
-        /// The resources from which the daemon generates Orloj agent cards.
-        orloj: OrlojLayer;
-        /// How the daemon treats receipts.
-        receipts: ReceiptsLayer;
-        /// The socket through which the operator controls the daemon.
-        admin: AdminLayer;
-        /// Who may use the daemon's MCP endpoint.
-        mcp: McpLayer;
-        /// Where the daemon sends its traces.
-        telemetry: TelemetryLayer;
-        /// The payment limits.
-        limits: LimitsLayer;
-        /// The evidence that a payment to a seller needs.
-        check: CheckLayer;
-    }
-    by_hand {
-        /// EIP-155 chain id.
-        chain_id: u64;
-        /// The grade of proof that the endpoints must provide.
-        proof: ProofDemand, [with = "One::<ProofForm>"];
-        /// How many operators must agree.
-        quorum: usize, [deserialize_with = "quorum_number"];
-        /// Hash of block 0.
-        genesis: B256, [with = "One::<Hash>"];
-        /// Maximum age of the newest block.
-        max_head_age: Duration, [with = "One::<Time>"];
-        /// Owners whose commons cards are accepted, in normal form.
-        allowed_publishers: Vec<String>;
-    }
-}
-
-impl Config {
-    /// Applies `layers` to this configuration, the strongest last.
-    ///
-    /// # Errors
-    /// If the combined configuration is inconsistent: world `mainnet` on a chain other than 1, another chain without
-    /// endpoints, an empty list of endpoints, or a quorum larger than the number of operators.
-    pub fn with(mut self, layers: impl IntoIterator<Item = Layer>) -> Result<Self, ConfigError> {
-        for layer in layers {
-            self.lay(layer)?;
-        }
-        self.check()?;
-        self.chain.endpoints = self.chain.labelled();
-        self.beacon.endpoints = self.beacon.labelled();
-        self.chains.iter_mut().for_each(|(id, chain)| chain.label(*id));
-        number_labels(self.gateways.iter_mut().map(|g| &mut g.label));
-        Ok(self)
-    }
-
-    fn lay(&mut self, layer: Layer) -> Result<(), ConfigError> {
-        self.lay_chain_id(&layer);
-        self.lay_proof(&layer)?;
-        if let Some(owners) = &layer.allowed_publishers {
-            self.rules.allowed_publishers = normal_forms(owners)?;
-        }
-        layer.lay(self);
-        Ok(())
-    }
-
-    /// Another chain also means another world, another block 0 and another slot time.
-    fn lay_chain_id(&mut self, layer: &Layer) {
-        if let Some(id) = layer.chain_id.filter(|id| *id != self.chain.id) {
-            self.chain.id = id;
-            self.chain.world = if id == MAINNET { "mainnet".to_owned() } else { format!("eip155-{id}") };
-            self.chain.genesis = None;
-            self.chain.max_head_age = None;
-        }
-        self.chain.genesis = layer.genesis.or(self.chain.genesis);
-        self.chain.max_head_age = layer.max_head_age.or(self.chain.max_head_age);
-    }
-
-    /// A stronger layer's `proof` resets a weaker layer's `quorum`, and vice versa.
-    fn lay_proof(&mut self, layer: &Layer) -> Result<(), ConfigError> {
-        match (layer.proof, layer.quorum) {
-            (Some(ProofDemand::SingleRpc), Some(_)) => {
-                return Err(conflict("quorum", "proof single-rpc needs no quorum; remove one of the two".to_owned()));
-            }
-            (Some(ProofDemand::SingleRpc), None) => {
-                (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::SingleRpc), None);
-            }
-            (Some(ProofDemand::ConsensusProof), None) if !self.asks_operators(layer) => {
-                (self.chain.proof, self.chain.quorum) = (Some(ProofDemand::ConsensusProof), None);
-            }
-            (proof, Some(agree)) => {
-                let kept = self.chain.proof.filter(|proof| proof.grade() >= Grade::StateProof);
-                self.chain.proof = proof.or(kept).or(Some(ProofDemand::Quorum));
-                self.chain.quorum = Some(agree);
-            }
-            (proof, None) => self.chain.proof = proof.or(self.chain.proof),
-        }
-        Ok(())
-    }
-
-    /// Whether operators must agree on the header too once `layer` is applied.
-    fn asks_operators(&self, layer: &Layer) -> bool {
-        let header = layer.chain.as_ref().and_then(|chain| chain.header).or(self.chain.header);
-        header.is_some_and(|header| header != HeaderDemand::Consensus)
-    }
-
-    fn check(&self) -> Result<(), ConfigError> {
-        let Self { chain, .. } = self;
-        if let Some((world, id)) = RESERVED_WORLDS.iter().find(|(world, id)| chain.world == *world && chain.id != *id) {
-            return Err(conflict("world", format!("{world} is chain {id}, not {}", chain.id)));
-        }
-        if chain.endpoints.is_empty() {
-            return Err(conflict("rpc", "expected at least one endpoint".to_owned()));
-        }
-        let demand = chain.demand()?;
-        if self.gate.min_proof.is_some_and(|least| least > demand.grade()) {
-            return Err(conflict("min-proof", "the gate would refuse everything: proof demands less".to_owned()));
-        }
-        if chain.id != MAINNET && chain.endpoints == super::ChainConfig::default().endpoints {
-            return Err(conflict(
-                "rpc",
-                format!("the built-in endpoints serve mainnet; name one of chain {}", chain.id),
-            ));
-        }
-        if chain.head_poll >= self.cache.max_unconfirmed {
-            let detail =
-                "no verdict would stay confirmed from one poll to the next: set it below cache.max-unconfirmed";
-            return Err(conflict("head-poll", detail.to_owned()));
-        }
-        self.light_client()?;
-        self.limits.check()?;
-        super::payment::check(&self.routes, &self.payees)?;
-        super::chains::check(&self.chains)?;
-        self.check_sharing()?;
-        self.check_receipts()?;
-        self.check_first_contact()?;
-        self.check_signing()
-    }
-
-    fn check_receipts(&self) -> Result<(), ConfigError> {
-        if self.receipts.remember && self.memory.path.is_none() {
-            return Err(conflict("receipts.remember", "nothing could be remembered; set memory.path".to_owned()));
-        }
-        Ok(())
-    }
-
-    fn check_first_contact(&self) -> Result<(), ConfigError> {
-        let Self { chain, check, memory, .. } = self;
-        // The sandbox has a memory without a file.
-        if check.first_contact == FirstContact::Allow && memory.path.is_none() && chain.world != SANDBOX {
-            let detail = "without a memory each contact would be the first; set memory.path".to_owned();
-            return Err(conflict("check.first-contact", detail));
-        }
-        Ok(())
-    }
-
-    /// Whether sharing evidence is configured and possible.
-    ///
-    /// # Errors
-    /// [`ConfigError::Conflict`] if the sandbox would share, if there is no MAC key, or if this build lacks the
-    /// feature.
-    pub(crate) fn check_sharing(&self) -> Result<(), ConfigError> {
-        let Self { chain, redis, .. } = self;
-        match (&redis.url, &redis.mac_key) {
-            (None, None) => Ok(()),
-            (None, Some(_)) => Err(conflict("redis.mac-key", "a key without a server; set redis.url".to_owned())),
-            (Some(_), None) => {
-                Err(conflict("redis.url", "nothing is shared without a MAC; set redis.mac-key".to_owned()))
-            }
-            (Some(_), Some(_)) if chain.world == SANDBOX && !clresolve_core::mutant!("sandbox-is-shared") => {
-                Err(conflict("redis.url", "the sandbox shares nothing: its verdicts prove nothing".to_owned()))
-            }
-            (Some(_), Some(_)) if !cfg!(feature = "redis") => Err(conflict("redis.url", NO_REDIS.to_owned())),
-            (Some(_), Some(_)) => Ok(()),
-        }
-    }
-
-    /// Checks that the gate can enforce this configuration.
-    ///
-    /// # Errors
-    /// [`ConfigError::Conflict`] if `gate.deny` names a warning that requires a memory, and no memory is configured.
-    pub fn check_gate(&self) -> Result<(), ConfigError> {
-        if self.gate.policy().denies_by_memory() && self.memory.path.is_none() {
-            return Err(conflict("deny", "a warning in the list requires a memory; set memory.path".to_owned()));
-        }
-        Ok(())
-    }
-
-    fn check_signing(&self) -> Result<(), ConfigError> {
-        let Self { chain, sign, .. } = self;
-        if chain.world == SANDBOX && sign.key.is_some() {
-            return Err(conflict("sign.key", "the sandbox signs nothing: its verdicts prove nothing".to_owned()));
-        }
-        if sign.key.is_some() && sign.issuer.is_none() {
-            return Err(conflict("sign.issuer", "a signing key needs an issuer; set this or --sign-issuer".to_owned()));
-        }
-        if sign.key.is_none() && !sign.publish.is_empty() {
-            return Err(conflict("sign.publish", "publishing keys requires a signing key; set sign.key".to_owned()));
-        }
-        Ok(())
-    }
-}
+use super::message::printable;
+use super::value::{HeaderDemand, ProofDemand, parse_chain_id};
+use super::{Config, ConfigError, Grade, MAINNET};
 
 /// The variables of the environment that are read: the file, and the keys of [`Layer::from_environment`].
 pub const VARIABLES: [&str; 9] = [
@@ -387,6 +25,25 @@ pub const VARIABLES: [&str; 9] = [
     "CLRESOLVE_UNIVERSAL_RESOLVER",
 ];
 
+/// Lists that are prepended to those below. Any other list replaces the one below.
+const ADDED: [&str; 3] = ["connect-to", "allow-host", "ca"];
+
+/// Tables that replace those below. Of any other table, each key replaces the one below.
+const REPLACED: [&str; 3] = ["routes", "payees", "chains"];
+
+/// The keys that one source sets, as a file contains them. A key that is not set leaves the value of the layer below
+/// unchanged.
+#[derive(Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Layer(pub(super) Table);
+
+impl fmt::Debug for Layer {
+    /// Only the keys: a value may be a URL with an API key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.keys()).finish()
+    }
+}
+
 impl Layer {
     /// Reads the environment: `CLRESOLVE_RPC` and `CLRESOLVE_GATEWAY` (URLs separated by white space),
     /// `CLRESOLVE_BLOCK`, `CLRESOLVE_PROFILE`, `CLRESOLVE_DEPTH`, `CLRESOLVE_TIMEOUT`, `CLRESOLVE_CHAIN_ID` and
@@ -395,65 +52,181 @@ impl Layer {
     /// # Errors
     /// With the variable and what was expected.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let read = Environment(variable);
-        Ok(Self {
-            rpc: read.one("CLRESOLVE_RPC", |s| s.split_whitespace().map(str::parse).collect())?,
-            gateway: read.one("CLRESOLVE_GATEWAY", |s| s.split_whitespace().map(str::parse).collect())?,
-            block: read.one("CLRESOLVE_BLOCK", str::parse)?,
-            profile: read.one("CLRESOLVE_PROFILE", parse_profile)?,
-            depth: read.one("CLRESOLVE_DEPTH", parse_depth)?,
-            timeout: read.one("CLRESOLVE_TIMEOUT", parse_duration)?,
-            chain_id: read.one("CLRESOLVE_CHAIN_ID", parse_chain_id)?,
-            universal_resolver: read.one("CLRESOLVE_UNIVERSAL_RESOLVER", parse_address)?,
-            ..Self::default()
-        })
+        let mut layer = Self::default();
+        for (name, key) in VARIABLES.into_iter().filter_map(|name| Some((name, key_of(name)?))) {
+            let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
+            let value = value_of(&key, &text).map_err(|detail| ConfigError::conflict(name, detail))?;
+            read(Table::from_iter([(key.clone(), value.clone())]))
+                .map_err(|detail| ConfigError::conflict(name, detail))?;
+            layer.0.insert(key, value);
+        }
+        Ok(layer)
     }
 
     /// The layer that turns the default configuration into `config`. It omits what a file cannot express (in-memory
     /// trust roots, denied addresses), and also the default depth, which differs between commands.
-    pub fn of(config: &Config) -> Self {
-        Self {
-            chain_id: Some(config.chain.id),
-            proof: config.chain.proof,
-            quorum: config.chain.quorum,
-            genesis: config.chain.genesis,
-            max_head_age: config.chain.max_head_age,
-            depth: Some(config.rules.depth).filter(|depth| *depth != Depth::default()),
-            allowed_publishers: Some(config.rules.allowed_publishers.clone()),
-            ..Self::without_handmade(config)
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`] if TOML cannot express a value, such as a path that is not UTF-8.
+    pub fn of(config: &Config) -> Result<Self, ConfigError> {
+        let mut layer = Self(written(config)?);
+        if config.rules.depth == Depth::default() {
+            layer.0.remove("depth");
         }
+        Ok(layer)
+    }
+
+    /// Sets a key, written as `timeout` or `sign.key`, to a value as in a file. `None` leaves it as it is.
+    ///
+    /// # Errors
+    /// [`ConfigError::Conflict`] if TOML cannot express the value, such as a path that is not UTF-8.
+    pub fn set(&mut self, key: &str, value: Option<impl Serialize>) -> Result<(), ConfigError> {
+        let Some(value) = value else { return Ok(()) };
+        let value = Value::try_from(value).map_err(|error| ConfigError::conflict(key, error.to_string()))?;
+        let (table, name) = match key.split_once('.') {
+            None => (&mut self.0, key),
+            Some((table, name)) => {
+                let below = self.0.entry(table).or_insert_with(|| Table::new().into());
+                (below.as_table_mut().ok_or_else(|| ConfigError::conflict(table, "expected a table"))?, name)
+            }
+        };
+        table.insert(name.to_owned(), value);
+        Ok(())
+    }
+
+    /// Whether it sets keys of `[payees]`, `[limits]` or `[check]`.
+    #[cfg(unix)]
+    pub fn says_who_is_paid(&self) -> bool {
+        ["payees", "limits", "check"].iter().any(|table| self.0.contains_key(*table))
+    }
+
+    /// Applies this layer to the keys below it.
+    pub(super) fn lay(self, below: &mut Table) -> Result<(), ConfigError> {
+        self.reset_chain(below);
+        self.reset_proof(below)?;
+        for (key, value) in self.0 {
+            match (below.get_mut(&key), value) {
+                (Some(Value::Table(below)), Value::Table(table)) if !REPLACED.contains(&&*key) => below.extend(table),
+                (Some(Value::Array(below)), Value::Array(list)) if ADDED.contains(&&*key) => {
+                    below.splice(0..0, list);
+                }
+                (_, value) => {
+                    below.insert(key, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Another chain also means another world, another block 0 and another slot time.
+    fn reset_chain(&self, below: &mut Table) {
+        let Some(id) = self.0.get("chain-id").filter(|id| below.get("chain-id") != Some(*id)) else { return };
+        let is_mainnet = id.as_integer().is_some_and(|id| u64::try_from(id) == Ok(MAINNET));
+        let world = if is_mainnet { "mainnet".to_owned() } else { format!("eip155-{id}") };
+        below.insert("world".to_owned(), world.into());
+        below.remove("genesis");
+        below.remove("max-head-age");
+    }
+
+    /// A stronger layer's `proof` resets a weaker layer's `quorum`, and vice versa.
+    fn reset_proof(&self, below: &mut Table) -> Result<(), ConfigError> {
+        match (proof(&self.0), self.0.contains_key("quorum")) {
+            (Some(ProofDemand::SingleRpc), true) => {
+                return Err(ConfigError::conflict("quorum", "proof single-rpc needs no quorum; remove one of the two"));
+            }
+            (Some(ProofDemand::SingleRpc), false) => {
+                below.remove("quorum");
+            }
+            (Some(ProofDemand::ConsensusProof), false) if !self.asks_operators(below) => {
+                below.remove("quorum");
+            }
+            (None, true) if proof(below).is_none_or(|proof| proof.grade() < Grade::StateProof) => {
+                below.insert("proof".to_owned(), ProofDemand::Quorum.to_string().into());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether operators must agree on the header too once this layer is applied.
+    fn asks_operators(&self, below: &Table) -> bool {
+        let header = |table: &Table| table.get("chain")?.get("header")?.as_str()?.parse().ok();
+        header(&self.0).or_else(|| header(below)).is_some_and(|header: HeaderDemand| header != HeaderDemand::Consensus)
     }
 }
 
-struct Environment<F>(F);
+fn proof(table: &Table) -> Option<ProofDemand> {
+    table.get("proof")?.as_str()?.parse().ok()
+}
 
-impl<F: Fn(&str) -> Option<String>> Environment<F> {
-    fn one<T>(&self, key: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<Option<T>, ConfigError> {
-        let Some(value) = (self.0)(key).filter(|v| !v.is_empty()) else { return Ok(None) };
-        parse(&value).map(Some).map_err(|detail| conflict(key, detail))
+impl Config {
+    /// Applies `layers` to this configuration, the strongest last.
+    ///
+    /// # Errors
+    /// If the combined configuration is inconsistent: world `mainnet` on a chain other than 1, another chain without
+    /// endpoints, an empty list of endpoints, or a quorum larger than the number of operators.
+    pub fn with(self, layers: impl IntoIterator<Item = Layer>) -> Result<Self, ConfigError> {
+        let mut table = written(&self)?;
+        for layer in layers {
+            layer.lay(&mut table)?;
+        }
+        let mut config = read(table).map_err(|detail| ConfigError::conflict("configuration", detail))?;
+        config.network.ca_pems = self.network.ca_pems;
+        config.network.denied = self.network.denied;
+        config.network.dns = self.network.dns;
+        config.check()?;
+        config.chain.endpoints = config.chain.labelled();
+        config.beacon.endpoints = config.beacon.labelled();
+        config.chains.iter_mut().for_each(|(id, chain)| chain.label(*id));
+        number_labels(config.gateways.iter_mut().map(|gateway| &mut gateway.label));
+        Ok(config)
     }
 }
 
-/// Parses `identity` or `schemas`.
-fn parse_depth(s: &str) -> Result<Depth, String> {
-    match s {
-        "identity" => Ok(Depth::Identity),
-        "schemas" => Ok(Depth::Schemas),
-        _ => Err("expected identity or schemas".to_owned()),
+/// The configuration that is written as `table`. The error states what was expected.
+fn read(table: Table) -> Result<Config, String> {
+    if let Some((_, message)) = unknown_key(table.keys()) {
+        return Err(printable(&message));
     }
+    table.try_into().map_err(|error: toml::de::Error| printable(error.message()))
 }
 
-fn conflict(key: &str, detail: String) -> ConfigError {
-    ConfigError::Conflict { key: key.to_owned(), detail }
+/// The first key that the top level does not have, and the error for it. Its tables reject unknown keys themselves.
+pub(super) fn unknown_key<'t, K: Borrow<str>>(keys: impl IntoIterator<Item = &'t K>) -> Option<(&'t K, String)> {
+    let known = serde_json::to_value(Config::default()).ok()?;
+    let known = known.as_object()?;
+    let unknown = keys.into_iter().find(|key| !known.contains_key((*key).borrow()))?;
+    let known: Vec<String> = known.keys().map(|key| format!("`{key}`")).collect();
+    Some((unknown, format!("unknown field `{}`, expected one of {}", unknown.borrow(), known.join(", "))))
 }
 
-fn normal_forms(owners: &[String]) -> Result<Vec<String>, ConfigError> {
-    let normal = |owner: &String| EnsName::parse(owner).map(|name| name.as_str().to_owned());
-    owners.iter().map(normal).collect::<Result<_, _>>().map_err(|e| conflict("allowed-publishers", e.to_string()))
+/// All keys of a configuration, except for lists that add nothing.
+fn written(config: &Config) -> Result<Table, ConfigError> {
+    let mut table =
+        Table::try_from(config).map_err(|error| ConfigError::conflict("configuration", error.to_string()))?;
+    table.retain(|key, value| !(ADDED.contains(&key) && value.as_array().is_some_and(Vec::is_empty)));
+    Ok(table)
+}
+
+/// The key that a variable sets: its name in lower case, with dashes. `None` for the variable that names the file.
+fn key_of(variable: &str) -> Option<String> {
+    let key = variable.strip_prefix("CLRESOLVE_").filter(|key| *key != "CONFIG")?;
+    Some(key.to_lowercase().replace('_', "-"))
+}
+
+/// The value of a key that is written in a variable.
+fn value_of(key: &str, text: &str) -> Result<Value, String> {
+    match key {
+        "rpc" | "gateway" => Ok(text.split_whitespace().collect::<Vec<_>>().into()),
+        "chain-id" => Value::try_from(parse_chain_id(text)?).map_err(|error| error.to_string()),
+        _ => Ok(text.into()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::config::GradeDemand;
 
@@ -469,20 +242,14 @@ mod tests {
         assert_eq!(Config::default().with([]), Ok(config));
     }
 
+    fn layer(text: &str) -> Layer {
+        Layer::from_toml(text, "f.toml").unwrap()
+    }
+
     #[test]
     fn later_layers_win_and_permissions_add_up() {
-        let file = Layer {
-            timeout: Some(Duration::from_secs(5)),
-            profile: Some("a/1".to_owned()),
-            allow_host: vec!["a.example:1".parse().unwrap()],
-            ..Layer::default()
-        };
-        let flags = Layer {
-            timeout: Some(Duration::from_secs(7)),
-            allow_host: vec!["b.example:2".parse().unwrap()],
-            rpc: Some(vec!["https://rpc.example/k".parse().unwrap()]),
-            ..Layer::default()
-        };
+        let file = layer("timeout = \"5s\"\nprofile = \"a/1\"\nallow-host = [\"a.example:1\"]");
+        let flags = layer("timeout = \"7s\"\nrpc = [\"https://rpc.example/k\"]\nallow-host = [\"b.example:2\"]");
         let config = Config::default().with([file, flags]).unwrap();
         assert_eq!(config.timeout, Duration::from_secs(7));
         assert_eq!(config.rules.profile, "a/1");
@@ -494,64 +261,74 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_a_table_add_up_and_maps_of_the_operator_are_replaced() {
+        let account = "eip155:1:0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+        let file = layer(&format!("[payees]\n\"a.eth\" = [\"{account}\"]\n[http]\nrequests = 5\nheaders = 6"));
+        let stronger = layer(&format!("[payees]\n\"b.eth\" = [\"{account}\"]\n[http]\nheaders = 7"));
+        let config = Config::default().with([file, stronger]).unwrap();
+        assert_eq!((config.http.requests, config.http.headers), (5, 7));
+        assert_eq!(config.payees.keys().collect::<Vec<_>>(), ["b.eth"]);
+    }
+
+    #[test]
     fn worlds_that_cannot_be_are_refused() {
-        let world = |id: u64, world: Option<&str>| Layer {
-            chain_id: Some(id),
-            world: world.map(str::to_owned),
-            rpc: Some(vec!["http://127.0.0.1:8545".parse().unwrap()]),
-            ..Layer::default()
+        let name = |text: &str| Config::default().with([layer(text)]).map(|config| config.chain.world);
+        let world = |id: u64, world: Option<&str>| {
+            let world = world.map(|world| format!("world = \"{world}\"\n")).unwrap_or_default();
+            name(&format!("chain-id = {id}\n{world}rpc = [\"http://127.0.0.1:8545\"]"))
         };
-        let name = |layer| Config::default().with([layer]).map(|c| c.chain.world);
-        assert_eq!(name(world(1, None)), Ok("mainnet".to_owned()));
-        assert_eq!(name(world(1, Some("fork"))), Ok("fork".to_owned()));
-        assert_eq!(name(world(31_337, None)), Ok("eip155-31337".to_owned()));
-        assert_eq!(name(world(31_337, Some("sandbox"))), Ok("sandbox".to_owned()));
-        assert!(name(world(31_337, Some("mainnet"))).is_err());
-        assert!(name(world(1, Some("sandbox"))).is_err());
-        let no_endpoint = Layer { chain_id: Some(5), ..Layer::default() };
-        assert!(matches!(name(no_endpoint), Err(ConfigError::Conflict { key, .. }) if key == "rpc"));
-        assert!(name(Layer { rpc: Some(vec![]), ..Layer::default() }).is_err());
+        assert_eq!(world(1, None), Ok("mainnet".to_owned()));
+        assert_eq!(world(1, Some("fork")), Ok("fork".to_owned()));
+        assert_eq!(world(31_337, None), Ok("eip155-31337".to_owned()));
+        assert_eq!(world(31_337, Some("sandbox")), Ok("sandbox".to_owned()));
+        assert!(world(31_337, Some("mainnet")).is_err());
+        assert!(world(1, Some("sandbox")).is_err());
+        assert!(matches!(name("chain-id = 5"), Err(ConfigError::Conflict { key, .. }) if key == "rpc"));
+        assert!(name("rpc = []").is_err());
+    }
+
+    #[test]
+    fn another_chain_resets_only_weaker_layers() {
+        let hash = format!("0x{}", "11".repeat(32));
+        let file = layer(&format!("genesis = \"{hash}\"\nmax-head-age = \"9s\"\nworld = \"fork\""));
+        let flags = layer("chain-id = 5\nmax-head-age = \"7s\"\nrpc = [\"http://127.0.0.1:8545\"]");
+        let chain = Config::default().with([file, flags]).unwrap().chain;
+        assert_eq!((chain.world.as_str(), chain.genesis), ("eip155-5", None));
+        assert_eq!(chain.max_head_age, Some(Duration::from_secs(7)));
     }
 
     #[test]
     fn several_operators_are_a_quorum_unless_something_else_is_said() {
-        let endpoints = |urls: &[&str]| Some(urls.iter().map(|url| url.parse().unwrap()).collect::<Vec<Endpoint>>());
-        let demand = |layers: &[Layer]| Config::default().with(layers.to_vec())?.chain.demand();
-        let named = |urls: &[&str]| Layer { rpc: endpoints(urls), ..Layer::default() };
-        let quorum = |agree| Layer { quorum: Some(agree), ..Layer::default() };
-        let proof = |proof| Layer { proof: Some(proof), ..Layer::default() };
-        let (one, two) = (["https://rpc.one"], ["https://rpc.one", "https://rpc.two"]);
-        let same = ["https://a.rpc.one", "https://b.rpc.one"];
+        let demand = |texts: &[&str]| Config::default().with(texts.iter().map(|text| layer(text)))?.chain.demand();
+        let one = "rpc = [\"https://rpc.one\"]";
+        let two = "rpc = [\"https://rpc.one\", \"https://rpc.two\"]";
+        let same = "rpc = [\"https://a.rpc.one\", \"https://b.rpc.one\"]";
+        let own = "rpc = [{ url = \"https://rpc.one\", own = true }, \"https://rpc.other\"]";
+        let single = "proof = \"single-rpc\"";
         assert_eq!(demand(&[]), Ok(GradeDemand::Quorum(2)), "the built-in endpoints");
-        assert_eq!(demand(&[named(&one)]), Ok(GradeDemand::SingleRpc));
-        assert_eq!(demand(&[named(&two)]), Ok(GradeDemand::Quorum(2)));
-        assert_eq!(demand(&[named(&same)]), Ok(GradeDemand::SingleRpc), "one operator");
-        assert_eq!(demand(&[quorum(4)]), Ok(GradeDemand::Quorum(4)));
-        assert_eq!(demand(&[proof(ProofDemand::SingleRpc)]), Ok(GradeDemand::SingleRpc));
-        assert_eq!(
-            demand(&[proof(ProofDemand::SingleRpc), quorum(3)]),
-            Ok(GradeDemand::Quorum(3)),
-            "the stronger wins"
-        );
-        assert_eq!(demand(&[quorum(3), proof(ProofDemand::SingleRpc)]), Ok(GradeDemand::SingleRpc));
-        assert!(demand(&[named(&one), quorum(2)]).is_err());
-        assert!(demand(&[named(&same), proof(ProofDemand::Quorum)]).is_err());
-        assert!(demand(&[quorum(7)]).is_err());
-        let own = Endpoint { own: true, ..two[0].parse().unwrap() };
-        let own = Layer { rpc: Some(vec![own, "https://rpc.other".parse().unwrap()]), ..Layer::default() };
-        assert_eq!(demand(std::slice::from_ref(&own)), Ok(GradeDemand::SingleRpc));
-        assert_eq!(demand(&[own, quorum(2)]), Ok(GradeDemand::Quorum(2)));
+        assert_eq!(demand(&[one]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[two]), Ok(GradeDemand::Quorum(2)));
+        assert_eq!(demand(&[same]), Ok(GradeDemand::SingleRpc), "one operator");
+        assert_eq!(demand(&["quorum = 4"]), Ok(GradeDemand::Quorum(4)));
+        assert_eq!(demand(&[single]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[single, "quorum = 3"]), Ok(GradeDemand::Quorum(3)), "the stronger wins");
+        assert_eq!(demand(&["quorum = 3", single]), Ok(GradeDemand::SingleRpc));
+        assert!(demand(&["proof = \"single-rpc\"\nquorum = 3", "quorum = 3"]).is_err(), "one layer contradicts itself");
+        assert!(demand(&[one, "quorum = 2"]).is_err());
+        assert!(demand(&[same, "proof = \"quorum\""]).is_err());
+        assert!(demand(&["quorum = 7"]).is_err());
+        assert_eq!(demand(&[own]), Ok(GradeDemand::SingleRpc));
+        assert_eq!(demand(&[own, "quorum = 2"]), Ok(GradeDemand::Quorum(2)));
     }
 
     #[test]
     fn a_gate_that_would_refuse_everything_is_refused() {
-        let least = |grade| GateLayer { min_proof: Some(Some(grade)), ..GateLayer::default() };
-        let with = |grade, rpc: Option<Vec<Endpoint>>| {
-            Config::default().with([Layer { gate: Some(least(grade)), rpc, ..Layer::default() }])
+        let with = |grade: &str, rpc: &str| {
+            Config::default().with([layer(&format!("{rpc}\n[gate]\nmin-proof = \"{grade}\""))])
         };
-        assert!(with(Grade::Quorum, None).is_ok());
-        assert!(with(Grade::StateProof, None).is_err());
-        assert!(with(Grade::Quorum, Some(vec!["https://rpc.example".parse().unwrap()])).is_err());
+        assert!(with("quorum", "").is_ok());
+        assert!(with("state-proof", "").is_err());
+        assert!(with("quorum", "rpc = [\"https://rpc.example\"]").is_err());
     }
 
     #[test]
@@ -572,7 +349,7 @@ mod tests {
         let text = r#"rpc = ["https://SECRET.rpc.example/", { url = "https://b.example", label = "mine" }, "https://b.example"]"#;
         let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(labels(&config), ["rpc-1", "mine", "rpc-3"]);
-        assert_eq!(labels(&Config::default().with([Layer::of(&config)]).unwrap()), ["rpc-1", "mine", "rpc-3"]);
+        assert_eq!(labels(&Config::default().with([Layer::of(&config).unwrap()]).unwrap()), ["rpc-1", "mine", "rpc-3"]);
         let text = r#"rpc = [{ url = "https://b.example", label = "rpc-2" }, "https://b.example"]"#;
         let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(labels(&config), ["rpc-2", "rpc-2#2"]);
@@ -588,9 +365,7 @@ mod tests {
             _ => None,
         };
         let layer = Layer::from_environment(set).unwrap();
-        assert_eq!(layer.rpc.map(|r| r.len()), Some(2));
-        assert_eq!(layer.block, Some(BlockSelector::Number(17)));
-        assert_eq!(layer.profile, None);
+        assert_eq!(layer, self::layer("rpc = [\"https://a.example/k\", \"https://b.example\"]\nblock = \"17\""));
         let error = Layer::from_environment(|k| (k == "CLRESOLVE_RPC").then(|| "ftp://a.example/SECRET".to_owned()));
         let message = error.unwrap_err().to_string();
         assert!(message.starts_with("CLRESOLVE_RPC: expected") && !message.contains("SECRET"), "{message}");

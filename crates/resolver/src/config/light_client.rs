@@ -1,4 +1,4 @@
-//! The light client's settings, and `[chain]`, which demands a light client.
+//! The light client's settings.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,14 +6,10 @@ use std::path::PathBuf;
 use alloy_primitives::B256;
 use clresolve_core::reading::GradeDemand;
 use clresolve_core::world::SANDBOX;
-use serde::{Deserialize, Serialize};
 
 use super::beacon::BeaconNetwork;
 use super::endpoint::BeaconEndpoint;
-use super::keys::One;
-use super::paths::EachPath;
-use super::value::{HeaderDemand, HeaderForm};
-use super::{ChainConfig, Config, ConfigError};
+use super::{Config, ConfigError};
 
 /// Maximum number of beacon endpoints.
 const MAX_BEACON_ENDPOINTS: usize = 8;
@@ -47,21 +43,21 @@ impl Config {
         }
         let Some(checkpoint) = beacon.checkpoint else {
             let detail = "a header by consensus starts from a block root that you trust; set it, or another proof";
-            return Err(conflict("beacon.checkpoint", detail.to_owned()));
+            return Err(ConfigError::conflict("beacon.checkpoint", detail));
         };
         if !(1..=MAX_BEACON_ENDPOINTS).contains(&beacon.endpoints.len()) {
             let detail = format!("expected 1 to {MAX_BEACON_ENDPOINTS} URLs of beacon nodes");
-            return Err(conflict("beacon.endpoints", detail));
+            return Err(ConfigError::conflict("beacon.endpoints", detail));
         }
         let network = beacon.network;
         if network.chain_id() != chain.id && !clresolve_core::mutant!("beacon-of-another-chain") {
             let detail = format!("{} is chain {}, not {}", network.as_str(), network.chain_id(), chain.id);
-            return Err(conflict("beacon.network", detail));
+            return Err(ConfigError::conflict("beacon.network", detail));
         }
         if network == BeaconNetwork::Sandbox && chain.world != SANDBOX {
             let detail =
                 format!("the validators of sandbox have public keys, so they prove nothing on {}", chain.world);
-            return Err(conflict("beacon.network", detail));
+            return Err(ConfigError::conflict("beacon.network", detail));
         }
         let (endpoints, file) = (beacon.labelled(), self.light_client_file());
         Ok(Some(LightClientSettings { network, checkpoint, endpoints, file }))
@@ -79,44 +75,13 @@ impl Config {
     }
 }
 
-/// `[chain]` in one source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct ChainLayer {
-    /// Who must vouch for a block header.
-    #[serde(skip_serializing_if = "Option::is_none", with = "One::<HeaderForm>")]
-    pub header: Option<HeaderDemand>,
-}
-
-impl ChainLayer {
-    /// Applies this layer to the values below it.
-    pub(super) const fn lay(self, over: &mut ChainConfig) {
-        if self.header.is_some() {
-            over.header = self.header;
-        }
-    }
-
-    /// The layer that turns the default configuration into `config`.
-    pub(super) const fn of(config: &ChainConfig) -> Self {
-        Self { header: config.header }
-    }
-}
-
-impl EachPath for ChainLayer {
-    fn each_path(&mut self, _: &mut dyn FnMut(&mut PathBuf)) {}
-}
-
-fn conflict(key: &str, detail: String) -> ConfigError {
-    ConfigError::Conflict { key: key.to_owned(), detail }
-}
-
 #[cfg(all(test, feature = "state-proof"))]
 mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::config::Layer;
     use crate::config::testing::read;
-    use crate::config::{Layer, ProofDemand};
 
     const ROOT: &str = "0x1111111111111111111111111111111111111111111111111111111111111111";
 
@@ -146,8 +111,8 @@ mod tests {
         assert_eq!((labels, settings.checkpoint), (vec!["beacon-1", "mine"], B256::repeat_byte(0x11)));
         assert_eq!((settings.file.as_deref(), settings.network), (Some(Path::new("s")), BeaconNetwork::Mainnet));
         assert_eq!(config.chain.demand(), Ok(GradeDemand::ConsensusProof(2)));
-        let written = toml::to_string(&Layer::of(&config)).unwrap();
-        for layer in [Layer::of(&config), Layer::from_toml(&written, "g.toml").unwrap()] {
+        let written = toml::to_string(&Layer::of(&config).unwrap()).unwrap();
+        for layer in [Layer::of(&config).unwrap(), Layer::from_toml(&written, "g.toml").unwrap()] {
             assert_eq!(Config::default().with([layer]).unwrap(), config, "{written}");
         }
         assert!(!format!("{config:?}").contains("KEY"), "the URL may contain a key");
@@ -233,7 +198,7 @@ mod tests {
 
     #[test]
     fn flag_for_consensus_replaces_a_quorum_of_the_file() {
-        let flag = || Layer { proof: Some(ProofDemand::ConsensusProof), ..Layer::default() };
+        let flag = || Layer::from_toml("proof = \"consensus-proof\"", "f.toml").unwrap();
         let with_flag = |text: &str| read(text).unwrap().with([flag()]).unwrap().chain.demand();
         assert_eq!(with_flag(&file("quorum = 3", "", "")), Ok(GradeDemand::ConsensusProof(0)));
         let both = file("proof = \"state-proof\"\nquorum = 3", "both", "");

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::value::parse_digest;
+
 /// The source of a manifest that replaces a built-in one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "ManifestTable", into = "ManifestTable")]
 #[non_exhaustive]
 pub enum ManifestSource {
     /// A local file.
@@ -17,4 +21,40 @@ pub enum ManifestSource {
         /// `sha256:` and 64 hex digits.
         digest: String,
     },
+}
+
+/// A source as it is written: `file`, or `url` and `digest`.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ManifestTable {
+    file: Option<PathBuf>,
+    url: Option<String>,
+    digest: Option<String>,
+}
+
+impl TryFrom<ManifestTable> for ManifestSource {
+    type Error = String;
+
+    fn try_from(table: ManifestTable) -> Result<Self, String> {
+        match table {
+            ManifestTable { file: Some(path), url: None, digest: None } => Ok(Self::File(path)),
+            ManifestTable { file: None, url: Some(url), digest: Some(digest) } => {
+                let digest = parse_digest(&digest)?;
+                let url = Url::parse(&url).ok().filter(|url| url.scheme() == "https");
+                Ok(Self::Url { url: url.ok_or("expected url to be an https URL")?, digest })
+            }
+            _ => Err("expected file alone, or url with digest".to_owned()),
+        }
+    }
+}
+
+impl From<ManifestSource> for ManifestTable {
+    fn from(source: ManifestSource) -> Self {
+        match source {
+            ManifestSource::File(path) => Self { file: Some(path), ..Self::default() },
+            ManifestSource::Url { url, digest } => {
+                Self { url: Some(url.into()), digest: Some(digest), ..Self::default() }
+            }
+        }
+    }
 }

@@ -1,30 +1,27 @@
 //! `[mcp]`: which clients the daemon answers at `/mcp`.
 
 use clresolve_core::text::Foreign;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use url::{Origin, Url};
 
-use super::keys::table;
-
-table! {
-    /// Which clients the daemon's MCP endpoint answers. By default the route does not exist.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config McpConfig;
-    /// `[mcp]` in one source.
-    layer McpLayer;
-
+/// Which clients the daemon's MCP endpoint answers. By default the route does not exist.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct McpConfig {
     /// Permitted values of the request header `Host`: `host:port`, or `host` for any port. A non-empty list enables the
     /// route. The check stops DNS rebinding: a page whose name was pointed at this daemon sends another host.
-    hosts: Vec<String> = Vec::new(), [deserialize_with = "hosts"];
+    #[serde(deserialize_with = "hosts")]
+    pub hosts: Vec<String>,
     /// Permitted values of the request header `Origin`. A request without the header, as programs send it, is answered.
-    origins: Vec<String> = Vec::new(), [deserialize_with = "origins"];
+    #[serde(deserialize_with = "origins")]
+    pub origins: Vec<String>,
 }
 
-fn hosts<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
+fn hosts<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     each(d, "a host such as clresolve.example or 127.0.0.1:8402", host)
 }
 
-fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<String>>, D::Error> {
+fn origins<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::Error> {
     each(d, "an origin such as https://app.example", origin)
 }
 
@@ -32,12 +29,12 @@ fn each<'de, D: Deserializer<'de>>(
     d: D,
     expected: &str,
     read: fn(&str) -> Option<String>,
-) -> Result<Option<Vec<String>>, D::Error> {
+) -> Result<Vec<String>, D::Error> {
     let read = |text: &String| {
         let refused = || serde::de::Error::custom(format!("expected {expected}, found {}", Foreign::new(text)));
         read(text).ok_or_else(refused)
     };
-    Vec::<String>::deserialize(d)?.iter().map(read).collect::<Result<_, _>>().map(Some)
+    Vec::<String>::deserialize(d)?.iter().map(read).collect()
 }
 
 fn host(text: &str) -> Option<String> {
@@ -69,7 +66,7 @@ mod tests {
         let config = Config::default().with([read(text).unwrap()]).unwrap();
         assert_eq!(config.mcp.hosts, ["agents.example", "[::1]:8402"]);
         assert_eq!(config.mcp.origins, ["https://app.example:443"]);
-        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
         assert_eq!(Config::default().mcp.hosts, [""; 0]);
         for wrong in ["https://a.example", "a.example/mcp", "a b", "", "me@a.example", "a.example:"] {
             assert!(read(&format!("[mcp]\nhosts = [\"{wrong}\"]")).is_err(), "{wrong}");

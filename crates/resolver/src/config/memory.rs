@@ -2,25 +2,30 @@
 
 use std::path::PathBuf;
 
-use super::keys::{OrNone, table};
-use super::value::FilePath;
+use serde::{Deserialize, Serialize};
 
-table! {
-    /// What is remembered about names. Without a path, nothing is.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config MemoryConfig;
-    /// `[memory]` in one source.
-    layer MemoryLayer;
+use super::text;
 
+/// What is remembered about names. Without a path, nothing is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MemoryConfig {
     /// The file. An empty path means no memory.
-    path: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    #[serde(with = "text::or_empty")]
+    pub path: Option<PathBuf>,
     /// Maximum number of names, and of sellers' origins. A name uses about 2 kB, an origin about 500 bytes.
-    names: u64 = 10_000;
+    pub names: u64,
     /// Number of receipts: about five hundred bytes each.
-    receipts: u64 = 65_536;
+    pub receipts: u64,
     /// A record that changed within this number of blocks is reported; 0 disables the report. The default is about a
     /// day.
-    record_rest: u64 = 7200;
+    pub record_rest: u64,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self { path: None, names: 10_000, receipts: 65_536, record_rest: 7200 }
+    }
 }
 
 #[cfg(test)]
@@ -35,7 +40,7 @@ mod tests {
         let config = Config::default().with([Layer::from_toml(text, "f.toml").unwrap()]).unwrap();
         assert_eq!(config.memory.path.as_deref(), Some(Path::new("m")));
         assert_eq!((config.memory.names, config.memory.receipts, config.memory.record_rest), (5, 6, 0));
-        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
         let none = Layer::from_toml("[memory]\npath = \"\"\n", "f.toml").unwrap();
         assert_eq!(config.with([none]).unwrap().memory.path, None::<PathBuf>);
     }

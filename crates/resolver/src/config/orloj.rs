@@ -2,22 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::BaseUrl;
+use serde::{Deserialize, Serialize};
 
-use super::keys::{OrNone, table};
-use super::value::Base;
+use super::{BaseUrl, text};
 
-table! {
-    /// The resources from which the daemon generates agent cards. By default there are none.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config OrlojConfig;
-    /// `[orloj]` in one source.
-    layer OrlojLayer;
-
+/// The resources from which the daemon generates agent cards. By default there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OrlojConfig {
     /// YAML files with resources.
-    resources: Vec<PathBuf> = Vec::new();
+    pub resources: Vec<PathBuf>,
     /// The URL of the server. Overrides the resources.
-    base_url: Option<BaseUrl> = None, [with = "OrNone::<Base>"];
+    #[serde(with = "text::or_empty")]
+    pub base_url: Option<BaseUrl>,
 }
 
 #[cfg(test)]
@@ -32,8 +29,8 @@ mod tests {
         let config = read("[orloj]\nresources = [\"a.yaml\"]\nbase-url = \"https://orloj.example/x/\"\n");
         assert_eq!(config.orloj.resources, [Path::new("a.yaml")]);
         assert_eq!(config.orloj.base_url.as_ref().map(ToString::to_string).as_deref(), Some("https://orloj.example/x"));
-        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
-        assert_eq!(Config::default().with([Layer::of(&Config::default())]).unwrap(), Config::default());
+        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
+        assert_eq!(Config::default().with([Layer::of(&Config::default()).unwrap()]).unwrap(), Config::default());
         let none = Layer::from_toml("[orloj]\nbase-url = \"\"\n", "f.toml").unwrap();
         assert_eq!(config.with([none]).unwrap().orloj.base_url, None);
     }

@@ -15,63 +15,44 @@ use clresolve_payment::route::Route;
 use serde::{Deserialize, Serialize};
 
 use super::error::ConfigError;
-use super::keys::{One, table};
-use super::paths::without_paths;
-use super::value::{Time, parse_address};
+use super::text::{self, Text};
+use super::value::parse_address;
 
-table! {
-    /// The payment limits. By default no payment is permitted.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config LimitsConfig;
-    /// `[limits]` in one source.
-    layer LimitsLayer;
-
+/// The payment limits. By default no payment is permitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LimitsConfig {
     /// Permitted networks.
-    networks: Networks = Networks::Card;
+    pub networks: Networks,
     /// Permitted schemes.
-    schemes: Vec<Scheme> = vec![Scheme::Exact];
+    pub schemes: Vec<Scheme>,
     /// Maximum validity of an authorization; at most 300 s.
-    max_timeout: Duration = Duration::from_secs(MAX_TIMEOUT_SECONDS), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub max_timeout: Duration,
     /// Permitted assets.
-    assets: Vec<AssetConfig> = Vec::new();
+    pub assets: Vec<AssetConfig>,
 }
 
-without_paths!(AssetConfig, KnownPayees, Networks, Routes);
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            networks: Networks::Source(NetworkSource::Card),
+            schemes: vec![Scheme::Exact],
+            max_timeout: Duration::from_secs(MAX_TIMEOUT_SECONDS),
+            assets: Vec::new(),
+        }
+    }
+}
 
 /// Permitted networks. Those of the configured assets are always permitted; in addition…
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected \"card\", \"limits\" or a list of networks such as eip155:8453")]
 pub enum Networks {
-    /// …those that the agent's card lists.
-    #[default]
-    #[serde(with = "card")]
-    Card,
-    /// …none: published cards list only chain 1.
-    #[serde(with = "limits")]
-    Limits,
+    /// …those that the agent's card lists, or none: published cards list only chain 1.
+    Source(NetworkSource),
     /// …those that the agent's card lists, and those in this list.
     Listed(BTreeSet<Network>),
 }
-
-/// The written form of a variant without data.
-macro_rules! word {
-    ($name:ident) => {
-        mod $name {
-            pub(super) fn serialize<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(stringify!($name))
-            }
-
-            pub(super) fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
-                let expected = "expected \"card\", \"limits\" or a list of networks such as eip155:8453";
-                if text == stringify!($name) { Ok(()) } else { Err(serde::de::Error::custom(expected)) }
-            }
-        }
-    };
-}
-
-word!(card);
-word!(limits);
 
 /// A permitted asset: its contract, and the maximum amount of one payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,39 +62,28 @@ pub struct AssetConfig {
     /// The network.
     pub network: Network,
     /// The contract.
-    #[serde(deserialize_with = "super::value::read_address")]
+    #[serde(deserialize_with = "text::deserialize")]
     pub address: Address,
     /// Maximum amount of one payment, in atomic units. Without it, no payment in this asset is permitted.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "atomic")]
+    #[serde(default, with = "text::optional")]
     pub max_amount: Option<Atomic>,
     /// `name` of its EIP-712 domain. Required for an asset that is not in the built-in table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// `version` of its EIP-712 domain. Required for an asset that is not in the built-in table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Decimals of its unit, for display only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimals: Option<u8>,
     /// The symbol of the unit, for display only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
 }
 
-mod atomic {
-    use clresolve_payment::limits::Atomic;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    #[expect(clippy::ref_option, reason = "the form that serde calls")]
-    pub(super) fn serialize<S: Serializer>(amount: &Option<Atomic>, serializer: S) -> Result<S::Ok, S::Error> {
-        match amount {
-            Some(Atomic(amount)) => serializer.collect_str(amount),
-            None => serializer.serialize_none(),
-        }
+impl Text for Atomic {
+    fn parse_text(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|error| error.to_string())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Atomic>, D::Error> {
-        Atomic::deserialize(deserializer).map(Some)
+    fn to_text(&self) -> String {
+        self.0.to_string()
     }
 }
 
@@ -142,8 +112,7 @@ impl LimitsConfig {
     pub fn limits(&self) -> Limits {
         let of_assets = self.assets.iter().map(|asset| asset.network.clone());
         let (source, networks) = match &self.networks {
-            Networks::Card => (NetworkSource::Card, of_assets.collect()),
-            Networks::Limits => (NetworkSource::Limits, of_assets.collect()),
+            Networks::Source(source) => (*source, of_assets.collect()),
             Networks::Listed(listed) => (NetworkSource::Card, listed.clone()),
         };
         let limit = |config: &AssetConfig| {
@@ -299,7 +268,7 @@ symbol = "TUSD"
         assert_eq!(config.limits.coins().len(), 2);
         assert_eq!(config.limits.limits().max_timeout_seconds, 60);
         assert_eq!((config.routes.len(), config.payees.len()), (2, 1));
-        let written = Layer::of(&config);
+        let written = Layer::of(&config).unwrap();
         assert_eq!(Config::default().with([written.clone()]).unwrap(), config);
         let text = toml::to_string(&written).unwrap();
         assert_eq!(Config::default().with([Layer::from_toml(&text, "g.toml").unwrap()]).unwrap(), config, "{text}");

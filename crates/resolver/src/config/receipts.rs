@@ -1,17 +1,14 @@
 //! `[receipts]`: how the daemon treats receipts.
 
-use super::keys::table;
+use serde::{Deserialize, Serialize};
 
-table! {
-    /// How the daemon treats receipts.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config ReceiptsConfig;
-    /// `[receipts]` in one source.
-    layer ReceiptsLayer;
-
+/// How the daemon treats receipts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ReceiptsConfig {
     /// Whether `POST /v1/receipts/verify` marks receipts as seen. Requires `memory.path`. Any client of this route can
     /// use up a receipt that it possesses, so only the operator's own programs should reach it.
-    remember: bool = false;
+    pub remember: bool,
 }
 
 #[cfg(test)]
@@ -23,7 +20,7 @@ mod tests {
     fn receipts_are_remembered_where_there_is_a_memory() {
         let config = read("[memory]\npath = \"m\"\n[receipts]\nremember = true\n").unwrap();
         assert!(config.receipts.remember && !Config::default().receipts.remember);
-        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
+        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
         let Err(ConfigError::Conflict { key, .. }) = read("[receipts]\nremember = true\n") else {
             panic!("nothing could be remembered");
         };

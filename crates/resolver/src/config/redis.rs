@@ -6,11 +6,10 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Deserializer, Serialize};
 use url::Url;
 
-use super::keys::{One, OrNone, forms, table};
-use super::paths::without_paths;
-use super::value::{FilePath, Time};
+use super::text::{self, Text};
 use crate::fetch::{OriginSpec, StreamTo};
 
 /// The port if the URL contains none.
@@ -22,34 +21,43 @@ const MAX_PREFIX_BYTES: usize = 64;
 /// Largest database number: Redis stores it in 31 bits.
 const MAX_DATABASE: u32 = i32::MAX as u32;
 
-table! {
-    /// The Redis server through which daemons share evidence. By default there is none.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config RedisConfig;
-    /// `[redis]` in one source. An empty value means no value.
-    layer RedisLayer;
-
+/// The Redis server through which daemons share evidence. By default there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RedisConfig {
     /// The server: `redis://`, `rediss://` (TLS) or `unix://`.
-    url: Option<RedisUrl> = None, [with = "OrNone::<Server>"];
+    #[serde(with = "text::or_empty")]
+    pub url: Option<RedisUrl>,
     /// File with the MAC key that the daemons share: 64 to 128 hex digits. An older key on the second line still
     /// verifies.
-    mac_key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    #[serde(with = "text::or_empty")]
+    pub mac_key: Option<PathBuf>,
     /// Prefix of the keys and the channel. Daemons with different prefixes share nothing.
-    prefix: String = "clresolve".to_owned(), [with = "One::<Prefix>"];
+    #[serde(deserialize_with = "prefix")]
+    pub prefix: String,
     /// How long a resolution waits for an answer of the server before it continues without it.
-    read_timeout: Duration = Duration::from_millis(50), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub read_timeout: Duration,
     /// Time limit of a write and of connecting; no answer waits for either.
-    write_timeout: Duration = Duration::from_millis(500), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub write_timeout: Duration,
     /// How long a resolution waits for the evidence of another daemon that is resolving the same question.
-    wait: Duration = Duration::from_secs(1), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub wait: Duration,
 }
 
-forms! {
-    Server(RedisUrl) = str::parse, |url: &RedisUrl| url.0.to_string();
-    Prefix(String) = parse_prefix, String::clone;
+impl Default for RedisConfig {
+    fn default() -> Self {
+        Self {
+            url: None,
+            mac_key: None,
+            prefix: "clresolve".to_owned(),
+            read_timeout: Duration::from_millis(50),
+            write_timeout: Duration::from_millis(500),
+            wait: Duration::from_secs(1),
+        }
+    }
 }
-
-without_paths!(RedisUrl);
 
 /// Address and credentials of the server.
 #[derive(Clone, PartialEq, Eq)]
@@ -92,6 +100,16 @@ impl FromStr for RedisUrl {
     }
 }
 
+impl Text for RedisUrl {
+    fn parse_text(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+
+    fn to_text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
 impl fmt::Debug for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RedisUrl({}://…)", self.0.scheme())
@@ -126,6 +144,10 @@ fn database(url: &Url) -> Option<u32> {
 
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+fn prefix<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    text::checked(d, parse_prefix)
 }
 
 fn parse_prefix(s: &str) -> Result<String, String> {

@@ -3,88 +3,133 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use clresolve_core::reason::{Code, Effect};
 use clresolve_core::text::Foreign;
 use clresolve_verdict::gate::{DENIED_BY_DEFAULT, GatePolicy, GateVerbs};
 
-use super::keys::{One, OrNone, table};
-use super::value::{Listener, ProofGrade, Time};
-use super::{Grade, ListenAt};
+use super::{Grade, ListenAt, text};
 
 /// Largest configurable number of request headers. No proxy sends as many.
 pub const MAX_HEADERS: usize = 256;
 
-table! {
-    /// The daemon's listener and its limits.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config HttpConfig;
-    /// `[http]` in one source.
-    layer HttpLayer;
-
+/// The daemon's listener and its limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HttpConfig {
     /// The address of the listener. Loopback by default: an operator who widens it decides who may ask.
-    listen: ListenAt = ListenAt::loopback(8402), [with = "One::<Listener>"];
+    #[serde(with = "text")]
+    pub listen: ListenAt,
     /// Maximum number of concurrent connections. The default leaves room for outbound connections below the usual limit
     /// of 1,024 open files.
-    connections: usize = 768, [deserialize_with = "positive"];
+    #[serde(deserialize_with = "positive")]
+    pub connections: usize,
     /// Maximum number of concurrent connections per client. A client is an IPv4 address, a 64-bit IPv6 prefix, or a
     /// user of a Unix socket. Further connections are closed at once. The default exceeds what a proxy in front keeps
     /// open, and leaves other clients enough of `connections`.
-    connections_per_client: usize = 256, [deserialize_with = "positive"];
+    #[serde(deserialize_with = "positive")]
+    pub connections_per_client: usize,
     /// Maximum number of concurrent requests. Further ones are rejected rather than queued.
-    requests: usize = 384, [deserialize_with = "positive"];
+    #[serde(deserialize_with = "positive")]
+    pub requests: usize,
     /// Maximum number of concurrent resolutions of names that are not in the cache. Each uses a few upstream
     /// connections.
-    cold_runs: usize = 32, [deserialize_with = "positive"];
+    #[serde(deserialize_with = "positive")]
+    pub cold_runs: usize,
     /// Maximum number of such resolutions per client, so that a client with slow names does not occupy all of them.
-    cold_runs_per_client: usize = 16, [deserialize_with = "positive"];
+    #[serde(deserialize_with = "positive")]
+    pub cold_runs_per_client: usize,
     /// Maximum number of such resolutions that one client may start per minute, so that a client with a list of names
     /// does not exhaust the quota of the RPC endpoints.
-    cold_runs_per_minute: u32 = 600;
+    pub cold_runs_per_minute: u32,
     /// Maximum size of a request head, in bytes.
-    head_bytes: usize = 16 * 1024, [deserialize_with = "head_bytes"];
+    #[serde(deserialize_with = "head_bytes")]
+    pub head_bytes: usize,
     /// Maximum number of headers of a request.
-    headers: usize = 64, [deserialize_with = "headers"];
+    #[serde(deserialize_with = "headers")]
+    pub headers: usize,
     /// Maximum size of a request body, in bytes.
-    body_bytes: usize = 64 * 1024, [deserialize_with = "positive"];
+    #[serde(deserialize_with = "positive")]
+    pub body_bytes: usize,
     /// How long a connection may stay idle before its first and between two requests. A proxy in front must close idle
     /// connections earlier, or it may send a request on a connection that is just being closed.
-    idle_timeout: Duration = Duration::from_secs(75), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub idle_timeout: Duration,
     /// Maximum time from the first to the last byte of a request head.
-    head_timeout: Duration = Duration::from_secs(10), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub head_timeout: Duration,
     /// Maximum time to receive a request body, and maximum time in which a client may read nothing of a response.
-    read_timeout: Duration = Duration::from_secs(30), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub read_timeout: Duration,
     /// After a shutdown request, how long the daemon still accepts connections while `readyz` returns 503, so that load
     /// balancers notice.
-    drain_notice: Duration = Duration::from_secs(1), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub drain_notice: Duration,
     /// After that, maximum time to finish the requests in progress.
-    drain: Duration = Duration::from_secs(20), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub drain: Duration,
     /// Whether clients may have the daemon request the cards of a host. Off by default, so that no client alone can
     /// choose where the daemon connects to.
-    discover: bool = false;
+    pub discover: bool,
 }
 
-table! {
-    /// The gate.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config GateConfig;
-    /// `[gate]` in one source.
-    layer GateLayer;
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            listen: ListenAt::loopback(8402),
+            connections: 768,
+            connections_per_client: 256,
+            requests: 384,
+            cold_runs: 32,
+            cold_runs_per_client: 16,
+            cold_runs_per_minute: 600,
+            head_bytes: 16 * 1024,
+            headers: 64,
+            body_bytes: 64 * 1024,
+            idle_timeout: Duration::from_secs(75),
+            head_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(30),
+            drain_notice: Duration::from_secs(1),
+            drain: Duration::from_secs(20),
+            discover: false,
+        }
+    }
+}
 
+/// The gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GateConfig {
     /// A separate listener for only the gate and the health routes, with as many connections of its own as the main
     /// listener. `None`: the gate answers only on `http.listen`.
-    listen: Option<ListenAt> = None, [with = "OrNone::<Listener>"];
+    #[serde(with = "text::or_empty")]
+    pub listen: Option<ListenAt>,
     /// Time limit of a gate decision; after it the gate refuses. The default of 150 ms is below the 200 ms that Envoy
     /// waits.
-    deadline: Duration = Duration::from_millis(150), [with = "One::<Time>"];
+    #[serde(with = "text")]
+    pub deadline: Duration,
     /// Warnings on which the gate refuses although the verdict is trusted. A configured list replaces the default.
-    deny: Vec<Code> = DENIED_BY_DEFAULT.to_vec(), [deserialize_with = "warnings"];
+    #[serde(deserialize_with = "warnings")]
+    pub deny: Vec<Code>,
     /// The weakest grade of proof that the gate accepts. `None`: any except the answer of a single third party.
-    min_proof: Option<Grade> = None, [with = "OrNone::<ProofGrade>"];
+    #[serde(with = "text::or_empty")]
+    pub min_proof: Option<Grade>,
     /// The verbs of an agent that the gate allows: only that of the card's entry, or every verb that the card
     /// implements.
-    verbs: GateVerbs = GateVerbs::Entry;
+    pub verbs: GateVerbs,
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            deadline: Duration::from_millis(150),
+            deny: DENIED_BY_DEFAULT.to_vec(),
+            min_proof: None,
+            verbs: GateVerbs::Entry,
+        }
+    }
 }
 
 impl GateConfig {
@@ -95,7 +140,7 @@ impl GateConfig {
 }
 
 /// Reads codes of warnings. Other codes need no entry: the gate always refuses on failures and undecided checks.
-fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Error> {
+fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Code>, D::Error> {
     let refused = |slug: &str, why: &str| serde::de::Error::custom(format!("{} {why}", Foreign::new(slug)));
     let code = |slug: &String| match Code::from_slug(slug) {
         None => Err(refused(slug, "is no reason code; `clresolve explain` lists all")),
@@ -107,7 +152,7 @@ fn warnings<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<Code>>, D::Err
         }
         Some(code) => Ok(code),
     };
-    Vec::<String>::deserialize(d)?.iter().map(code).collect::<Result<_, _>>().map(Some)
+    Vec::<String>::deserialize(d)?.iter().map(code).collect()
 }
 
 /// Permitted size of a request head, in bytes. The minimum fits a proxy's headers and a name; no server in front
@@ -117,28 +162,28 @@ const HEAD_BYTES: RangeInclusive<usize> = 1024..=64 * 1024;
 /// Permitted number of request headers.
 const HEADERS: RangeInclusive<usize> = 1..=MAX_HEADERS;
 
-fn head_bytes<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
+fn head_bytes<'de, D: Deserializer<'de>>(d: D) -> Result<usize, D::Error> {
     within(HEAD_BYTES, d)
 }
 
-fn headers<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
+fn headers<'de, D: Deserializer<'de>>(d: D) -> Result<usize, D::Error> {
     within(HEADERS, d)
 }
 
-fn within<'de, D: Deserializer<'de>>(range: RangeInclusive<usize>, d: D) -> Result<Option<usize>, D::Error> {
+fn within<'de, D: Deserializer<'de>>(range: RangeInclusive<usize>, d: D) -> Result<usize, D::Error> {
     let number = usize::deserialize(d)?;
     if range.contains(&number) {
-        return Ok(Some(number));
+        return Ok(number);
     }
     let (least, most) = range.into_inner();
     Err(serde::de::Error::custom(format!("expected a number from {least} to {most}")))
 }
 
 /// Reads a number above zero: with a limit of zero, the daemon could answer nobody.
-fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<Option<usize>, D::Error> {
+fn positive<'de, D: Deserializer<'de>>(d: D) -> Result<usize, D::Error> {
     match u32::deserialize(d)? {
         0 => Err(serde::de::Error::custom("expected a number above 0")),
-        number => Ok(usize::try_from(number).ok()),
+        number => usize::try_from(number).map_err(serde::de::Error::custom),
     }
 }
 
@@ -190,7 +235,7 @@ path = "memory"
         assert_eq!(config.gate.deadline.as_millis(), 100);
         assert_eq!(config.gate.deny, [Code::RecordRecent]);
         assert_eq!(config.gate.verbs, GateVerbs::Implemented);
-        let layer = Layer::of(&config);
+        let layer = Layer::of(&config).unwrap();
         assert_eq!(Config::default().with([layer]).unwrap(), config);
     }
 

@@ -2,29 +2,27 @@
 
 use std::path::PathBuf;
 
-use super::keys::{OrNone, table};
-use super::value::{FilePath, Issuer};
+use serde::{Deserialize, Deserializer, Serialize};
 
-table! {
-    /// The key and the issuer of signed verdicts. By default nothing is signed.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config SignConfig;
-    /// `[sign]` in one source. An empty value means no value.
-    layer SignLayer;
+use super::text;
+use super::value::parse_issuer;
 
+/// The key and the issuer of signed verdicts. By default nothing is signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SignConfig {
     /// File with the private key. Without it, nothing is signed.
-    key: Option<PathBuf> = None, [with = "OrNone::<FilePath>"];
+    #[serde(with = "text::or_empty")]
+    pub key: Option<PathBuf>,
     /// `iss` of signed verdicts.
-    issuer: Option<String> = None, [with = "OrNone::<Issuer>"];
+    #[serde(serialize_with = "text::or_empty::serialize", deserialize_with = "issuer")]
+    pub issuer: Option<String>,
     /// Files with public keys to publish besides that of the signing key: earlier keys and the next one.
-    publish: Vec<PathBuf> = Vec::new();
+    pub publish: Vec<PathBuf>,
 }
 
-impl SignLayer {
-    /// The layer that corresponds to the flags.
-    pub fn of_flags(key: Option<PathBuf>, issuer: Option<String>) -> Self {
-        Self { key: key.map(Some), issuer: issuer.map(Some), publish: None }
-    }
+fn issuer<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+    text::or_empty::read(d, parse_issuer)
 }
 
 #[cfg(test)]
@@ -37,8 +35,8 @@ mod tests {
         let text = "[sign]\nkey = \"k.pem\"\nissuer = \"https://a.example\"\npublish = [\"old.json\"]\n";
         let config = read(text).unwrap();
         assert_eq!(config.sign.issuer.as_deref(), Some("https://a.example"));
-        assert_eq!(Config::default().with([Layer::of(&config)]).unwrap(), config);
-        assert_eq!(Config::default().with([Layer::of(&Config::default())]).unwrap(), Config::default());
+        assert_eq!(Config::default().with([Layer::of(&config).unwrap()]).unwrap(), config);
+        assert_eq!(Config::default().with([Layer::of(&Config::default()).unwrap()]).unwrap(), Config::default());
     }
 
     #[test]

@@ -1,27 +1,22 @@
 //! `[telemetry]`: where the daemon sends its traces.
 
-use super::BaseUrl;
-use super::keys::{OrNone, forms, table};
+use serde::{Deserialize, Deserializer, Serialize};
 
-table! {
-    /// Where the daemon sends its traces. By default nowhere.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    config TelemetryConfig;
-    /// `[telemetry]` in one source.
-    layer TelemetryLayer;
+use super::{BaseUrl, text};
 
+/// Where the daemon sends its traces. By default nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TelemetryConfig {
     /// The base URL of an OTLP/HTTP collector, to which the path `/v1/traces` is appended. It receives one trace per
     /// resolution.
-    otlp: Option<BaseUrl> = None, [with = "OrNone::<Collector>"];
+    #[serde(serialize_with = "text::or_empty::serialize", deserialize_with = "collector")]
+    pub otlp: Option<BaseUrl>,
 }
 
-forms! {
-    Collector(BaseUrl) = parse_collector, ToString::to_string;
-}
-
-fn parse_collector(text: &str) -> Result<BaseUrl, String> {
-    let expected = || "expected a URL such as http://127.0.0.1:4318 without user, query and fragment".to_owned();
-    text.parse().map_err(|_| expected())
+fn collector<'de, D: Deserializer<'de>>(d: D) -> Result<Option<BaseUrl>, D::Error> {
+    const EXPECTED: &str = "expected a URL such as http://127.0.0.1:4318 without user, query and fragment";
+    text::or_empty::read(d, |text| text.parse().map_err(|_| EXPECTED.to_owned()))
 }
 
 #[cfg(test)]
