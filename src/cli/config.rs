@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clresolve_core::text::{Foreign, without_secrets};
-use clresolve_resolver::config::{Config, GradeDemand, Layer, ProofDemand};
+use clresolve_resolver::config::{Config, GradeDemand, Layer, PREPENDED_LISTS, ProofDemand};
 use clresolve_resolver::resolve::local_profiles;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -19,9 +19,6 @@ use super::output::{Output, Results, Unwritable};
 use super::world::{self, Reader, Source};
 
 const STARTER: &str = include_str!("config/starter.toml");
-
-/// Keys whose values are combined over all sources. Of other keys, only the strongest source counts.
-const ADDING_UP: [&str; 3] = ["connect-to", "allow-host", "ca"];
 
 /// The list whose default contains rules (CL-9, X-4). `config show` reports default values that a configured list
 /// omits.
@@ -72,7 +69,7 @@ fn settings(sources: &[(Source, Layer)]) -> anyhow::Result<Vec<Setting>> {
     let setting = |(key, value): (String, Value)| {
         let mut naming: Vec<&Source> =
             named.iter().filter(|(_, keys)| keys.contains_key(&key)).map(|(source, _)| *source).collect();
-        if !ADDING_UP.contains(&key.as_str()) {
+        if !PREPENDED_LISTS.contains(&key.as_str()) {
             naming = naming.last().copied().into_iter().collect();
         }
         let source = match naming.as_slice() {

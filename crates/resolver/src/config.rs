@@ -66,7 +66,7 @@ pub use explorer::ExplorerConfig;
 #[doc(hidden)]
 pub use file::MAX_FILE_BYTES;
 use labels::labelled;
-pub use layer::{Layer, VARIABLES};
+pub use layer::{Layer, PREPENDED_LISTS, VARIABLES};
 #[cfg(feature = "state-proof")]
 pub(crate) use light_client::LightClientSettings;
 pub use listen::{ListenAt, SocketPath};
@@ -99,7 +99,8 @@ const DEFAULT_HEAD_POLL: Duration = Duration::from_secs(2);
 /// Default of [`CacheConfig::max_unconfirmed`]: a slot of mainnet, plus time for a late block to spread.
 const DEFAULT_MAX_UNCONFIRMED: Duration = Duration::from_secs(15);
 
-/// A validated configuration. [`Layer`] reads it, with errors that name line and key, and [`Config::with`] validates it.
+/// A validated configuration. Read it with [`Layer`], whose errors name line and key, and [`Config::with`], which
+/// validates it. Deserializing it directly would ignore unknown keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]

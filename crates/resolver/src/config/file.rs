@@ -109,8 +109,8 @@ fn change_path(table: &mut Table, key: &str, change: &impl Fn(&Path) -> PathBuf)
     };
     values.iter_mut().try_for_each(|value| match value {
         Value::Table(below) => change_path(below, rest, change),
-        // An empty text is no path.
-        Value::String(path) if !path.is_empty() => {
+        // An empty text means no path.
+        Value::String(path) if rest.is_empty() && !path.is_empty() => {
             *path = change(Path::new(path)).into_os_string().into_string().ok()?;
             Some(())
         }

@@ -4,6 +4,20 @@ use std::collections::BTreeMap;
 
 use super::endpoint::Endpoint;
 
+/// Maximum length of a label or operator, in bytes. Verdicts contain them.
+pub(super) const MAX_LABEL_BYTES: usize = 64;
+
+/// The end of a host name, as a label or operator: a configuration that is written can be read again.
+pub(super) fn label_of(host: &str) -> String {
+    let plain: String = host.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    plain[plain.len().saturating_sub(MAX_LABEL_BYTES)..].to_owned()
+}
+
+/// Whether a label or operator may contain this character.
+pub(super) const fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':' | '[' | ']' | '#')
+}
+
 /// The endpoints, each with a unique label. An [`Endpoint::UNNAMED`] one gets `prefix` and its position.
 pub(super) fn labelled(endpoints: &[Endpoint], prefix: &str) -> Vec<Endpoint> {
     let mut endpoints = endpoints.to_vec();
@@ -27,7 +41,9 @@ pub(super) fn number_labels<'a>(labels: impl Iterator<Item = &'a mut String>) {
         let count = seen.entry(label.clone()).or_default();
         *count += 1;
         if *count > 1 {
-            label.push_str(&format!("#{count}"));
+            let number = format!("#{count}");
+            label.truncate(MAX_LABEL_BYTES - number.len());
+            label.push_str(&number);
         }
     }
 }

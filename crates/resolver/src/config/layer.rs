@@ -26,10 +26,10 @@ pub const VARIABLES: [&str; 9] = [
 ];
 
 /// Lists that are prepended to those below. Any other list replaces the one below.
-const ADDED: [&str; 3] = ["connect-to", "allow-host", "ca"];
+pub const PREPENDED_LISTS: [&str; 3] = ["connect-to", "allow-host", "ca"];
 
 /// Tables that replace those below. Of any other table, each key replaces the one below.
-const REPLACED: [&str; 3] = ["routes", "payees", "chains"];
+const REPLACED_TABLES: [&str; 3] = ["routes", "payees", "chains"];
 
 /// The keys that one source sets, as a file contains them. A key that is not set leaves the value of the layer below
 /// unchanged.
@@ -57,7 +57,7 @@ impl Layer {
             let Some(text) = variable(name).filter(|text| !text.is_empty()) else { continue };
             let value = value_of(&key, &text).map_err(|detail| ConfigError::conflict(name, detail))?;
             read(Table::from_iter([(key.clone(), value.clone())]))
-                .map_err(|detail| ConfigError::conflict(name, detail))?;
+                .map_err(|(_, detail)| ConfigError::conflict(name, detail))?;
             layer.0.insert(key, value);
         }
         Ok(layer)
@@ -106,8 +106,10 @@ impl Layer {
         self.reset_proof(below)?;
         for (key, value) in self.0 {
             match (below.get_mut(&key), value) {
-                (Some(Value::Table(below)), Value::Table(table)) if !REPLACED.contains(&&*key) => below.extend(table),
-                (Some(Value::Array(below)), Value::Array(list)) if ADDED.contains(&&*key) => {
+                (Some(Value::Table(below)), Value::Table(table)) if !REPLACED_TABLES.contains(&&*key) => {
+                    below.extend(table)
+                }
+                (Some(Value::Array(below)), Value::Array(list)) if PREPENDED_LISTS.contains(&&*key) => {
                     below.splice(0..0, list);
                 }
                 (_, value) => {
@@ -170,7 +172,7 @@ impl Config {
         for layer in layers {
             layer.lay(&mut table)?;
         }
-        let mut config = read(table).map_err(|detail| ConfigError::conflict("configuration", detail))?;
+        let mut config = read(table).map_err(|(key, detail)| ConfigError::conflict(&key, detail))?;
         config.network.ca_pems = self.network.ca_pems;
         config.network.denied = self.network.denied;
         config.network.dns = self.network.dns;
@@ -183,12 +185,17 @@ impl Config {
     }
 }
 
-/// The configuration that is written as `table`. The error states what was expected.
-fn read(table: Table) -> Result<Config, String> {
-    if let Some((_, message)) = unknown_key(table.keys()) {
-        return Err(printable(&message));
+/// The configuration that is written as `table`. The error consists of the key and of what was expected.
+fn read(table: Table) -> Result<Config, (String, String)> {
+    if let Some((key, message)) = unknown_key(table.keys()) {
+        return Err((key.clone(), printable(&message)));
     }
-    table.try_into().map_err(|error: toml::de::Error| printable(error.message()))
+    table.try_into().map_err(|error: toml::de::Error| {
+        let text = error.to_string();
+        // The text ends with the key, as in "in `gateway`".
+        let key = text.trim_end().rsplit_once("in `").map_or("configuration", |(_, key)| key.trim_end_matches('`'));
+        (key.to_owned(), printable(error.message()))
+    })
 }
 
 /// The first key that the top level does not have, and the error for it. Its tables reject unknown keys themselves.
@@ -204,7 +211,7 @@ pub(super) fn unknown_key<'t, K: Borrow<str>>(keys: impl IntoIterator<Item = &'t
 fn written(config: &Config) -> Result<Table, ConfigError> {
     let mut table =
         Table::try_from(config).map_err(|error| ConfigError::conflict("configuration", error.to_string()))?;
-    table.retain(|key, value| !(ADDED.contains(&key) && value.as_array().is_some_and(Vec::is_empty)));
+    table.retain(|key, value| !(PREPENDED_LISTS.contains(&key) && value.as_array().is_some_and(Vec::is_empty)));
     Ok(table)
 }
 
@@ -329,6 +336,33 @@ mod tests {
         assert!(with("quorum", "").is_ok());
         assert!(with("state-proof", "").is_err());
         assert!(with("quorum", "rpc = [\"https://rpc.example\"]").is_err());
+    }
+
+    /// Each merge writes the configuration and reads it back.
+    #[test]
+    fn long_hosts_and_equal_labels_are_read_back() {
+        let host = format!("{}.{}.example", "g".repeat(60), "h".repeat(60));
+        let label = "l".repeat(64);
+        let endpoint = |url: &str| format!("{{ url = \"{url}\", label = \"{label}\" }}");
+        let text = format!(
+            "gateway = [\"https://{host}:8443/ipfs/ipfs\", \"https://a!b.example\", \"http://[::1]:8080\"]\nrpc = [{}, {}, \
+             \"https://x.{host}\"]",
+            endpoint("https://a.example/1"),
+            endpoint("https://b.example/2")
+        );
+        let once = Config::default().with([layer(&text)]).unwrap();
+        assert!(once.gateways[0].label.ends_with(".example:8443") && once.gateways[0].label.len() == 64);
+        assert_eq!((once.gateways[1].label.as_str(), once.gateways[0].url.path()), ("a_b.example", "/"));
+        assert!(labels(&once)[1].ends_with("l#2") && labels(&once)[1].len() == 64);
+        assert_eq!(once.clone().with([]), Ok(once));
+    }
+
+    /// An embedder can set any value.
+    #[test]
+    fn value_that_cannot_be_read_names_its_key() {
+        let config = Config { timeout: Duration::ZERO, ..Config::default() };
+        let error = config.with([]).unwrap_err();
+        assert!(matches!(&error, ConfigError::Conflict { key, .. } if key == "timeout"), "{error}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum ManifestSource {
 
 /// A source as it is written: `file`, or `url` and `digest`.
 #[derive(Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 struct ManifestTable {
     file: Option<PathBuf>,
     url: Option<String>,

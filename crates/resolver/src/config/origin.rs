@@ -1,5 +1,5 @@
-//! How endpoints and gateways are written: each as a URL, or as a table with a URL. They are serialized with their URLs,
-//! which may contain API keys, since only a configuration file contains them.
+//! How endpoints and gateways are written: each as a URL, or as a table with a URL. A URL may contain API keys: what
+//! shows a configuration replaces it by its host.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,10 +11,8 @@ use url::Url;
 
 use super::Gateway;
 use super::endpoint::{BeaconEndpoint, Endpoint};
+use super::labels::{MAX_LABEL_BYTES, is_plain, label_of};
 use super::public::PUBLIC_RPC;
-
-/// Maximum length of a label of an endpoint or gateway, in bytes. Verdicts contain labels.
-const MAX_LABEL_BYTES: usize = 64;
 
 /// The table of an endpoint.
 #[derive(Default, Serialize, Deserialize)]
@@ -33,7 +31,7 @@ impl TryFrom<EndpointTable> for Endpoint {
         let url = http_url(&table.url)?;
         let operator = match table.operator {
             Some(operator) => named(operator, "operator")?,
-            None => Self::operator_of(&url),
+            None => label_of(&Self::operator_of(&url)),
         };
         let label = match table.label {
             Some(label) => named(label, "label")?,
@@ -84,7 +82,7 @@ impl TryFrom<GatewayTable> for Gateway {
         if url.query().is_some() || !url.username().is_empty() || url.password().is_some() {
             return Err("expected the base URL of a gateway, without user info and query".to_owned());
         }
-        if let Some(base) = url.path().strip_suffix("/ipfs/").or_else(|| url.path().strip_suffix("/ipfs")) {
+        while let Some(base) = url.path().strip_suffix("/ipfs/").or_else(|| url.path().strip_suffix("/ipfs")) {
             let base = format!("{base}/");
             url.set_path(&base);
         }
@@ -164,7 +162,7 @@ where
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an URL, or a table with url, label and own")
+        f.write_str("a URL, or a table with url and label")
     }
 
     fn visit_str<E: de::Error>(self, url: &str) -> Result<T, E> {
@@ -187,7 +185,7 @@ fn http_url(s: &str) -> Result<Url, String> {
         return Err("expected an http or https URL".to_owned());
     }
     if url.fragment().is_some() {
-        return Err("expected an URL without a fragment".to_owned());
+        return Err("expected a URL without a fragment".to_owned());
     }
     Ok(url)
 }
@@ -208,15 +206,12 @@ fn without_scheme(s: &str) -> String {
 /// Host and port of the URL: the label of a gateway or built-in endpoint that has none configured.
 fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    url.port().map_or_else(|| label_of(host), |port| label_of(&format!("{host}:{port}")))
 }
 
 /// Checks that a name is short and contains only plain characters.
 fn named(name: String, what: &str) -> Result<String, String> {
-    let good = (1..=MAX_LABEL_BYTES).contains(&name.len())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b':' | b'[' | b']' | b'#'));
+    let good = (1..=MAX_LABEL_BYTES).contains(&name.len()) && name.chars().all(is_plain);
     if good {
         Ok(name)
     } else {

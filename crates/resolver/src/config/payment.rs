@@ -12,7 +12,7 @@ use clresolve_payment::asset::{AssetId, AssetProperties};
 use clresolve_payment::limits::{AssetLimit, Atomic, Limits, MAX_NETWORKS, MAX_TIMEOUT_SECONDS, NetworkSource, Scheme};
 use clresolve_payment::network::Network;
 use clresolve_payment::route::Route;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::ConfigError;
 use super::text::{self, Text};
@@ -82,8 +82,8 @@ impl Text for Atomic {
         Self::parse(text).map_err(|error| error.to_string())
     }
 
-    fn to_text(&self) -> String {
-        self.0.to_string()
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
     }
 }
 

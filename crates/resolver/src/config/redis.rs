@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
 use super::text::{self, Text};
@@ -105,8 +105,8 @@ impl Text for RedisUrl {
         text.parse()
     }
 
-    fn to_text(&self) -> String {
-        self.0.to_string()
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&self.0)
     }
 }
 

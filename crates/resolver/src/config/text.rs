@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256};
 use clresolve_core::name::EnsName;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::value::{HeaderDemand, ProofDemand, parse_address, parse_duration, parse_hash, parse_profile, parse_world};
 use super::{BaseUrl, ConnectTo, Grade, Hedging, ListenAt, OriginSpec, SocketPath};
@@ -16,8 +16,8 @@ pub(super) trait Text: Sized {
     /// Parses the text. The error states what was expected.
     fn parse_text(text: &str) -> Result<Self, String>;
 
-    /// Formats the value so that it can be parsed again.
-    fn to_text(&self) -> String;
+    /// Writes the value so that it can be parsed again. Fails for a path that is not UTF-8.
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error>;
 }
 
 /// Implements [`Text`] through `FromStr` and `Display`.
@@ -28,8 +28,8 @@ macro_rules! text_as_displayed {
                 text.parse().map_err(|error| format!("{error}"))
             }
 
-            fn to_text(&self) -> String {
-                self.to_string()
+            fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
             }
         }
     )*};
@@ -42,8 +42,8 @@ impl Text for Address {
         parse_address(text)
     }
 
-    fn to_text(&self) -> String {
-        self.to_string()
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
     }
 }
 
@@ -52,8 +52,8 @@ impl Text for B256 {
         parse_hash(text)
     }
 
-    fn to_text(&self) -> String {
-        self.to_string()
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
     }
 }
 
@@ -62,8 +62,8 @@ impl Text for Duration {
         parse_duration(text)
     }
 
-    fn to_text(&self) -> String {
-        humantime::format_duration(*self).to_string()
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(&humantime::format_duration(*self))
     }
 }
 
@@ -73,9 +73,8 @@ impl Text for Grade {
         Self::deserialize(grade).map_err(|error| error.to_string())
     }
 
-    fn to_text(&self) -> String {
-        let text = serde_json::to_value(self).ok();
-        text.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.serialize(s)
     }
 }
 
@@ -84,13 +83,22 @@ impl Text for PathBuf {
         Ok(Self::from(text))
     }
 
-    fn to_text(&self) -> String {
-        self.display().to_string()
+    fn write<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.serialize(s)
+    }
+}
+
+/// A value in its written form.
+struct Written<'v, T>(&'v T);
+
+impl<T: Text> Serialize for Written<'_, T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.0.write(s)
     }
 }
 
 pub(super) fn serialize<T: Text, S: Serializer>(value: &T, s: S) -> Result<S::Ok, S::Error> {
-    s.serialize_str(&value.to_text())
+    value.write(s)
 }
 
 pub(super) fn deserialize<'de, T: Text, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
@@ -125,11 +133,11 @@ pub(super) fn owners<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<String>, D::
 pub(super) mod optional {
     use serde::{Deserializer, Serializer};
 
-    use super::Text;
+    use super::{Text, Written};
 
     pub(in crate::config) fn serialize<T: Text, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
         match value {
-            Some(value) => s.serialize_some(&value.to_text()),
+            Some(value) => s.serialize_some(&Written(value)),
             None => s.serialize_none(),
         }
     }
@@ -146,7 +154,10 @@ pub(super) mod or_empty {
     use super::{Text, checked};
 
     pub(in crate::config) fn serialize<T: Text, S: Serializer>(value: &Option<T>, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(&value.as_ref().map(T::to_text).unwrap_or_default())
+        match value {
+            Some(value) => value.write(s),
+            None => s.serialize_str(""),
+        }
     }
 
     pub(in crate::config) fn deserialize<'de, T: Text, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
@@ -192,10 +203,10 @@ pub(super) mod block {
 pub(super) mod list {
     use serde::{Deserialize, Deserializer, Serializer};
 
-    use super::Text;
+    use super::{Text, Written};
 
     pub(in crate::config) fn serialize<T: Text, S: Serializer>(values: &[T], s: S) -> Result<S::Ok, S::Error> {
-        s.collect_seq(values.iter().map(T::to_text))
+        s.collect_seq(values.iter().map(Written))
     }
 
     pub(in crate::config) fn deserialize<'de, T: Text, D: Deserializer<'de>>(d: D) -> Result<Vec<T>, D::Error> {
