@@ -460,12 +460,13 @@ impl VerdictCache {
         resolution.with_standing(standing)
     }
 
-    /// Evicts the name of `key` if the result contradicts a cached verdict. The result itself remains valid, with the
-    /// returned start, unless a verdict that it contradicts was read up to a later block.
+    /// Evicts the name of `key` if the result contradicts a cached verdict, or replaces a result that a head contradicted.
+    /// The result itself remains valid, with the returned start, unless a verdict that it contradicts was read up to a
+    /// later block.
     async fn outdate(&self, key: &CacheKey, found: &Finished, began: Began) -> Began {
         let (verdict, newest) = (found.resolution.verdict(), found.resolution.newest());
         let wrong = self.contradicted(key, verdict).await;
-        if wrong.is_empty() || clresolve_core::mutant!("stale-across-a-change") {
+        if wrong.is_empty() && !found.is_after_change || clresolve_core::mutant!("stale-across-a-change") {
             return began;
         }
         let at = verdict.freshness.checked_at;
@@ -559,10 +560,13 @@ impl VerdictCache {
         Ok(())
     }
 
-    /// The newest head, if it confirms the result: the resolution began under this head and read up to its height.
+    /// The newest head, if it confirms the result: the result was compared with it, or the resolution began under this
+    /// head and read up to its height.
     fn head_of(&self, found: &Finished, began: Began) -> Option<HeadId> {
-        let seen = self.heads.newest().filter(|seen| Some(seen.id) == began.head && found.reads_chain)?;
-        found.resolution.newest().is_some_and(|newest| newest >= seen.head.block.number).then_some(seen.id)
+        let seen = self.heads.newest()?;
+        let is_of_run = Some(seen.id) == began.head && found.reads_chain;
+        let is_read = is_of_run && found.resolution.newest() >= Some(seen.head.block.number);
+        (is_read || found.confirmed_at == Some(seen.id)).then_some(seen.id)
     }
 
     fn note_rules(&self, key: &CacheKey) {

@@ -225,11 +225,22 @@ pub struct Finished {
     pub is_overtaken: bool,
     /// Whether this process read the chain. Then the head at the start of the resolution confirms the result.
     pub reads_chain: bool,
+    /// A later head that confirms the result too, if it was compared with one.
+    pub(crate) confirmed_at: Option<HeadId>,
+    /// Whether this resolution replaces an earlier result that a head contradicted.
+    pub is_after_change: bool,
 }
 
 impl From<Resolution> for Finished {
     fn from(resolution: Resolution) -> Self {
-        Self { resolution, content: None, is_overtaken: false, reads_chain: false }
+        Self {
+            resolution,
+            content: None,
+            is_overtaken: false,
+            reads_chain: false,
+            confirmed_at: None,
+            is_after_change: false,
+        }
     }
 }
 

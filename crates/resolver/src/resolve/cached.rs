@@ -17,8 +17,9 @@ use clresolve_verdict::verdict::canonical_digest;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use futures_util::{StreamExt as _, stream};
 use jiff::SignedDuration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 
+use super::confirm::Compared;
 use super::fleet::Fleet;
 use super::question::RuleSet;
 use super::readings::Readings;
@@ -29,6 +30,9 @@ use crate::telemetry::{self, NotCached};
 
 /// Maximum number of resolutions for one answer, if the name is evicted during each. The last resolution denies.
 const RUNS: usize = 3;
+
+/// Maximum time to compare a late result with the newest head. After it, the result is reported unconfirmed.
+const MAX_COMPARISON: Duration = Duration::from_secs(2);
 
 /// A [`Walker`] and the verdicts of its resolutions.
 #[derive(Clone)]
@@ -171,18 +175,20 @@ impl CachedWalker {
             let cache = Arc::clone(&this.cache);
             let request = RunRequest { key, rules, before: Before { content, ..before }, cache };
             async move {
-                let end = Instant::now() + this.walker.config.timeout;
-                let mut found = this.run_once(&request, using).await;
+                let (began, mut found) = (Instant::now(), this.run_once(&request, using).await);
                 for _ in 1..RUNS {
-                    found = if found.is_overtaken && Instant::now() < end {
-                        this.run_once(&request, using).await
-                    } else if timeout_at(end, this.is_outdated(&request, &found)).await == Ok(true) {
-                        this.run_once(&request, Using::Nothing).await
-                    } else {
+                    if !found.is_overtaken || began.elapsed() > this.walker.config.timeout {
                         break;
-                    };
+                    }
+                    found = this.run_once(&request, using).await;
                 }
-                found
+                match timeout(MAX_COMPARISON, this.compared(&request, &found)).await {
+                    Ok(Compared::Changed) => {
+                        Finished { is_after_change: true, ..this.run_once(&request, Using::Content).await }
+                    }
+                    Ok(Compared::Confirmed(head)) => Finished { confirmed_at: Some(head), ..found },
+                    Ok(Compared::Not) | Err(_) => found,
+                }
             }
             .boxed()
         }

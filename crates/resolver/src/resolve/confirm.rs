@@ -66,22 +66,22 @@ impl CachedWalker {
         resolution
     }
 
-    /// Whether the records of a trusted verdict have changed since they were read. Fetching content can take seconds, and
-    /// shared evidence is older still.
-    pub(super) async fn is_outdated(&self, request: &RunRequest, found: &Finished) -> bool {
+    /// Compares a trusted verdict with the newest head that is followed, unless its records were read up to there.
+    /// Fetching content can take seconds, and shared evidence is older still.
+    pub(super) async fn compared(&self, request: &RunRequest, found: &Finished) -> Compared {
         let (RunRequest { key, rules, .. }, resolution) = (request, &found.resolution);
         let is_of_now = key.block.number().is_none() && self.cache.heads.is_followed();
-        let Some(reader) = self.walker.heads.as_ref().filter(|_| is_of_now) else { return false };
+        let Some(reader) = self.walker.heads.as_ref().filter(|_| is_of_now) else { return Compared::Not };
         if resolution.verdict().state != State::Trusted {
-            return false;
+            return Compared::Not;
         }
         let at = if found.reads_chain { self.followed() } else { self.head(reader).await };
-        let Ok(at) = at else { return false };
-        if resolution.newest() >= Some(at.block.number) {
-            return false;
+        let Some(at) = at.ok().filter(|at| resolution.newest() < Some(at.block.number)) else { return Compared::Not };
+        match (self.reading(reader, key, rules, at).await, at.id) {
+            (Some(later), _) if !confirms(&later, resolution) => Compared::Changed,
+            (Some(_), Some(head)) => Compared::Confirmed(head),
+            _ => Compared::Not,
         }
-        let later = self.reading(reader, key, rules, at).await;
-        later.is_some_and(|later| !confirms(&later, resolution))
     }
 
     /// `resolution`, which a caller has kept for a while, with its current standing.
@@ -221,6 +221,14 @@ impl CachedWalker {
             this.answer(name.as_str(), &rules).await;
         });
     }
+}
+
+/// How the newest head compares with a result.
+pub(super) enum Compared {
+    /// It is not later, or could not be read.
+    Not,
+    Confirmed(HeadId),
+    Changed,
 }
 
 /// The block at which a name is read.

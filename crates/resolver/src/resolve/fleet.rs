@@ -5,9 +5,9 @@
 //! verified again. For readings at other grades, the process relies on the replica, which has the same key, endpoints
 //! and rules. A verdict that this process derives from such evidence counts as live.
 //!
-//! The evidence may predate a change on chain. A daemon that follows heads therefore compares it with the newest head
-//! first, and its verdict enters the cache unconfirmed: the gate and decisions use it only after this process has
-//! confirmed it by its own reading.
+//! The evidence may predate a change on chain. A daemon that follows heads therefore compares it with the newest head,
+//! if it can be read. Otherwise the verdict enters the cache unconfirmed: the gate and decisions use it only after this
+//! process has confirmed it by its own reading.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use clresolve_ipfs::{ContentId, ContentPath, WalkedBlocks};
 use clresolve_state::Recording;
 use clresolve_verdict::build::Run;
 use clresolve_verdict::evidence::continuity::Continuity;
-use clresolve_verdict::evidence::{Evidence, ProvenBy, Targets, Walked};
+use clresolve_verdict::evidence::{Evidence, IpfsOutcome, ProvenBy, Targets};
 use clresolve_verdict::trust::Resolution;
 use jiff::Timestamp;
 use moka::sync::Cache;
@@ -272,7 +272,7 @@ impl Fleet {
         let card = targets.cid.map(|cid| (cid, targets.path));
         let mirror = targets.mirror.map(|mirror| (mirror.cid, mirror.path));
         for (at, walked) in [(card, &mut evidence.ipfs), (mirror, &mut evidence.mirror)] {
-            let (Some(at), Walked::Proven { by, blocks: count, .. }) = (at, walked) else { continue };
+            let (Some(at), IpfsOutcome::Proven { by, blocks: count, .. }) = (at, walked) else { continue };
             if *by != ProvenBy::EarlierRun {
                 self.walks.insert(at, Arc::new(KeptWalk { by: *by, count: *count, blocks: blocks.clone() }));
             } else if let Some(kept) = self.walks.get(&at) {

@@ -1,7 +1,7 @@
 //! Payment lookups, which determine a payee. Each question has at most one lookup in flight, and the number of
 //! concurrent lookups is limited. Questions that arrive during a lookup share its result. The result is cached for
-//! later questions only if it is final or not positive, with the lifetime of a verdict of the same state, and only for
-//! the verdict to which it belongs.
+//! later questions only if it is final or not positive, with the lifetime of a verdict of the same state, or while the
+//! head that confirms it is the newest, and only for the verdict to which it belongs.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use moka::Entry;
 use moka::future::Cache;
 use tokio::sync::Semaphore;
 
+use crate::cache::HeadId;
 use crate::clock::Clock;
 use crate::cpu_share;
 
@@ -27,9 +28,12 @@ const MAX_LOOK_UPS: usize = 16;
 const KEPT: u64 = 4096;
 
 pub(super) trait LookUpResult: Clone + Send + Sync + 'static {
-    /// Whether a positive result is final, so that later questions can reuse it. Others are looked up again.
-    fn is_final(&self) -> bool {
-        false
+    /// Whether positive results are final, so that later questions can reuse them.
+    const IS_FINAL: bool = false;
+
+    /// The head that confirms a positive result. Questions reuse the result while this is the newest head.
+    fn confirmed_at(&self) -> Option<HeadId> {
+        None
     }
 
     /// The state of a verdict with the same lifetime.
@@ -81,10 +85,11 @@ struct LookedUp<V> {
     failures: u32,
 }
 
-impl<V> LookedUp<V> {
-    /// Whether the result answers a question that arrived when `arrived` lookups had ended.
-    fn answers(&self, arrived: u64, now: Timestamp) -> bool {
-        arrived < self.ended || now < self.until || clresolve_core::mutant!("claims-never-end")
+impl<V: LookUpResult> LookedUp<V> {
+    /// Whether the result answers a question that arrived under `head` when `arrived` lookups had ended.
+    fn answers(&self, arrived: u64, now: Timestamp, head: Option<HeadId>) -> bool {
+        let is_confirmed = head.is_some() && self.found.confirmed_at() == head;
+        arrived < self.ended || now < self.until || is_confirmed || clresolve_core::mutant!("claims-never-end")
     }
 }
 
@@ -119,14 +124,26 @@ where
         clock: &Arc<dyn Clock>,
         look_up: impl Future<Output = V> + Send + 'static,
     ) -> V {
+        self.answer_under(None, beside, about, clock, look_up).await
+    }
+
+    /// Like [`LookUps::answer`]. Also returns a result that `head`, the newest one, confirms.
+    pub(super) async fn answer_under(
+        &self,
+        head: Option<HeadId>,
+        beside: Beside,
+        about: A,
+        clock: &Arc<dyn Clock>,
+        look_up: impl Future<Output = V> + Send + 'static,
+    ) -> V {
         let (key, arrived) = ((beside, about), self.0.ended.load(Ordering::SeqCst));
-        if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| kept.answers(arrived, clock.now())) {
+        if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| kept.answers(arrived, clock.now(), head)) {
             return kept.found.clone();
         }
         let (this, clock) = (Arc::clone(&self.0), Arc::clone(clock));
         let task = cpu_share::spawn(async move {
             let kept_or_found = async |known: Option<Entry<_, Arc<LookedUp<V>>>>| {
-                this.kept_or_found(known.map(Entry::into_value), arrived, &*clock, look_up).await
+                this.kept_or_found(known.map(Entry::into_value), arrived, head, &*clock, look_up).await
             };
             this.kept.entry(key).and_upsert_with(kept_or_found).await.into_value()
         });
@@ -139,12 +156,13 @@ impl<A, V: LookUpResult> Inner<A, V> {
         &self,
         known: Option<Arc<LookedUp<V>>>,
         arrived: u64,
+        head: Option<HeadId>,
         clock: &dyn Clock,
         look_up: impl Future<Output = V>,
     ) -> Arc<LookedUp<V>> {
         let now = clock.now();
         let failures = match known {
-            Some(kept) if kept.answers(arrived, now) => return kept,
+            Some(kept) if kept.answers(arrived, now, head) => return kept,
             Some(kept) => kept.failures,
             None => 0,
         };
@@ -156,7 +174,7 @@ impl<A, V: LookUpResult> Inner<A, V> {
         let found = look_up.await;
         let ended = self.ended.fetch_add(1, Ordering::SeqCst) + 1;
         let (until, failures) = match found.state() {
-            State::Trusted if found.is_final() => (after(now, State::Trusted, 0), 0),
+            State::Trusted if V::IS_FINAL => (after(now, State::Trusted, 0), 0),
             State::Trusted => (now, 0),
             State::Untrusted => (after(clock.now(), State::Untrusted, 0), 0),
             State::Indeterminate => (after(clock.now(), State::Indeterminate, failures), failures + 1),
@@ -188,9 +206,7 @@ mod tests {
     struct Answer<const FINAL: bool>(State, String);
 
     impl<const FINAL: bool> LookUpResult for Answer<FINAL> {
-        fn is_final(&self) -> bool {
-            FINAL
-        }
+        const IS_FINAL: bool = FINAL;
 
         fn state(&self) -> State {
             self.0

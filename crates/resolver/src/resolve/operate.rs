@@ -82,7 +82,7 @@ impl Resolver {
         self.0.cached.cache.held_about(name, self.now())
     }
 
-    /// The newest head of the chain. `None` before the first request to the gate or for a decision.
+    /// The newest head of the chain. `None` before the first question that requires one.
     pub fn head(&self) -> Option<HeadStatus> {
         let seen = self.0.cached.cache.heads.newest()?;
         Some(HeadStatus { number: seen.head.block.number, reported_at: seen.head.reported_at })

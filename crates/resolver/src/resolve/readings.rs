@@ -22,7 +22,7 @@ pub(super) type Reading = Shared<BoxFuture<'static, Option<Arc<AtHead>>>>;
 pub(super) type HeadAnswer = Shared<BoxFuture<'static, Option<ChainHead>>>;
 
 pub(super) struct Readings {
-    /// In-flight readings by name and block. Each head has at most one for each trusted name in the cache.
+    /// In-flight readings by name and block. Each head has at most one for each name that is cached or being resolved.
     under_way: Mutex<HashMap<(EnsName, B256), Reading>>,
     head: Mutex<Option<LastAsked>>,
     /// Permits for the resolutions of names that have changed.

@@ -11,7 +11,7 @@ use clresolve_core::state::State;
 use clresolve_verdict::card::{Card, Side};
 use clresolve_verdict::check::schemas::proven;
 use clresolve_verdict::check::verbs::holds_placeholder;
-use clresolve_verdict::evidence::{BoundSchema, SchemaAnswer, SchemaFault};
+use clresolve_verdict::evidence::{SchemaAnswer, SchemaAnswers, SchemaFault};
 use clresolve_verdict::manifest::{Manifest, SchemaEntry};
 use clresolve_verdict::profile::Profile;
 use clresolve_verdict::schema::bound::{CompiledSchema, Gathering, Sibling};
@@ -31,9 +31,7 @@ pub(super) type BoundSchemaResult = Result<Arc<CompiledSchema>, Arc<[Reason]>>;
 
 impl LookUpResult for BoundSchemaResult {
     // The digest proves the bytes of the schema.
-    fn is_final(&self) -> bool {
-        true
-    }
+    const IS_FINAL: bool = true;
 
     fn state(&self) -> State {
         match self {
@@ -127,7 +125,7 @@ impl LookUp {
         card: &Card,
     ) -> BoundSchemaResult {
         let deadline = Instant::now() + self.walker.config.timeout;
-        let unpinned = BoundSchema { canonical: Err(SchemaFault::NotAsked.into()), mirror: None };
+        let unpinned = SchemaAnswers { canonical: Err(SchemaFault::NotAsked.into()), mirror: None };
         let served = if entry.sha256.is_some() { self.served(card, deadline).await } else { unpinned };
         let schema = proven(self.side, &served, entry, profile)?;
         let mut gathering = Gathering::new(manifest, entry, schema);
@@ -160,7 +158,7 @@ impl LookUp {
 
     /// Fetches the schema from the locations in the card. The mirror is used only if the canonical location serves
     /// nothing.
-    async fn served(&self, card: &Card, deadline: Instant) -> BoundSchema {
+    async fn served(&self, card: &Card, deadline: Instant) -> SchemaAnswers {
         let canonical = match card.schema(self.side) {
             Some(location) => self.answer(location, deadline).await,
             None => Err(SchemaFault::NotNamed.into()),
@@ -171,7 +169,7 @@ impl LookUp {
             Some(location) => Some(self.answer(location, deadline).await),
             None => None,
         };
-        BoundSchema { canonical, mirror }
+        SchemaAnswers { canonical, mirror }
     }
 
     /// Fetches from one location with half of the remaining time, so that a stalling location leaves time for the next.

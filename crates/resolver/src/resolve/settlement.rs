@@ -27,9 +27,7 @@ pub(super) type Settlements = LookUps<Digest, Seen>;
 
 impl LookUpResult for Seen {
     // The transaction is in a finalized block.
-    fn is_final(&self) -> bool {
-        true
-    }
+    const IS_FINAL: bool = true;
 
     fn state(&self) -> State {
         match self {

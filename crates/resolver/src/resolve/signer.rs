@@ -30,8 +30,8 @@ pub struct SignerRecords {
     block: Block,
     /// Codes for parties that influence the records: an off-chain gateway, or an ancestor's resolver.
     lent: Vec<Code>,
-    /// The block number up to which the chain was read. `None` if no head confirms the records, because they come from
-    /// a gateway.
+    /// The block number up to which the chain was read. `None` if no head confirms the records, such as those from a
+    /// gateway.
     newest: Option<u64>,
 }
 
@@ -231,21 +231,20 @@ pub(super) async fn offer_key(keys: &OfferKeys, cached: &CachedWalker, beside: &
     look_up(keys, cached, beside, |_| true, OfferKey::of).await
 }
 
-/// In-flight readings of signers, and recent results. Each result belongs to the head that was the newest before its
-/// reading began.
-pub(super) type SignerLookUps<V> = LookUps<Option<HeadId>, UnderHead<V>>;
+/// In-flight readings of signers, and recent results.
+pub(super) type SignerLookUps<V> = LookUps<(), UnderHead<V>>;
 
 /// A result that depends on a signer's records.
 #[derive(Clone)]
 pub(super) struct UnderHead<V> {
     value: V,
-    /// Whether the head confirms the records: they are on chain, and were read up to the height of the head.
-    is_confirmed: bool,
+    /// The newest head before the reading, if it confirms the records: they are on chain, and were read up to its height.
+    confirmed_at: Option<HeadId>,
 }
 
 impl<V: LookUpResult> LookUpResult for UnderHead<V> {
-    fn is_final(&self) -> bool {
-        self.is_confirmed
+    fn confirmed_at(&self) -> Option<HeadId> {
+        self.confirmed_at
     }
 
     fn state(&self) -> State {
@@ -253,12 +252,12 @@ impl<V: LookUpResult> LookUpResult for UnderHead<V> {
     }
 
     fn undecided(cause: &str) -> Self {
-        Self { value: V::undecided(cause), is_confirmed: false }
+        Self { value: V::undecided(cause), confirmed_at: None }
     }
 }
 
-/// Returns what the records of a name's signer show. They are read once per head. Without a head that confirms them,
-/// each question reads them anew.
+/// Returns what the records of a name's signer show. Records that the newest head confirms are read once under it,
+/// others for each question.
 async fn look_up<V: LookUpResult>(
     look_ups: &SignerLookUps<V>,
     cached: &CachedWalker,
@@ -271,10 +270,11 @@ async fn look_up<V: LookUpResult>(
     let read = async move {
         let signer = read_signer(&walker, &name, counts).await;
         let newest = signer.as_ref().ok().and_then(|(_, records)| records.newest);
-        let is_confirmed = head.is_some_and(|seen| newest >= Some(seen.head.block.number));
-        UnderHead { value: decode(signer), is_confirmed }
+        let confirming = head.filter(|seen| newest >= Some(seen.head.block.number));
+        UnderHead { value: decode(signer), confirmed_at: confirming.map(|seen| seen.id) }
     };
-    look_ups.answer(beside.clone(), head.map(|seen| seen.id), &cached.walker.clock, read).await.value
+    let head = head.map(|seen| seen.id);
+    look_ups.answer_under(head, beside.clone(), (), &cached.walker.clock, read).await.value
 }
 
 /// Reads the name in `cl.receipt.signer`, or the name itself if that record is not set, with its records if the gate

@@ -19,7 +19,7 @@ use clresolve_verdict::build::{self, Run};
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::continuity::Continuity;
 use clresolve_verdict::evidence::links::{self, Links, Registration, RegistrationFile};
-use clresolve_verdict::evidence::{Evidence, OwnerEvidence, OwnerFault, Source, Targets, Usable, Walked};
+use clresolve_verdict::evidence::{Evidence, IpfsOutcome, OwnerEvidence, OwnerFault, Source, Targets, Usable};
 use clresolve_verdict::incident::Incident;
 use clresolve_verdict::profile::{Profile, Profiles};
 use clresolve_verdict::trust::Resolution;
@@ -133,7 +133,7 @@ impl Walker {
         }
         let is_trusted = resolution.verdict().state == State::Trusted;
         let content = ProvenContent::of(&run).filter(|_| is_trusted).map(Arc::new);
-        (run, Finished { resolution, content, is_overtaken, reads_chain: true })
+        (run, Finished { content, is_overtaken, reads_chain: true, ..resolution.into() })
     }
 
     /// Judges the evidence off the threads that answer requests.
@@ -186,8 +186,8 @@ impl Walker {
             reading,
             owner: OwnerEvidence::NotAsked,
             https: Source::NotAsked,
-            ipfs: Walked::NotAsked,
-            mirror: Walked::NotAsked,
+            ipfs: IpfsOutcome::NotAsked,
+            mirror: IpfsOutcome::NotAsked,
             liars: Vec::new(),
             schemas: None,
             continuity: Continuity::NotAsked,
