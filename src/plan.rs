@@ -16,7 +16,7 @@ use clresolve_core::digest::Digest;
 use clresolve_core::fetch::Forbidden;
 use clresolve_core::json::{JsonError, Limits};
 use clresolve_core::name::{EnsName, NameError};
-use clresolve_core::payment::{CoinType, EndpointKey, PaymentRecords};
+use clresolve_core::payment::{CoinType, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{Answer, Block, BlockSelector, Found, Grade, Holder, Holding, Proof, Reading};
 use clresolve_core::reason::{self, Code, Reason};
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -28,7 +28,7 @@ use clresolve_resolver::config::parse_address;
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{self, Policy};
 use clresolve_verdict::evidence::continuity::Continuity;
-use clresolve_verdict::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked, is_https_url};
+use clresolve_verdict::evidence::{Evidence, IpfsOutcome, OwnerEvidence, ProvenBy, Source, is_https_url};
 use clresolve_verdict::profile::{Profile, Profiles};
 use clresolve_verdict::verdict::Depth;
 use jiff::Timestamp;
@@ -346,7 +346,7 @@ fn payment_records(card: Option<&Card>, payees: &[Payee]) -> Vec<PaymentRecord> 
         })
         .collect();
     let says = "the https URL of the runtime; verb and version follow".to_owned();
-    records.push(PaymentRecord { record: EndpointKey::Runtime.to_string(), says, value: None });
+    records.push(PaymentRecord { record: EndpointRecordKey::Runtime.to_string(), says, value: None });
     let says = "the name whose cl.sig.pub signs receipts, and offers where each request has an address of its own";
     records.push(PaymentRecord { record: Key::ReceiptSigner.to_string(), says: says.to_owned(), value: None });
     records
@@ -428,7 +428,7 @@ fn evidence(
         owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Holder::Address(holder) }),
         https,
         ipfs: walked(publication, path),
-        mirror: Walked::NotAsked,
+        mirror: IpfsOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
         continuity: Continuity::NotAsked,
@@ -453,7 +453,7 @@ fn served(url: Option<&str>, bytes: &Bytes) -> Source {
 }
 
 /// Resolves the path over the blocks that were built.
-fn walked(publication: &Publication, path: &ContentPath) -> Walked {
+fn walked(publication: &Publication, path: &ContentPath) -> IpfsOutcome {
     let mut walk = Walk::new(publication.root, path, Budget::card());
     // Terminates: each block is supplied once or rejected, and a budget limits the visits.
     while let Some(block) = walk.wanted().and_then(|cid| publication.blocks.get(cid)) {
@@ -461,7 +461,7 @@ fn walked(publication: &Publication, path: &ContentPath) -> Walked {
             break;
         }
     }
-    Walked::of(walk.finish(), ProvenBy::Gateway, Vec::new())
+    IpfsOutcome::of(walk.finish(), ProvenBy::Gateway, Vec::new())
 }
 
 fn judged(evidence: &Evidence, rules: Rules<'_>) -> (State, Vec<Reason>, Vec<String>) {

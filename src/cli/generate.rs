@@ -1,7 +1,7 @@
 //! `cards generate`: generates Orloj's agent cards from AgentSystem resources.
 
 use anyhow::bail;
-use clresolve_cards::generate::{Cards, Generated, MAX_BYTES, Source};
+use clresolve_cards::generate::{Cards, Generated, MAX_BYTES, SourceFile};
 use clresolve_core::text::Foreign;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn run(args: GenerateArgs) -> anyhow::Result<Exit> {
         .iter()
         .map(|file| Ok((input::name(file), read(file, MAX_BYTES)?)))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let sources: Vec<_> = files.iter().map(|(file, bytes)| Source { file, bytes }).collect();
+    let sources: Vec<_> = files.iter().map(|(file, bytes)| SourceFile { file, bytes }).collect();
     let cards = Cards::read(&sources, args.base_url)?;
     let chosen = chosen(&cards, args.system.as_deref())?;
     for note in chosen.iter().flat_map(|card| card.notes()) {

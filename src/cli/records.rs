@@ -216,7 +216,7 @@ fn write_failure(text: &mut String, key: &str, cause: &ChainError) -> std::fmt::
 #[cfg(test)]
 mod tests {
     use alloy_primitives::{Address, B256};
-    use clresolve_core::payment::{CoinType, EndpointKey};
+    use clresolve_core::payment::{CoinType, EndpointRecordKey};
     use clresolve_core::reading::{Block, Found, Grade, Holder, Proof, ResolverFault};
     use jiff::Timestamp;
 
@@ -249,9 +249,9 @@ mod tests {
             ]
             .into(),
             endpoints: [
-                (EndpointKey::Runtime, EndpointRecord::Read(Record::Text("https://a\u{202e}".to_owned()))),
-                (EndpointKey::Web, EndpointRecord::Failed(cause)),
-                (EndpointKey::Mcp, EndpointRecord::Read(Record::Absent)),
+                (EndpointRecordKey::Runtime, EndpointRecord::Read(Record::Text("https://a\u{202e}".to_owned()))),
+                (EndpointRecordKey::Web, EndpointRecord::Failed(cause)),
+                (EndpointRecordKey::Mcp, EndpointRecord::Read(Record::Absent)),
             ]
             .into(),
             offchain: false,

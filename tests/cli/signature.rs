@@ -36,7 +36,7 @@ use clresolve_resolver::fetch::{Cause, EgressViolation, FetchError, Forbidden};
 use clresolve_resolver::resolve::{Content, Resolver, Retrieved};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_server::http::Server;
-use clresolve_verdict::evidence::{Source, Walked};
+use clresolve_verdict::evidence::{IpfsOutcome, Source};
 use clresolve_verdict::profile::Profiles;
 use ed25519_dalek::Signer as _;
 use jiff::Timestamp;
@@ -710,7 +710,7 @@ impl Content for Pages {
     }
 
     async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Retrieved {
-        Walked::NotAsked.into()
+        IpfsOutcome::NotAsked.into()
     }
 
     async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {

@@ -64,7 +64,7 @@ use clresolve_resolver::fetch::{Cause, FetchError};
 use clresolve_resolver::resolve::{Content, Resolver, Retrieved};
 use clresolve_resolver::sandbox::Sandbox;
 use clresolve_server::http::{ServeError, Server};
-use clresolve_verdict::evidence::{Source, Walked};
+use clresolve_verdict::evidence::{IpfsOutcome, Source};
 use clresolve_verdict::gate::GateVerbs;
 use clresolve_verdict::profile::Profiles;
 use clresolve_verdict::verdict::Depth;
@@ -1158,7 +1158,7 @@ impl Content for Nowhere {
     }
 
     async fn walk(&self, _: &ContentId, _: &ContentPath, _: &[bytes::Bytes], _: Budget, _: Duration) -> Retrieved {
-        Walked::NotAsked.into()
+        IpfsOutcome::NotAsked.into()
     }
 
     async fn schema(&self, _: &str, _: Duration) -> Result<bytes::Bytes, FetchError> {

@@ -27,7 +27,7 @@ use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadReque
 use clresolve_chain::transport::{HttpPost, MAX_REPLY_BYTES, PostError};
 use clresolve_chain::{Chain, ChainConfig, Endpoint, ProvenChain, RpcChain};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{Coins, EndpointKey};
+use clresolve_core::payment::{Coins, EndpointRecordKey};
 use clresolve_core::reading::{
     Answer, Block, BlockSelector, CcipFault, ChainError, Found, Grade, GradeDemand, Holder, Holding, Latest,
     LocalLimit, Proof, Reading, ResolverFault,
@@ -364,7 +364,7 @@ async fn offchain_records_come_through_the_gateway_at_both_blocks() {
     let reading = world.reader.read(&name("off.eth"), FIRST).await.unwrap();
 
     assert_eq!(reading.latest, Some(Ok(latest_of(&reading))));
-    assert_eq!(gateway.asked(), 2 * (Key::ALL.len() + Coins::default().count() + EndpointKey::ALL.len()));
+    assert_eq!(gateway.asked(), 2 * (Key::ALL.len() + Coins::default().count() + EndpointRecordKey::ALL.len()));
     let found = found(reading.answer);
     assert!(found.offchain);
     assert_eq!(found.records.text(Key::Entry), Some(ENTRY));
@@ -451,7 +451,7 @@ async fn an_endless_lookup_ends() {
 
     assert!(matches!(error, ChainError::Ccip(_)), "{error:?}");
     // At two blocks each hop demands one look-up for each record.
-    let records = Key::ALL.len() + Coins::default().count() + EndpointKey::ALL.len();
+    let records = Key::ALL.len() + Coins::default().count() + EndpointRecordKey::ALL.len();
     assert!(gateway.asked() <= 2 * MAX_LOOK_UPS * records, "{}", gateway.asked());
 }
 

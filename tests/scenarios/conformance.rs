@@ -13,7 +13,7 @@ use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check;
 use clresolve_verdict::check::schemas::schemas;
-use clresolve_verdict::evidence::{BoundSchema, SchemaEvidence};
+use clresolve_verdict::evidence::{SchemaAnswers, SchemaEvidence};
 use clresolve_verdict::manifest::{Manifest, Side};
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use clresolve_verdict::schema::Schema;
@@ -418,7 +418,7 @@ fn the_documented_records_of_formatagent_bind_the_published_schemas() {
     let bound = |side: &str| {
         let path = format!("protocol-commons/schemas/v1.0.0/commons/format/{side}s/format.{side}.schema.json");
         let served = ServedSchema::read(read(&corpus.join(path)).into());
-        BoundSchema { canonical: Ok(served.clone()), mirror: Some(Ok(served)) }
+        SchemaAnswers { canonical: Ok(served.clone()), mirror: Some(Ok(served)) }
     };
     let evidence = SchemaEvidence { request: bound("request"), receipt: bound("receipt") };
     let reasons = schemas(&card, &evidence, &records, &profile(DEFAULT));

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadRequest};
 use clresolve_resolver::fetch::ccip::GuardedGateway;
-use clresolve_resolver::fetch::https::{self, Body, CARD_LIMIT, Limits};
+use clresolve_resolver::fetch::https::{self, Body, CARD_LIMIT, FetchLimits};
 use clresolve_resolver::fetch::{
     Cause, Egress, EgressConfig, EgressError, EgressViolation, FetchError, Forbidden, Lookup,
 };
@@ -54,7 +54,7 @@ async fn world(handler: impl Fn(&str) -> Answer + Send + Sync + 'static) -> (Ser
 }
 
 async fn get(egress: &Egress, url: &str) -> Result<Body, FetchError> {
-    https::get(egress, url, Limits { total: AMPLE, ..Limits::card() }).await
+    https::get(egress, url, FetchLimits { total: AMPLE, ..FetchLimits::card() }).await
 }
 
 /// What comes of a card whose server answers so.
@@ -87,7 +87,7 @@ async fn gets_a_card() {
         caching,
     };
     assert_eq!(body, expected);
-    let endless = Limits { bytes: 2, total: Duration::MAX, ..Limits::card() };
+    let endless = FetchLimits { bytes: 2, total: Duration::MAX, ..FetchLimits::card() };
     assert_eq!(https::get(&egress, "https://cards.example/", endless).await.unwrap().bytes, "{}");
     assert_eq!(server.paths(), ["/a/card.json?x=1", "/"]);
     assert!(server.heads()[0].to_ascii_lowercase().contains("\r\nhost: cards.example\r\n"));
@@ -364,7 +364,7 @@ async fn a_forbidden_hop_is_named_and_not_asked() {
 #[tokio::test]
 async fn keys_stay_with_the_origin_that_was_named() {
     let (server, egress) = world(|_| redirect("https://evil.example/keys.json")).await;
-    let limits = Limits { total: AMPLE, ..Limits::keys() };
+    let limits = FetchLimits { total: AMPLE, ..FetchLimits::keys() };
     let error = https::get(&egress, "https://cards.example/keys.json", limits).await.unwrap_err();
     assert_eq!(refusal(error), (1, EgressViolation::AnotherOrigin));
     assert_eq!(server.paths(), ["/keys.json"]);
@@ -453,7 +453,8 @@ async fn stalls_end_at_the_time_limit() {
     let heads = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{"];
     for head in heads {
         let (_server, egress) = world(move |_| Answer::Stall(head.into())).await;
-        let got = https::get(&egress, "https://cards.example/", Limits { total: SHORT, ..Limits::card() }).await;
+        let got =
+            https::get(&egress, "https://cards.example/", FetchLimits { total: SHORT, ..FetchLimits::card() }).await;
         assert_eq!(got, Err(unavailable(Cause::Timeout)), "{head:?}");
     }
 

@@ -20,7 +20,7 @@ use clresolve_ipfs::build::{self, Blocks, Dag, Fanout, Layout};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, Walk};
 use clresolve_resolver::fetch::Cause;
 use clresolve_verdict::check::{self, Policy};
-use clresolve_verdict::evidence::{self, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Usable, Walked};
+use clresolve_verdict::evidence::{self, Evidence, IpfsOutcome, Mirror, OwnerEvidence, ProvenBy, Source, Usable};
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use jiff::Timestamp;
 
@@ -212,12 +212,12 @@ fn gather(world: &World) -> Evidence {
     let path = mirror.as_ref().map(|mirror| mirror.path.clone()).unwrap_or_default();
     let walked = |cid: Option<ContentId>, path: &ContentPath| match cid {
         Some(cid) => walk(cid, path, https.bytes(), &world.blocks).0,
-        None => Walked::NotAsked,
+        None => IpfsOutcome::NotAsked,
     };
     let ipfs = walked(cid, &path);
     let mirrored = match mirror.filter(|mirror| cid != Some(mirror.cid)) {
         Some(mirror) => walked(Some(mirror.cid), &mirror.path),
-        None => Walked::NotAsked,
+        None => IpfsOutcome::NotAsked,
     };
     let holder = Holder::Address(world.reading.holder.into());
     let owner = Holding { address: Some(world.reading.owner.into()), holder: Holder::Nobody };
@@ -284,7 +284,12 @@ fn record_set(records: &BTreeMap<Key, Vec<u8>>) -> RecordSet {
 }
 
 /// Resolves the path, and returns which blocks came from the gateway.
-fn walk(cid: ContentId, path: &ContentPath, known: Option<&Bytes>, blocks: &Blocks) -> (Walked, BTreeSet<ContentId>) {
+fn walk(
+    cid: ContentId,
+    path: &ContentPath,
+    known: Option<&Bytes>,
+    blocks: &Blocks,
+) -> (IpfsOutcome, BTreeSet<ContentId>) {
     let mut walk = Walk::new(cid, path, Budget::card());
     let mut taken = BTreeSet::new();
     while let Some(wanted) = walk.wanted().copied() {
@@ -297,7 +302,7 @@ fn walk(cid: ContentId, path: &ContentPath, known: Option<&Bytes>, blocks: &Bloc
         }
         taken.insert(wanted);
     }
-    (Walked::of(walk.finish(), ProvenBy::Gateway, Vec::new()), taken)
+    (IpfsOutcome::of(walk.finish(), ProvenBy::Gateway, Vec::new()), taken)
 }
 
 /// Whether a change to a good agent's data is insignificant: every record keeps its meaning, the newest block has the

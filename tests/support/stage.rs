@@ -13,7 +13,7 @@ use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
 use clresolve_resolver::clock::Clock;
 use clresolve_resolver::config::{BlockSelector, Config, Endpoint, ManifestSource};
-use clresolve_resolver::fetch::https::{self, Limits};
+use clresolve_resolver::fetch::https::{self, FetchLimits};
 use clresolve_resolver::fetch::{Egress, EgressConfig};
 use clresolve_resolver::memory::{HistoryKey, Store};
 use clresolve_resolver::resolve::Resolver;
@@ -154,7 +154,7 @@ impl Stage {
                 extra_roots: config.network.ca_pems.iter().map(|pem| pem.clone().into()).collect(),
                 ..EgressConfig::default()
             });
-            let limits = Limits { total: PATIENCE, ..Limits::card() };
+            let limits = FetchLimits { total: PATIENCE, ..FetchLimits::card() };
             let published = https::get(&egress.expect("the world's door"), url.as_str(), limits).await;
             let mut manifest: Value = serde_json::from_slice(&published.expect("it is served").bytes).expect("JSON");
             manifest.as_object_mut().and_then(|members| members.remove("directory_cid")).expect("it has a CID");

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::challenges::{body_carries_credential, carries_credentials, clean};
-use crate::paid::{Hook, Leaving, Paid, latin1};
+use crate::paid::{Leaving, OnPaid, Paid, latin1};
 use crate::refusal::{Refusal, Why};
 use crate::reply::{Allowed, Reply};
 use crate::waiting::{Decision, Waiting};
@@ -62,7 +62,7 @@ pub trait Decides: Send + Sync + 'static {
 pub struct Guard<D> {
     client: reqwest::Client,
     decides: D,
-    on_paid: Option<Hook>,
+    on_paid: Option<OnPaid>,
     waiting: Waiting,
 }
 
@@ -80,7 +80,7 @@ impl<D: Decides> Guard<D> {
     /// is ignored, so that no paid response is lost.
     #[must_use]
     pub fn on_paid(self, hook: impl Fn(&Paid) + Send + Sync + 'static) -> Self {
-        Self { on_paid: Some(Hook(Box::new(hook))), ..self }
+        Self { on_paid: Some(OnPaid(Box::new(hook))), ..self }
     }
 
     /// A client that pays with `payments`, an `X402Client`, on top of the guard.

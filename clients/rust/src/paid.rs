@@ -26,18 +26,18 @@ pub struct Paid {
 }
 
 /// The caller's function that receives the record.
-pub(crate) struct Hook(pub(crate) Box<dyn Fn(&Paid) + Send + Sync>);
+pub(crate) struct OnPaid(pub(crate) Box<dyn Fn(&Paid) + Send + Sync>);
 
-impl fmt::Debug for Hook {
+impl fmt::Debug for OnPaid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hook")
+        f.write_str("OnPaid")
     }
 }
 
 /// A payment in progress. On drop, it passes its record to the hook, even if no response came or nobody waits for it
 /// any more, since the seller may have received the payment.
 pub(crate) struct Leaving<'a> {
-    pub(crate) hook: Option<&'a Hook>,
+    pub(crate) hook: Option<&'a OnPaid>,
     pub(crate) paid: Paid,
 }
 
@@ -54,7 +54,7 @@ impl Leaving<'_> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let Some(Hook(hook)) = self.hook else { return };
+        let Some(OnPaid(hook)) = self.hook else { return };
         // A panic of the hook must not lose a paid response.
         let _ = catch_unwind(AssertUnwindSafe(|| hook(&self.paid)));
     }

@@ -142,7 +142,7 @@ impl Kind {
     }
 
     /// The names of a kind of change.
-    pub(super) const fn about(self) -> About {
+    pub(super) const fn about(self) -> ChangeWords {
         let (word, log_words): (_, &[_]) = match self {
             Self::Added => ("added", &["added"]),
             Self::Removed => ("removed", &["removed"]),
@@ -161,12 +161,13 @@ impl Kind {
             Self::Endpoint => ("endpoint", &["endpoint"]),
             Self::Schema => ("schema", &[]),
         };
-        About { word, log_words }
+        ChangeWords { word, log_words }
     }
 }
 
+/// How a change is named in a report and in a governance log.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct About {
+pub(super) struct ChangeWords {
     word: &'static str,
     /// Words by which a row of a governance log mentions the change, besides its values. Empty if no row is needed.
     pub(super) log_words: &'static [&'static str],

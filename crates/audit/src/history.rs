@@ -32,7 +32,7 @@ impl PastCounts {
     }
 
     /// The counts of the states, in the order of the report.
-    pub const fn states(&self) -> [u64; 3] {
+    pub const fn state_counts(&self) -> [u64; 3] {
         [self.trusted, self.untrusted, self.indeterminate]
     }
 }

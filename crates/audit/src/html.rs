@@ -138,7 +138,7 @@ fn summary(report: &Report, overview: &Overview) -> Markup {
             @if let Some(before) = before {
                 div.lane {
                     span { (when(before)) }
-                    (picture::states_bar("before", "States in the previous report", before.states()))
+                    (picture::states_bar("before", "States in the previous report", before.state_counts()))
                 }
             }
             ul.tiles {
@@ -147,7 +147,7 @@ fn summary(report: &Report, overview: &Overview) -> Markup {
                         b { i aria-hidden="true" { (sign) } " " (now[number]) }
                         (word)
                         @if let Some(before) = before {
-                            " " span.step { (step(before.states()[number], now[number])) }
+                            " " span.step { (step(before.state_counts()[number], now[number])) }
                         }
                         small { (meaning) }
                     }
@@ -374,7 +374,7 @@ fn states_over_time(report: &Report) -> Markup {
         details {
             summary { "The numbers" }
             ul {
-                @for report in &reports { li { (when(report)) ": " (picture::states_in_words(report.states())) } }
+                @for report in &reports { li { (when(report)) ": " (picture::states_in_words(report.state_counts())) } }
             }
         }
     };

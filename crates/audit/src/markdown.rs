@@ -159,7 +159,7 @@ fn summary(report: &Report, overview: &Overview) -> Section {
 /// The states now and in the previous report.
 fn counts(report: &Report) -> String {
     let counts = &report.counts;
-    let before = report.before.map(|before| before.states());
+    let before = report.before.map(|before| before.state_counts());
     let (head, rule) = if before.is_some() { (" before |", "--:|") } else { ("", "") };
     let mut text = format!("\n| | count |{head}\n|---|--:|{rule}\n");
     let cell = |names: u64| before.map_or_else(String::new, |_| format!(" {names} |"));

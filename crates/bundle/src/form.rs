@@ -22,7 +22,8 @@ use clresolve_state::StateProof;
 use clresolve_verdict::build::Reporter;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::{
-    BoundSchema, Evidence, OwnerEvidence, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets, Walked,
+    Evidence, IpfsOutcome, OwnerEvidence, ProvenBy, SchemaAnswer, SchemaAnswers, SchemaEvidence, SchemaFault, Source,
+    Targets,
 };
 use clresolve_verdict::profile::Profile;
 use clresolve_verdict::schema::served::ServedSchema;
@@ -253,25 +254,26 @@ pub(super) enum WalkForm {
 /// The JSON form of the two bound schemas.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SchemasForm {
-    pub(super) request: BoundForm,
-    pub(super) receipt: BoundForm,
+    pub(super) request: SchemaAnswersForm,
+    pub(super) receipt: SchemaAnswersForm,
 }
 
+/// [`SchemaAnswers`] in a bundle.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct BoundForm {
+pub(super) struct SchemaAnswersForm {
     canonical: ResultForm<Base64, Recordable<SchemaFault>>,
     mirror: Option<ResultForm<Base64, Recordable<SchemaFault>>>,
 }
 
-impl From<BoundSchema> for BoundForm {
-    fn from(bound: BoundSchema) -> Self {
+impl From<SchemaAnswers> for SchemaAnswersForm {
+    fn from(bound: SchemaAnswers) -> Self {
         let form = |answer: SchemaAnswer| answer.map(|served| Base64(served.bytes().clone())).into();
         Self { canonical: form(bound.canonical), mirror: bound.mirror.map(form) }
     }
 }
 
-impl From<BoundForm> for BoundSchema {
-    fn from(form: BoundForm) -> Self {
+impl From<SchemaAnswersForm> for SchemaAnswers {
+    fn from(form: SchemaAnswersForm) -> Self {
         let read = |form: ResultForm<Base64, Recordable<SchemaFault>>| {
             form.into_result().map(|bytes| ServedSchema::read(bytes.0))
         };
@@ -353,11 +355,11 @@ impl Question {
 }
 
 /// The walk with its blocks, in the order in which the walk requests them.
-fn walk_form(walked: &Walked, from: Option<(ContentId, &ContentPath)>, blocks: &WalkedBlocks) -> WalkForm {
+fn walk_form(walked: &IpfsOutcome, from: Option<(ContentId, &ContentPath)>, blocks: &WalkedBlocks) -> WalkForm {
     let by = match (walked, from) {
-        (Walked::NotAsked, _) | (_, None) => return WalkForm::NotAsked,
-        (Walked::Unproven(causes), _) => return WalkForm::Unproven(causes.clone()),
-        (Walked::Proven { by, .. }, _) => *by,
+        (IpfsOutcome::NotAsked, _) | (_, None) => return WalkForm::NotAsked,
+        (IpfsOutcome::Unproven(causes), _) => return WalkForm::Unproven(causes.clone()),
+        (IpfsOutcome::Proven { by, .. }, _) => *by,
         _ => ProvenBy::Gateway,
     };
     let Some((root, path)) = from else { return WalkForm::NotAsked };

@@ -28,7 +28,7 @@ use clresolve_verdict::build::{Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
 use clresolve_verdict::evidence::continuity::Continuity;
-use clresolve_verdict::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
+use clresolve_verdict::evidence::{Evidence, IpfsOutcome, OwnerEvidence, ProvenBy, Source, Targets, Usable};
 use clresolve_verdict::profile::{Profile, Profiles};
 use clresolve_verdict::trust::Replay;
 use clresolve_verdict::verdict::{Depth, Verdict};
@@ -231,8 +231,8 @@ fn evidence(document: &Document) -> Result<Evidence, BundleError> {
         reading: document.reading.clone().into_result().map(Reading::from),
         owner: document.owner.clone(),
         https: document.https.clone().into(),
-        ipfs: Walked::NotAsked,
-        mirror: Walked::NotAsked,
+        ipfs: IpfsOutcome::NotAsked,
+        mirror: IpfsOutcome::NotAsked,
         liars: document.liars.clone(),
         schemas: document.schemas.clone().map(Into::into),
         continuity: Continuity::NotAsked,
@@ -248,18 +248,22 @@ fn evidence(document: &Document) -> Result<Evidence, BundleError> {
 }
 
 /// The walk from the CID and path that the records name, block by block.
-fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &ContentPath)>) -> Result<Walked, BundleError> {
+fn walked(
+    walk: &'static str,
+    form: &WalkForm,
+    from: Option<(ContentId, &ContentPath)>,
+) -> Result<IpfsOutcome, BundleError> {
     let refused = |detail: String| BundleError::Blocks { walk, detail };
     let (root, path) = match (form, from) {
-        (WalkForm::NotAsked, None) => return Ok(Walked::NotAsked),
+        (WalkForm::NotAsked, None) => return Ok(IpfsOutcome::NotAsked),
         (WalkForm::NotAsked, Some(_)) => return Err(refused("they are missing".to_owned())),
         (_, None) => return Err(refused("no record leads to them".to_owned())),
         (_, Some(from)) => from,
     };
     let (by, car) = match form {
-        WalkForm::Unproven(causes) => return Ok(Walked::Unproven(causes.clone())),
+        WalkForm::Unproven(causes) => return Ok(IpfsOutcome::Unproven(causes.clone())),
         WalkForm::Blocks { by, car } => (*by, &car.0),
-        WalkForm::NotAsked => return Ok(Walked::NotAsked),
+        WalkForm::NotAsked => return Ok(IpfsOutcome::NotAsked),
     };
     let budget = Budget::card();
     let mut reader =
@@ -278,8 +282,8 @@ fn walked(walk: &'static str, form: &WalkForm, from: Option<(ContentId, &Content
     if write_car(&root, used.iter().map(|(cid, block)| (cid, block))) != car[..] {
         return Err(refused("they are not in canonical form".to_owned()));
     }
-    match Walked::of(walking.finish(), by, Vec::new()) {
-        Walked::Unproven(_) => Err(refused("a block of the walk is missing".to_owned())),
+    match IpfsOutcome::of(walking.finish(), by, Vec::new()) {
+        IpfsOutcome::Unproven(_) => Err(refused("a block of the walk is missing".to_owned())),
         walked => Ok(walked),
     }
 }
@@ -311,7 +315,7 @@ fn consistent(evidence: &Evidence, policy: &Policy) -> Result<(), BundleError> {
     if evidence.schemas.is_some() != (policy.depth == Depth::Schemas && has_card) {
         return inconsistent("the schemas do not match the depth");
     }
-    let earlier = |walked: &Walked| matches!(walked, Walked::Proven { by: ProvenBy::EarlierRun, .. });
+    let earlier = |walked: &IpfsOutcome| matches!(walked, IpfsOutcome::Proven { by: ProvenBy::EarlierRun, .. });
     if earlier(&evidence.ipfs) || earlier(&evidence.mirror) {
         return inconsistent("content that an earlier resolution proved");
     }
@@ -390,7 +394,7 @@ fn proven(document: &Document, evidence: &Evidence, verdict: &Verdict) -> Vec<St
             proven.push("contracts: the called ones are those of ENS, as known here".to_owned());
         }
     }
-    if let Walked::Proven { bytes, blocks, .. } = &evidence.ipfs {
+    if let IpfsOutcome::Proven { bytes, blocks, .. } = &evidence.ipfs {
         proven.push(format!("card: {} bytes under the CID in the records, {blocks} blocks hashed", bytes.len()));
     }
     if verdict.state == State::Trusted {
@@ -422,7 +426,7 @@ fn attested(document: &Document, evidence: &Evidence) -> Vec<String> {
     if evidence.https != Source::NotAsked {
         attested.push("https: what the card's URL served".to_owned());
     }
-    if !evidence.liars.is_empty() || matches!(evidence.ipfs, Walked::Unproven(_)) {
+    if !evidence.liars.is_empty() || matches!(evidence.ipfs, IpfsOutcome::Unproven(_)) {
         attested.push("gateways: what they did".to_owned());
     }
     if evidence.schemas.is_some() {

@@ -9,7 +9,7 @@ use crate::system::{CardSystem, Rules};
 /// A document, hashed and parsed once, with the violations that the rules find. The documents of one host can be judged
 /// separately, since each has its own budget.
 #[derive(Debug)]
-pub struct Document {
+pub struct JudgedDocument {
     /// SHA-256 of the bytes as received.
     pub sha256: Digest,
     /// Number of bytes.
@@ -29,7 +29,7 @@ pub enum DocumentKind {
     Descriptor(CardSystem),
 }
 
-impl Document {
+impl JudgedDocument {
     /// Judges the bytes as a card of `named`, or of the system that their shape indicates.
     pub fn judge(bytes: &[u8], named: Option<CardSystem>, rules: &Rules<'_>) -> Self {
         let card = Card::parse(bytes);

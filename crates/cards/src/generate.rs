@@ -5,11 +5,11 @@
 //! a credential is rejected, and so is a card that violates a rule for such cards.
 //!
 //! ```
-//! use clresolve_cards::generate::{Cards, Source};
+//! use clresolve_cards::generate::{Cards, SourceFile};
 //!
 //! let bytes = b"apiVersion: orloj.dev/v1\nkind: AgentSystem\nmetadata: {name: research}\n\
 //!     spec: {agents: [], a2a: {enabled: true}}\n";
-//! let cards = Cards::read(&[Source { file: "orloj.yaml", bytes }], Some("https://orloj.example".parse().unwrap()))?;
+//! let cards = Cards::read(&[SourceFile { file: "orloj.yaml", bytes }], Some("https://orloj.example".parse().unwrap()))?;
 //! let card = cards.only().unwrap();
 //! assert_eq!(card.json()["url"], "https://orloj.example/v1/agent-systems/research/a2a");
 //! # Ok::<(), clresolve_cards::generate::GenerateError>(())
@@ -32,7 +32,7 @@ pub use self::error::GenerateError;
 use self::error::shown;
 use self::resource::{Agent, AgentSystem, Held, Key, Provider};
 pub use self::resource::{DEFAULT_NAMESPACE, MAX_BYTES, is_name};
-pub use self::source::{Source, SourceLine};
+pub use self::source::{SourceFile, SourceLine};
 use crate::system::{CardSystem, Rules};
 pub use clresolve_core::base_url::BaseUrl;
 use clresolve_core::reason::Effect;
@@ -113,7 +113,7 @@ impl Cards {
     /// # Errors
     /// A source is not YAML, a resource is invalid, or a card would expose a credential. The message gives the location
     /// and a remedy.
-    pub fn read(sources: &[Source<'_>], base_url: Option<BaseUrl>) -> Result<Self, GenerateError> {
+    pub fn read(sources: &[SourceFile<'_>], base_url: Option<BaseUrl>) -> Result<Self, GenerateError> {
         let mut held = Held::read(sources)?;
         held.server.base_url = base_url.or_else(|| held.server.base_url.take());
         let mut made = Self::default();

@@ -64,7 +64,7 @@ impl ConsensusHeaders {
     pub(crate) async fn newest(&self) -> Result<ChainHead, ChainError> {
         let (verified, reported_at) = self.light_client.newest().await?;
         if self.pool.demand != GradeDemand::ConsensusProof(0) {
-            self.vouched(&verified).await?;
+            self.fetched_head(&verified).await?;
         }
         Ok(ChainHead { block: block_of(&verified)?, reported_at })
     }
@@ -102,7 +102,7 @@ impl ConsensusHeaders {
     }
 
     /// The header of the verified block, from one endpoint or from as many operators as are demanded.
-    async fn vouched(&self, verified: &VerifiedHeader) -> Result<Head, ChainError> {
+    async fn fetched_head(&self, verified: &VerifiedHeader) -> Result<Head, ChainError> {
         let head = async {
             match self.pool.demand {
                 GradeDemand::ConsensusProof(0) => self.supplied(verified).await,
@@ -158,7 +158,7 @@ impl ConsensusHeaders {
 #[async_trait]
 impl HeaderSource for ConsensusHeaders {
     async fn head(&self, selector: BlockSelector) -> Result<Head, ChainError> {
-        self.vouched(&self.verified(selector).await?).await
+        self.fetched_head(&self.verified(selector).await?).await
     }
 
     async fn block_id(&self, selector: BlockSelector) -> Result<BlockId, ChainError> {

@@ -19,7 +19,7 @@ use alloy_primitives::{Address, B256, Bytes, keccak256};
 use alloy_rpc_types_eth::{BlockId, Filter, Log};
 use alloy_transport::{TransportError, TransportErrorKind};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::EndpointKey;
+use clresolve_core::payment::EndpointRecordKey;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::records::Key;
 use clresolve_state::{Contracts, name_wrapper};
@@ -401,7 +401,7 @@ enum Refused {
 /// The hashes of the keys that an agent's records may have.
 fn known_keys() -> Vec<B256> {
     let keys = Key::ALL.iter().chain(&Key::SIGNER).map(|key| key.as_str());
-    keys.chain([EndpointKey::Runtime.as_str()]).map(keccak256).collect()
+    keys.chain([EndpointRecordKey::Runtime.as_str()]).map(keccak256).collect()
 }
 
 /// Whether the log of a text record contains the key of an agent's record in plain text. A key that does not match its

@@ -19,7 +19,7 @@ pub struct PaymentRecords {
     /// Payment addresses by coin type. A coin type that was not requested is missing.
     pub addresses: BTreeMap<CoinType, AddressRecord>,
     /// Endpoints to call. A key that was not requested is missing.
-    pub endpoints: BTreeMap<EndpointKey, EndpointRecord>,
+    pub endpoints: BTreeMap<EndpointRecordKey, EndpointRecord>,
     /// Whether they came from a CCIP-Read gateway (EIP-3668).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub offchain: bool,
@@ -30,7 +30,7 @@ impl PaymentRecords {
     pub fn failed(coins: &Coins, cause: &ChainError) -> Self {
         Self {
             addresses: coins.iter().map(|coin| (coin, AddressRecord::Failed(cause.clone()))).collect(),
-            endpoints: EndpointKey::ALL.map(|key| (key, EndpointRecord::Failed(cause.clone()))).into(),
+            endpoints: EndpointRecordKey::ALL.map(|key| (key, EndpointRecord::Failed(cause.clone()))).into(),
             offchain: false,
         }
     }
@@ -45,7 +45,7 @@ impl PaymentRecords {
         let is_address = |(coin, address): (&CoinType, &AddressRecord)| {
             matches!(address, AddressRecord::Failed(_)) || later.addresses.get(coin) == Some(address)
         };
-        let is_endpoint = |(key, endpoint): (&EndpointKey, &EndpointRecord)| {
+        let is_endpoint = |(key, endpoint): (&EndpointRecordKey, &EndpointRecord)| {
             matches!(endpoint, EndpointRecord::Failed(_)) || later.endpoints.get(key) == Some(endpoint)
         };
         self.addresses.iter().all(is_address) && self.endpoints.iter().all(is_endpoint)
@@ -212,7 +212,7 @@ pub enum EndpointRecord {
 
 /// The text records that hold an agent's endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum EndpointKey {
+pub enum EndpointRecordKey {
     /// `cl.endpoint.runtime`: the base URL of the runtime. Verb and version of the entry are appended to it.
     #[serde(rename = "cl.endpoint.runtime")]
     Runtime,
@@ -233,7 +233,7 @@ pub enum EndpointKey {
     Url,
 }
 
-impl EndpointKey {
+impl EndpointRecordKey {
     /// Every key that is read.
     pub const ALL: [Self; 6] = [Self::Runtime, Self::Web, Self::Mcp, Self::A2a, Self::X402, Self::Url];
 
@@ -256,7 +256,7 @@ impl EndpointKey {
     }
 }
 
-impl fmt::Display for EndpointKey {
+impl fmt::Display for EndpointRecordKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -319,8 +319,10 @@ mod tests {
         let mut records = PaymentRecords::failed(&Coins::default(), &cause);
         records.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(7)));
         records.addresses.insert(CoinType::EVM_DEFAULT, AddressRecord::Malformed(vec![1].into()));
-        records.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Absent));
-        records.endpoints.insert(EndpointKey::Mcp, EndpointRecord::Read(Record::Text("https://a.example".to_owned())));
+        records.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Absent));
+        records
+            .endpoints
+            .insert(EndpointRecordKey::Mcp, EndpointRecord::Read(Record::Text("https://a.example".to_owned())));
         let json = serde_json::to_string(&records).unwrap();
         assert_eq!(serde_json::from_str::<PaymentRecords>(&json).unwrap(), records, "{json}");
     }
@@ -336,7 +338,7 @@ mod tests {
         absent.addresses.insert(CoinType::ETHER, AddressRecord::Absent);
         assert!(!absent.same_values(&one) && !one.same_values(&absent));
         let mut unset = one.clone();
-        unset.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Absent));
+        unset.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Absent));
         assert!(!unset.same_values(&one) && !one.same_values(&unset));
         assert!(!one.same_values(&PaymentRecords::default()) && !PaymentRecords::default().same_values(&one));
     }
@@ -345,7 +347,7 @@ mod tests {
     fn later_reading_confirms_equal_values_alone() {
         let of = |address: AddressRecord, endpoint: EndpointRecord| PaymentRecords {
             addresses: [(CoinType::ETHER, address)].into(),
-            endpoints: [(EndpointKey::Web, endpoint)].into(),
+            endpoints: [(EndpointRecordKey::Web, endpoint)].into(),
             offchain: false,
         };
         let text = |text: &str| EndpointRecord::Read(Record::Text(text.to_owned()));
@@ -373,14 +375,14 @@ mod tests {
         let before = PaymentRecords::failed(&Coins::default(), &cause);
         let mut later = before.clone();
         later.addresses.insert(CoinType::ETHER, AddressRecord::Address(Address::repeat_byte(1)));
-        later.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Absent));
+        later.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Absent));
         assert!(before.is_confirmed_by(&before) && before.is_confirmed_by(&later));
         assert!(before.is_confirmed_by(&PaymentRecords::default()) && !later.is_confirmed_by(&before));
     }
 
     #[test]
     fn an_endpoint_is_written_as_its_record() {
-        for key in EndpointKey::ALL {
+        for key in EndpointRecordKey::ALL {
             assert_eq!(serde_json::to_value(key).unwrap(), key.as_str());
         }
     }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use clresolve_cards::discovery::{Document, DocumentKind};
+use clresolve_cards::discovery::{DocumentKind, JudgedDocument};
 use clresolve_cards::lint::Report;
 use clresolve_cards::system::{CardSystem, Rules};
 use clresolve_core::digest::Digest;
@@ -221,7 +221,7 @@ pub async fn discover(resolver: &Resolver, question: &Question, profile: &Arc<Pr
 struct Answered {
     candidate: CandidateUrl,
     answer: Result<Body, FetchError>,
-    document: Option<Arc<Document>>,
+    document: Option<Arc<JudgedDocument>>,
 }
 
 /// Judges the documents of a host, each distinct one once, in its own job.
@@ -229,11 +229,11 @@ struct Judging<'a> {
     pool: &'a CpuPool,
     system: Option<CardSystem>,
     profile: &'a Arc<Profile>,
-    judged: Vec<(Bytes, Arc<Document>)>,
+    judged: Vec<(Bytes, Arc<JudgedDocument>)>,
 }
 
 impl Judging<'_> {
-    async fn document(&mut self, answer: &Result<Body, FetchError>) -> Option<Arc<Document>> {
+    async fn document(&mut self, answer: &Result<Body, FetchError>) -> Option<Arc<JudgedDocument>> {
         let body = answer.as_ref().ok()?;
         let known = self.judged.iter().find(|(bytes, _)| *bytes == body.bytes);
         let document = match known {
@@ -243,9 +243,9 @@ impl Judging<'_> {
         (is_json(body.content_type.as_deref()) || document.card.is_some()).then_some(document)
     }
 
-    async fn judge(&mut self, bytes: Bytes) -> Arc<Document> {
+    async fn judge(&mut self, bytes: Bytes) -> Arc<JudgedDocument> {
         let (system, profile, served) = (self.system, Arc::clone(self.profile), bytes.clone());
-        let judge = move || Arc::new(Document::judge(&served, system, &Rules::of(&profile)));
+        let judge = move || Arc::new(JudgedDocument::judge(&served, system, &Rules::of(&profile)));
         let document = self.pool.run(judge).await;
         self.judged.push((bytes, Arc::clone(&document)));
         document
@@ -261,7 +261,7 @@ fn discovered(question: &Question, answered: &[Answered], now: Timestamp) -> Dis
         }
         _ => not_served(&answered.candidate, &answered.answer, question.meant()),
     };
-    let documents: BTreeMap<Digest, &Document> = answered
+    let documents: BTreeMap<Digest, &JudgedDocument> = answered
         .iter()
         .filter_map(|answered| answered.document.as_deref())
         .map(|found| (found.sha256, found))
@@ -329,7 +329,7 @@ struct Held {
 }
 
 /// The result of a URL with a document.
-fn served(candidate: &CandidateUrl, body: &Body, document: &Document, held: Held) -> UrlResult {
+fn served(candidate: &CandidateUrl, body: &Body, document: &JudgedDocument, held: Held) -> UrlResult {
     let system = document.system();
     let is_plain_json = media_type(body.content_type.as_deref()).eq_ignore_ascii_case("application/json");
     let content_type = system.and_then(|system| system.discovery_rules().content_type).filter(|_| !is_plain_json);

@@ -155,9 +155,9 @@ impl Egress {
             };
             let next = Instant::now() + pause;
             match door {
-                Door::Operator => leave.rests(pause),
+                Door::Operator => leave.paused(pause),
                 // Other names share a foreign host, so one name must not pause requests for the others.
-                Door::Foreign | Door::Plain => leave.goes_slower(),
+                Door::Foreign | Door::Plain => leave.throttled(),
             }
             refused = Some(reply);
             if next >= deadline {
@@ -181,7 +181,7 @@ impl Egress {
         let leave = pacer.leave(target.url.origin(), deadline).await.ok_or(Cause::NoTurn)?;
         let reply = self.send_once(door, target, call, deadline).await?;
         match asked_pause(&reply) {
-            Some(_) => leave.goes_slower(),
+            Some(_) => leave.throttled(),
             None => leave.answered_in_its_time(),
         }
         Ok(reply)

@@ -176,14 +176,14 @@ impl Leave {
     }
 
     /// Records that the server asks for a pause. No request is sent to it during the pause.
-    pub(crate) fn rests(self, pause: Duration) {
+    pub(crate) fn paused(self, pause: Duration) {
         if let Some(server) = &self.server {
             server.pace().rest(self.in_flight, pause, Instant::now());
         }
     }
 
     /// Records that the server asks for fewer requests.
-    pub(crate) fn goes_slower(self) {
+    pub(crate) fn throttled(self) {
         if let Some(server) = &self.server {
             server.pace().go_slower(self.in_flight);
         }
@@ -234,7 +234,7 @@ mod tests {
     async fn requested_pause_applies_to_that_server_only() {
         let pacer = Pacer::default();
         let (one, other) = (|| origin("https://one.example"), || origin("https://other.example"));
-        pacer.leave(one(), later()).await.expect("it may be asked").rests(10 * SECOND);
+        pacer.leave(one(), later()).await.expect("it may be asked").paused(10 * SECOND);
         assert_eq!(pacer.rest(Duration::ZERO), Some(10 * SECOND));
         assert!(pacer.leave(one(), Instant::now() + 9 * SECOND).await.is_none());
         assert!(pacer.leave(other(), later()).now_or_never().is_some());
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(began.elapsed(), 10 * SECOND);
         assert_eq!(pacer.rest(Duration::ZERO), None);
         assert_eq!(pacer.rest(SECOND), Some(Duration::ZERO), "it has rested a moment ago");
-        pacer.leave(one(), later()).await.expect("it may be asked").rests(3600 * SECOND);
+        pacer.leave(one(), later()).await.expect("it may be asked").paused(3600 * SECOND);
         assert_eq!(pacer.rest(Duration::ZERO), Some(LONGEST_PAUSE));
     }
 
@@ -259,7 +259,7 @@ mod tests {
         };
         assert_eq!(at_once().await, 64);
         for _ in 0..10 {
-            pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").goes_slower();
+            pacer.leave(origin("https://one.example"), later()).await.expect("it may be asked").throttled();
         }
         assert_eq!(pacer.rest(Duration::ZERO), None);
         assert_eq!(at_once().await, 1);
@@ -284,7 +284,7 @@ mod tests {
                 let refused = taken.split_off(taken.len().min(2));
                 let (answered, refusals) = (taken.len(), refused.len());
                 let answer = || taken.into_iter().for_each(Leave::answered_in_its_time);
-                let refuse = || refused.into_iter().for_each(Leave::goes_slower);
+                let refuse = || refused.into_iter().for_each(Leave::throttled);
                 if answers_come_first {
                     answer();
                     refuse();
@@ -324,13 +324,13 @@ mod tests {
     async fn one_refusal_halves_what_was_on_its_way_whichever_was_refused() {
         for (in_flight, half) in [(3, 1), (4, 2), (10, 5), (64, 32)] {
             for refused in [0, 1, in_flight / 2, in_flight - 1] {
-                let left = left_after(in_flight, |mut sent| sent.remove(refused).goes_slower()).await;
+                let left = left_after(in_flight, |mut sent| sent.remove(refused).throttled()).await;
                 assert_eq!(left, half, "{refused} of {in_flight}, while the others are on their way");
             }
             let last_alone = |mut sent: Vec<Leave>| {
                 let last = sent.pop().expect("the last one");
                 drop(sent);
-                last.goes_slower();
+                last.throttled();
             };
             assert_eq!(left_after(in_flight, last_alone).await, half, "the last of {in_flight}, after the others");
         }
@@ -377,7 +377,7 @@ mod tests {
         let pacer = Pacer::default();
         let leave = || pacer.leave(origin("https://one.example"), later());
         for _ in 0..10 {
-            leave().await.expect("it may be asked").goes_slower();
+            leave().await.expect("it may be asked").throttled();
         }
         let only = leave().await.expect("one may go");
         let mut waiting = Box::pin(leave());

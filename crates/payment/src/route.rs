@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use clresolve_core::payment::EndpointKey;
+use clresolve_core::payment::EndpointRecordKey;
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::uri;
 use clresolve_verdict::published::{Published, PublishedRecord};
@@ -24,7 +24,7 @@ pub enum RouteSource {
     /// The configuration.
     Configured,
     /// A record of the name.
-    Record(EndpointKey),
+    Record(EndpointRecordKey),
     /// The card, whose entry is itself an https URL.
     Card,
 }
@@ -64,9 +64,9 @@ impl Route {
     }
 
     /// The route in the record under `key`. `verb` and `version` are the path segments after the name in the entry.
-    pub fn of_record(key: EndpointKey, value: &str, verb: &str, version: &str) -> Option<Self> {
+    pub fn of_record(key: EndpointRecordKey, value: &str, verb: &str, version: &str) -> Option<Self> {
         let mut url = Url::parse(value.trim()).ok().filter(is_https)?;
-        if key == EndpointKey::Runtime {
+        if key == EndpointRecordKey::Runtime {
             url.set_query(None);
             url.path_segments_mut().ok()?.pop_if_empty().extend([verb, version]);
         }
@@ -86,7 +86,7 @@ impl Route {
         let agent = agent.ok_or_else(none)?;
         let verb = verb.or_else(|| agent.verbs.first().map(String::as_str)).unwrap_or_default();
         if let (Some(published), Some(version)) = (published, version_segment(agent)) {
-            let mut of_keys = EndpointKey::ROUTES.into_iter();
+            let mut of_keys = EndpointRecordKey::ROUTES.into_iter();
             if let Some(route) = of_keys.find_map(|key| Self::of_endpoint(published, key, verb, &version)) {
                 return route;
             }
@@ -96,13 +96,13 @@ impl Route {
 
     /// Where the name's tools are called over MCP: its record `agent-endpoint[mcp]`. `None` if the record is not set.
     pub fn of_tools(published: &Published) -> Option<Result<Self, Box<Reason>>> {
-        Self::of_endpoint(published, EndpointKey::Mcp, "", "")
+        Self::of_endpoint(published, EndpointRecordKey::Mcp, "", "")
     }
 
     /// The route in the record under `key`, or why it is unknown. `None` if the record is not set.
     fn of_endpoint(
         published: &Published,
-        key: EndpointKey,
+        key: EndpointRecordKey,
         verb: &str,
         version: &str,
     ) -> Option<Result<Self, Box<Reason>>> {
@@ -215,7 +215,7 @@ pub(crate) fn is_url_as_sent(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| is_spelt_as_sent(&url, text))
 }
 
-fn unusable(key: EndpointKey) -> Reason {
+fn unusable(key: EndpointRecordKey) -> Reason {
     Reason::new(Code::InvokeNoRoute).message("The record with the route cannot be used.").at(key.as_str())
 }
 
@@ -258,15 +258,15 @@ mod tests {
         let of = |key, value| Route::of_record(key, value, "summarize", "v1").map(|route| route.url.to_string());
         for base in ["https://api.sandbox.example", "https://api.sandbox.example/", " https://api.sandbox.example/?x=1"]
         {
-            assert_eq!(of(EndpointKey::Runtime, base).as_deref(), Some(ROUTE), "{base}");
+            assert_eq!(of(EndpointRecordKey::Runtime, base).as_deref(), Some(ROUTE), "{base}");
         }
         assert_eq!(
-            of(EndpointKey::Runtime, "https://a.example/b/").as_deref(),
+            of(EndpointRecordKey::Runtime, "https://a.example/b/").as_deref(),
             Some("https://a.example/b/summarize/v1")
         );
-        assert_eq!(of(EndpointKey::Web, "https://a.example/b").as_deref(), Some("https://a.example/b"));
+        assert_eq!(of(EndpointRecordKey::Web, "https://a.example/b").as_deref(), Some("https://a.example/b"));
         for bad in ["http://a.example", "https://u@a.example", "a.example", "", "x402://a.eth/b/v1", "https://"] {
-            assert_eq!(of(EndpointKey::Web, bad), None, "{bad}");
+            assert_eq!(of(EndpointRecordKey::Web, bad), None, "{bad}");
         }
     }
 
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_tool_is_sold_where_the_name_says_that_its_tools_are_called() {
-        let tools = Route::of_record(EndpointKey::Mcp, ROUTE, "", "").unwrap();
+        let tools = Route::of_record(EndpointRecordKey::Mcp, ROUTE, "", "").unwrap();
         let pending = Reason::new(Code::RecordPending);
         let said = |answered, tools| code(resource_objection(Some("mcp://tool/a"), answered, tools));
         assert_eq!(said(ROUTE, Some(Ok(&tools))), Some("resource-differs"));

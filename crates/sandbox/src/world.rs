@@ -28,7 +28,7 @@ use super::sellers::{self, Sellers};
 use super::spec::{Agent, PUBLISHER_ACCOUNT, PlainName, ResolverSpec, Spec, SpecError, Wallet};
 use super::web::{self, Document, Reply, Server, VirtualHosts};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_core::payment::{CoinType, EndpointRecordKey};
 use clresolve_core::reading::Block;
 use clresolve_ipfs::build;
 
@@ -401,16 +401,16 @@ impl Draft {
             pending_wallets: Vec::new(),
         };
         for plain in &spec.names {
-            draft.put_plain(plain, now)?;
+            draft.put_plain_name(plain, now)?;
         }
         for (agent, published) in published {
-            draft.put(agent, published, now)?;
+            draft.put_agent(agent, published, now)?;
         }
         for registration in planned::registrations(spec, account(PUBLISHER_ACCOUNT))? {
             draft.register(&registration)?;
         }
         for plain in sellers::names(spec) {
-            draft.put_plain(&plain, now)?;
+            draft.put_plain_name(&plain, now)?;
         }
         for entry in registrations::entries(spec) {
             draft.enter(&entry)?;
@@ -437,7 +437,7 @@ impl Draft {
         Ok(())
     }
 
-    fn put_plain(&mut self, plain: &PlainName, now: Timestamp) -> Result<(), WorldError> {
+    fn put_plain_name(&mut self, plain: &PlainName, now: Timestamp) -> Result<(), WorldError> {
         let (name, resolver) = resolver(&plain.name, &plain.resolver)?;
         self.register(&NameRegistration {
             custody: plain.custody,
@@ -450,7 +450,7 @@ impl Draft {
         })
     }
 
-    fn put(&mut self, agent: &Agent, published: &Published, now: Timestamp) -> Result<(), WorldError> {
+    fn put_agent(&mut self, agent: &Agent, published: &Published, now: Timestamp) -> Result<(), WorldError> {
         let chain = &agent.chain;
         if !chain.registered {
             return Ok(());
@@ -459,7 +459,7 @@ impl Draft {
         let mut texts = published.records.clone();
         let mut addresses = agent.addresses.0.clone();
         if let Some(seller) = &agent.seller {
-            let runtime = EndpointKey::Runtime.as_str();
+            let runtime = EndpointRecordKey::Runtime.as_str();
             if !agent.records.contains_key(runtime) {
                 texts.insert(runtime.to_owned(), seller::runtime(seller));
             }

@@ -95,7 +95,7 @@ pub use self::operator::{Operator, Reread};
 pub use self::reload::{ReloadError, Reloader, Restart};
 use self::serving::serving;
 pub use self::serving::{ServeError, check};
-use self::signatures::Signatures;
+use self::signatures::VerdictSigner;
 use self::state::AppState;
 use self::systems::Systems;
 pub use self::systems::SystemsError;
@@ -148,7 +148,7 @@ impl Server {
     }
 
     fn over(listeners: Listeners, resolver: Resolver, config: Config) -> Result<Self, ServeError> {
-        let signatures = sign::open(&config.sign)?.map(Signatures::new).map(Arc::new);
+        let signatures = sign::open(&config.sign)?.map(VerdictSigner::new).map(Arc::new);
         let now = resolver.now();
         let systems = Systems::open(&config.orloj, now)?;
         let traces = TraceExporter::open(&config, &resolver)?;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::abi::{self, AbiError, MAX_ELEMENTS, Shape};
 use clresolve_core::cause::{CcipFault, GatewayStatus, ResolverFault};
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{ChainError, Holder, MigrationSign};
 use clresolve_core::records::{Key, Record, RecordSet};
 use clresolve_core::text::excerpt;
@@ -167,9 +167,9 @@ impl Subject {
         let node = self.name.node();
         let address =
             |coin: CoinType| Multicoin::addrCall { node, coinType: U256::from(coin.number()) }.abi_encode().into();
-        let text = |key: EndpointKey| textCall { node, key: key.as_str().to_owned() }.abi_encode().into();
+        let text = |key: EndpointRecordKey| textCall { node, key: key.as_str().to_owned() }.abi_encode().into();
         let addresses = self.coins.as_ref()?.iter().map(address);
-        let data = addresses.chain(EndpointKey::ALL.map(text)).collect();
+        let data = addresses.chain(EndpointRecordKey::ALL.map(text)).collect();
         Some(self.resolve(multicallCall { data }.abi_encode()))
     }
 
@@ -489,7 +489,7 @@ pub(crate) fn decode_payment(
     coins: &Coins,
     explain: impl Fn(BadAnswer) -> ChainError,
 ) -> Result<(Address, PaymentRecords), BadAnswer> {
-    let (resolver, elements) = decode_elements(data, coins.count() + EndpointKey::ALL.len())?;
+    let (resolver, elements) = decode_elements(data, coins.count() + EndpointRecordKey::ALL.len())?;
     let (addresses, endpoints) = elements.split_at(coins.count());
     let address = |element: &Bytes| match decode_bytes(element) {
         Ok(address) => AddressRecord::of(&address),
@@ -503,7 +503,7 @@ pub(crate) fn decode_payment(
     };
     let records = PaymentRecords {
         addresses: coins.iter().zip(addresses.iter().map(address)).collect(),
-        endpoints: EndpointKey::ALL.into_iter().zip(endpoints.iter().map(endpoint)).collect(),
+        endpoints: EndpointRecordKey::ALL.into_iter().zip(endpoints.iter().map(endpoint)).collect(),
         offchain: false,
     };
     Ok((resolver, records))
@@ -809,7 +809,7 @@ mod tests {
         let unsupported = UnsupportedResolverProfile { selector: textCall::SELECTOR.into() }.abi_encode();
         assert_eq!(fault(&findings(0, (false, unsupported), failed())), ResolverFault::NoTextRecords);
 
-        let absent = vec![Bytes::from(Bytes::new().abi_encode()); coins().count() + EndpointKey::ALL.len()];
+        let absent = vec![Bytes::from(Bytes::new().abi_encode()); coins().count() + EndpointRecordKey::ALL.len()];
         let of_another = |elements: Vec<Bytes>| {
             (true, (Bytes::from(elements.abi_encode()), Address::repeat_byte(8)).abi_encode_params())
         };
@@ -834,7 +834,7 @@ mod tests {
 
     /// The payment records for these elements, with every other record unset.
     fn payment(elements: impl IntoIterator<Item = (usize, Vec<u8>)>) -> PaymentRecords {
-        let count = coins().count() + EndpointKey::ALL.len();
+        let count = coins().count() + EndpointRecordKey::ALL.len();
         let mut all = vec![Bytes::from(Bytes::new().abi_encode()); count];
         for (index, element) in elements {
             all[index] = element.into();
@@ -871,8 +871,9 @@ mod tests {
         let asked = multicallCall::abi_decode(&resolve.data).unwrap().data;
         let node = name.node();
         let address = |coin: u64| Multicoin::addrCall { node, coinType: U256::from(coin) }.abi_encode();
-        let text = |key: EndpointKey| textCall { node, key: key.as_str().to_owned() }.abi_encode();
-        let expected = [60, 0x8000_0000, 0x8000_0000 | 8453].map(address).into_iter().chain(EndpointKey::ALL.map(text));
+        let text = |key: EndpointRecordKey| textCall { node, key: key.as_str().to_owned() }.abi_encode();
+        let expected =
+            [60, 0x8000_0000, 0x8000_0000 | 8453].map(address).into_iter().chain(EndpointRecordKey::ALL.map(text));
         assert!(asked.iter().map(|call| call.to_vec()).eq(expected));
     }
 
@@ -969,22 +970,22 @@ mod tests {
 
     #[test]
     fn an_endpoint_that_cannot_be_read_leaves_the_others() {
-        let (first, last) = (coins().count(), coins().count() + EndpointKey::ALL.len() - 1);
+        let (first, last) = (coins().count(), coins().count() + EndpointRecordKey::ALL.len() - 1);
         let records =
             payment([(first, "https://a.example".to_owned().abi_encode()), (last, Revert::from("why").abi_encode())]);
         let failed = EndpointRecord::Failed(ChainError::Resolver(ResolverFault::Reverted("why".to_owned())));
         let read = |record| EndpointRecord::Read(record);
-        let absent = vec![read(Record::Absent); EndpointKey::ALL.len() - 2];
+        let absent = vec![read(Record::Absent); EndpointRecordKey::ALL.len() - 2];
         let expected = [vec![read(Record::Text("https://a.example".to_owned()))], absent, vec![failed]].concat();
-        assert!(records.endpoints.into_iter().eq(EndpointKey::ALL.into_iter().zip(expected)));
+        assert!(records.endpoints.into_iter().eq(EndpointRecordKey::ALL.into_iter().zip(expected)));
         let garbled = payment([(first, Bytes::from_static(&[0xff, 0xfe]).abi_encode())]);
-        assert_eq!(garbled.endpoints[&EndpointKey::Runtime], read(Record::NotUtf8(vec![0xff, 0xfe])));
+        assert_eq!(garbled.endpoints[&EndpointRecordKey::Runtime], read(Record::NotUtf8(vec![0xff, 0xfe])));
     }
 
     #[test]
     fn another_number_of_addresses_is_refused_whole() {
         let elements = |count| resolved(vec![Bytes::new().abi_encode().into(); count]);
-        let asked = coins().count() + EndpointKey::ALL.len();
+        let asked = coins().count() + EndpointRecordKey::ALL.len();
         for count in [0, asked - 1, asked + 1] {
             let expected = ResolverFault::Count { answers: count, questions: asked };
             let decoded = decode_payment(&elements(count), &coins(), told);

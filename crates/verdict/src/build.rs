@@ -14,7 +14,7 @@ use crate::check::integrity::Digests;
 use crate::check::licence::Licence;
 use crate::check::records::owner_is_proven;
 use crate::check::{Judgement, Policy};
-use crate::evidence::{BoundSchema, Evidence, Mirror, OwnerEvidence, ProvenBy, Source, Targets, Usable, Walked};
+use crate::evidence::{Evidence, IpfsOutcome, Mirror, OwnerEvidence, ProvenBy, SchemaAnswers, Source, Targets, Usable};
 use crate::manifest::Side;
 use crate::profile::{Profile, Profiles};
 use crate::published::Published;
@@ -25,7 +25,7 @@ use crate::verdict::{
 };
 use clresolve_core::freshness::fresh_for;
 use clresolve_core::name::{EnsName, NameError};
-use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::payment::{AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{Answer, ChainError, Grade, Holder, Reading};
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::records::{Key, Record, RecordSet};
@@ -259,7 +259,7 @@ fn payment_values(published: &Published) -> Value {
         };
         (coin.to_string(), value)
     };
-    let endpoint = |(key, record): (&EndpointKey, &EndpointRecord)| {
+    let endpoint = |(key, record): (&EndpointRecordKey, &EndpointRecord)| {
         let value = match record {
             EndpointRecord::Read(record) => record_value(record, MAX_RECORD_BYTES),
             EndpointRecord::Failed(cause) => json!({"error": cause.to_string()}),
@@ -321,7 +321,7 @@ fn in_parallel(run: &Run, policy: &Policy) -> Vec<Step> {
     let fetched = run.content_fetched_at.is_none();
     let asked = [
         (Step::FetchHttps, fetched && !matches!(evidence.https, Source::NotAsked)),
-        (Step::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, Walked::NotAsked)),
+        (Step::FetchIpfs, fetched && !waits && !matches!(evidence.ipfs, IpfsOutcome::NotAsked)),
         (
             Step::Binding,
             evidence.links.is_some() || matches!(evidence.owner, OwnerEvidence::Failed(_) | OwnerEvidence::Read(_)),
@@ -495,8 +495,8 @@ fn https_evidence(run: &Run, digests: &Digests) -> Value {
 
 fn ipfs_evidence(evidence: &Evidence, digests: &Digests) -> Value {
     let mut value = match &evidence.ipfs {
-        Walked::NotAsked => json!({"asked": false}),
-        Walked::Proven { bytes, by, blocks } => json!({
+        IpfsOutcome::NotAsked => json!({"asked": false}),
+        IpfsOutcome::Proven { bytes, by, blocks } => json!({
             "bytes": bytes.len(), "sha256": digests.of(bytes).to_string(), "blocks": blocks,
             "proven_by": match by {
                 ProvenBy::Gateway => "blocks of gateways",
@@ -504,14 +504,14 @@ fn ipfs_evidence(evidence: &Evidence, digests: &Digests) -> Value {
                 ProvenBy::EarlierRun => "blocks of an earlier run",
             },
         }),
-        Walked::Refuted(refuted) => match refuted.proves() {
+        IpfsOutcome::Refuted(refuted) => match refuted.proves() {
             Refutation::PathMissing => json!({"path_missing": refuted.to_string()}),
             Refutation::NotFile => json!({"not_a_file": true}),
             Refutation::Invalid => json!({"invalid": refuted.class(), "detail": refuted.to_string()}),
             Refutation::HashForbidden => json!({"hash_forbidden": refuted.to_string()}),
             Refutation::Oversize { limit } => json!({"limit": limit}),
         },
-        Walked::Unproven(causes) => {
+        IpfsOutcome::Unproven(causes) => {
             json!({"gateways": causes.iter().map(|(g, c)| json!({"gateway": g, "cause": c})).collect::<Vec<_>>()})
         }
     };
@@ -536,7 +536,7 @@ fn owner_evidence(evidence: &Evidence) -> Value {
 
 fn schemas_evidence(evidence: &Evidence, card: Option<&Card>) -> Value {
     let (Some(schemas), Some(card)) = (&evidence.schemas, card) else { return json!({"asked": false}) };
-    let one = |side, bound: &BoundSchema| {
+    let one = |side, bound: &SchemaAnswers| {
         json!({
             "canonical": card.schema(side),
             "sha256": bound.canonical.as_ref().ok().map(|served| served.digest().to_string()),

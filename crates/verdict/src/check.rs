@@ -21,7 +21,7 @@ pub use self::findings::{Findings, MAX_REASONS_PER_CODE};
 use self::integrity::{Digests, Integrity};
 use self::schemas::KnownBytes;
 use crate::card::Card;
-use crate::evidence::{Evidence, ProvenBy, Source, Walked};
+use crate::evidence::{Evidence, IpfsOutcome, ProvenBy, Source};
 use crate::profile::Profile;
 use crate::verdict::{Depth, Status};
 use clresolve_core::json::JsonError;
@@ -281,14 +281,14 @@ fn https_status(source: &Source) -> Status {
     }
 }
 
-fn ipfs_status(walked: &Walked, policy: &Policy) -> Status {
+fn ipfs_status(walked: &IpfsOutcome, policy: &Policy) -> Status {
     match walked {
         // An identity CID contains the content itself, so IPFS counts as a source that answered.
-        Walked::Proven { by: ProvenBy::BytesInHand, .. } if policy.require_all_sources => Status::Pass,
-        Walked::NotAsked | Walked::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
-        Walked::Proven { .. } => Status::Pass,
-        Walked::Unproven(_) => Status::Unknown,
-        Walked::Refuted(_) => Status::Fail,
+        IpfsOutcome::Proven { by: ProvenBy::BytesInHand, .. } if policy.require_all_sources => Status::Pass,
+        IpfsOutcome::NotAsked | IpfsOutcome::Proven { by: ProvenBy::BytesInHand, .. } => Status::Skip,
+        IpfsOutcome::Proven { .. } => Status::Pass,
+        IpfsOutcome::Unproven(_) => Status::Unknown,
+        IpfsOutcome::Refuted(_) => Status::Fail,
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn an_identity_cid_is_a_source_that_answered_where_both_must() {
-        let inline = Walked::Proven { bytes: "{}".into(), by: ProvenBy::BytesInHand, blocks: 0 };
+        let inline = IpfsOutcome::Proven { bytes: "{}".into(), by: ProvenBy::BytesInHand, blocks: 0 };
         let all = Policy { require_all_sources: true, ..Policy::default() };
         assert_eq!(ipfs_status(&inline, &all), Status::Pass);
         assert_eq!(ipfs_status(&inline, &Policy::default()), Status::Skip);

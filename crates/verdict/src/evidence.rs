@@ -46,9 +46,9 @@ pub struct Evidence {
     /// What the card's URL served.
     pub https: Source,
     /// Content under `cl.cid.agentcard` at the mirror's path.
-    pub ipfs: Walked,
+    pub ipfs: IpfsOutcome,
     /// Content under the mirror's own CID, if it differs from the one in `cl.cid.agentcard`.
-    pub mirror: Walked,
+    pub mirror: IpfsOutcome,
     /// Gateways (labels) that sent a wrong block, each with the requested CID.
     pub liars: Vec<(String, String)>,
     /// The bound schemas; fetched only at depth `schemas`.
@@ -65,14 +65,14 @@ pub struct Evidence {
 #[derive(Clone, Debug)]
 pub struct SchemaEvidence<D = ServedSchema> {
     /// The request schema.
-    pub request: BoundSchema<D>,
+    pub request: SchemaAnswers<D>,
     /// The receipt schema.
-    pub receipt: BoundSchema<D>,
+    pub receipt: SchemaAnswers<D>,
 }
 
 /// What was fetched for one schema that the card binds.
 #[derive(Clone, Debug)]
-pub struct BoundSchema<D = ServedSchema> {
+pub struct SchemaAnswers<D = ServedSchema> {
     /// Response of the canonical location.
     pub canonical: SchemaAnswer<D>,
     /// Response of the mirror; `None` if the card names no mirror.
@@ -89,14 +89,14 @@ impl SchemaEvidence {
     }
 }
 
-impl BoundSchema {
-    fn bytes(&self) -> BoundSchema<Bytes> {
+impl SchemaAnswers {
+    fn bytes(&self) -> SchemaAnswers<Bytes> {
         let bytes = |answer: &SchemaAnswer| answer.as_ref().map(|served| served.bytes().clone()).map_err(Clone::clone);
-        BoundSchema { canonical: bytes(&self.canonical), mirror: self.mirror.as_ref().map(bytes) }
+        SchemaAnswers { canonical: bytes(&self.canonical), mirror: self.mirror.as_ref().map(bytes) }
     }
 }
 
-impl<D> BoundSchema<D> {
+impl<D> SchemaAnswers<D> {
     /// The documents that were served, the canonical location first.
     pub fn served(&self) -> impl Iterator<Item = &D> {
         [Some(&self.canonical), self.mirror.as_ref()].into_iter().flatten().flatten()
@@ -128,7 +128,7 @@ pub enum IpfsFault {
     Url(#[from] MirrorError),
     /// The outcome of the IPFS walk.
     #[error("{0}")]
-    Walk(Box<Walked>),
+    Walk(Box<IpfsOutcome>),
 }
 
 /// Who holds the name in `cl.owner`.
@@ -188,7 +188,7 @@ impl Source {
 
 /// Result of an IPFS walk from a CID and a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Walked {
+pub enum IpfsOutcome {
     /// Not requested: there is no usable CID.
     NotAsked,
     /// The bytes, verified block by block.
@@ -247,7 +247,7 @@ impl fmt::Display for Refuted {
     }
 }
 
-impl Walked {
+impl IpfsOutcome {
     /// Converts the end of a walk. `causes` explains why blocks were unavailable, by gateway label.
     pub fn of(ended: Result<Proven, WalkError>, by: ProvenBy, causes: Vec<(String, String)>) -> Self {
         match ended {
@@ -283,7 +283,7 @@ impl Walked {
     }
 }
 
-impl fmt::Display for Walked {
+impl fmt::Display for IpfsOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAsked => f.write_str("not asked"),

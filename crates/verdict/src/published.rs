@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use alloy_primitives::{Address, Bytes};
 use clresolve_core::cause::LocalLimit;
-use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::payment::{AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{Answer, ChainError, Reading};
 use clresolve_core::records::Record;
 
@@ -92,7 +92,7 @@ impl Published {
     }
 
     /// The endpoint under `key`. The text is untrusted; only its UTF-8 is validated.
-    pub fn endpoint(&self, key: EndpointKey) -> PublishedRecord<String, EndpointRecord> {
+    pub fn endpoint(&self, key: EndpointRecordKey) -> PublishedRecord<String, EndpointRecord> {
         self.published(|records| records.endpoints.get(&key))
     }
 
@@ -185,7 +185,7 @@ fn bytes(records: &PaymentRecords) -> usize {
         EndpointRecord::Read(Record::Absent) | EndpointRecord::Failed(_) => 0,
     });
     let entries = size_of::<(CoinType, AddressRecord)>() * records.addresses.len()
-        + size_of::<(EndpointKey, EndpointRecord)>() * records.endpoints.len();
+        + size_of::<(EndpointRecordKey, EndpointRecord)>() * records.endpoints.len();
     entries + texts.sum::<usize>()
 }
 
@@ -200,7 +200,7 @@ mod tests {
     use crate::sample;
 
     const COIN: CoinType = CoinType::ETHER;
-    const KEY: EndpointKey = EndpointKey::Runtime;
+    const KEY: EndpointRecordKey = EndpointRecordKey::Runtime;
 
     fn cause() -> ChainError {
         ChainError::Resolver(ResolverFault::RevertedSilently)
@@ -244,7 +244,7 @@ mod tests {
             assert_eq!(published.address(COIN), PublishedRecord::Settled(Some(Address::repeat_byte(1))));
             assert_eq!(published.endpoint(KEY), PublishedRecord::Settled("https://a.example".to_owned()));
             assert_eq!(published.address(CoinType::EVM_DEFAULT), PublishedRecord::NotAsked);
-            assert_eq!(published.endpoint(EndpointKey::Web), PublishedRecord::NotAsked);
+            assert_eq!(published.endpoint(EndpointRecordKey::Web), PublishedRecord::NotAsked);
         }
         let absent = records(AddressRecord::Absent, EndpointRecord::ABSENT);
         for latest in [None, Some(Ok(answer(absent.clone()))), Some(Ok(Answer::Unregistered))] {
@@ -342,7 +342,7 @@ mod tests {
         let long = text(&"a".repeat(1 << 20));
         let twice = Some(Ok(answer(records(address(1), long.clone()))));
         assert_eq!(published(records(address(1), long), twice).bytes() - short, {
-            let entries = size_of::<(CoinType, AddressRecord)>() + size_of::<(EndpointKey, EndpointRecord)>();
+            let entries = size_of::<(CoinType, AddressRecord)>() + size_of::<(EndpointRecordKey, EndpointRecord)>();
             (2 << 20) + entries
         });
     }

@@ -16,7 +16,7 @@ use crate::build;
 use crate::card::Card;
 use crate::check::Policy;
 use crate::evidence::continuity::{Continuity, Sighting};
-use crate::evidence::{Evidence, OwnerEvidence, ProvenBy, Source, Walked};
+use crate::evidence::{Evidence, IpfsOutcome, OwnerEvidence, ProvenBy, Source};
 use crate::manifest::Manifest;
 use crate::profile::{DEFAULT, Profile, Profiles};
 use crate::published::Published;
@@ -118,8 +118,8 @@ pub fn evidence(agent: &Value, card: &Bytes, now: Timestamp) -> Evidence {
         reading: Ok(reading),
         owner: OwnerEvidence::Read(Holding { address: Some([3; 20].into()), holder: Holder::Nobody }),
         https: Source::Body { bytes: card.clone(), url },
-        ipfs: Walked::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
-        mirror: Walked::NotAsked,
+        ipfs: IpfsOutcome::Proven { bytes: card.clone(), by: ProvenBy::Gateway, blocks: 3 },
+        mirror: IpfsOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
         continuity: Continuity::NotAsked,

@@ -1,6 +1,6 @@
 //! What cards of other systems are computed from: Orloj's resources, and ledgers.
 
-use clresolve_cards::generate::{BaseUrl, Cards, Source};
+use clresolve_cards::generate::{BaseUrl, Cards, SourceFile};
 use clresolve_cards::ledger::{Lambda, Ledger, Projection};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check;
@@ -27,7 +27,7 @@ const MEMBERS: [&str; 13] = [
 pub(crate) fn resources(input: &[u8]) {
     const BASE: &str = "https://orloj.example";
     let base: BaseUrl = BASE.parse().expect("a base URL");
-    let Ok(cards) = Cards::read(&[Source { file: "o.yaml", bytes: input }], Some(base)) else { return };
+    let Ok(cards) = Cards::read(&[SourceFile { file: "o.yaml", bytes: input }], Some(base)) else { return };
     assert_eq!(cards.iter().count(), cards.len());
     for made in cards.iter() {
         let card = Card::parse(made.text().as_bytes()).expect("a card");

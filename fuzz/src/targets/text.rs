@@ -16,7 +16,7 @@ use clresolve_core::text::{Foreign, is_unsafe};
 use clresolve_ipfs::{ContentId, ContentPath};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::{self, Policy};
-use clresolve_verdict::evidence::{Evidence, Mirror, OwnerEvidence, Source, Usable, Walked};
+use clresolve_verdict::evidence::{Evidence, IpfsOutcome, Mirror, OwnerEvidence, Source, Usable};
 use clresolve_verdict::profile::{Profile, Profiles};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -105,8 +105,8 @@ fn evidence(records: RecordSet) -> Evidence {
         reading: Ok(reading),
         owner: OwnerEvidence::Read(Holding { address: Some(holder), holder: Holder::Address(holder) }),
         https: Source::Body { bytes: Bytes::from_static(CARD.as_bytes()), url: "https://example.org/".to_owned() },
-        ipfs: Walked::NotAsked,
-        mirror: Walked::NotAsked,
+        ipfs: IpfsOutcome::NotAsked,
+        mirror: IpfsOutcome::NotAsked,
         liars: Vec::new(),
         schemas: None,
         continuity: clresolve_verdict::evidence::continuity::Continuity::NotAsked,

@@ -56,18 +56,18 @@ impl Registry {
     async fn read(location: &Location, resolver: &Resolver) -> anyhow::Result<Self> {
         let (bytes, document) = location.document(resolver).await?;
         let to = match document {
-            Document::Manifest(entries) => return Ok(Self::new(location, &bytes, entries)),
+            Document::Manifest(entries) => return Ok(Self::of_manifest(location, &bytes, entries)),
             Document::Descriptor(to) => Location::named(to),
         };
         match to.document(resolver).await {
-            Ok((bytes, Document::Manifest(entries))) => Ok(Self::new(&to, &bytes, entries)),
+            Ok((bytes, Document::Manifest(entries))) => Ok(Self::of_manifest(&to, &bytes, entries)),
             Ok((_, Document::Descriptor(_))) => Err(anyhow!("{to} is a descriptor too, not a manifest")),
             Err(error) => Err(error),
         }
         .with_context(|| format!("the descriptor at {location} leads on"))
     }
 
-    fn new(location: &Location, bytes: &[u8], entries: Vec<Line>) -> Self {
+    fn of_manifest(location: &Location, bytes: &[u8], entries: Vec<Line>) -> Self {
         let mut numbers = HashMap::new();
         for entry in &entries {
             if let Line::Name { line, name } = entry {
@@ -117,7 +117,7 @@ impl Registry {
     #[cfg(test)]
     pub(super) fn of_names(names: &[&str]) -> Self {
         let entry = |(line, name): (u64, &&str)| Line::Name { line, name: (*name).to_owned() };
-        Self::new(&Location::typed("manifest.json"), b"", (1..).zip(names).map(entry).collect())
+        Self::of_manifest(&Location::typed("manifest.json"), b"", (1..).zip(names).map(entry).collect())
     }
 }
 

@@ -11,7 +11,7 @@ use clresolve_core::state::State;
 use clresolve_core::text::Foreign;
 use clresolve_verdict::card::Side;
 use clresolve_verdict::check::schemas::published;
-use clresolve_verdict::evidence::BoundSchema;
+use clresolve_verdict::evidence::SchemaAnswers;
 use clresolve_verdict::manifest::Verb;
 use clresolve_verdict::profile::Profile;
 use futures_util::{Stream, StreamExt as _, stream};
@@ -75,7 +75,7 @@ async fn found(world: &World, profile: &Profile, verb: &Verb, side: Side) -> Vec
     let alone = mirrors.is_empty().then_some(None);
     let mut reasons = Vec::new();
     for mirror in mirrors.into_iter().map(Some).chain(alone) {
-        let fetched = BoundSchema { canonical: canonical.clone(), mirror };
+        let fetched = SchemaAnswers { canonical: canonical.clone(), mirror };
         for reason in published(side, &fetched, entry, profile) {
             if !reasons.contains(&reason) {
                 reasons.push(reason);

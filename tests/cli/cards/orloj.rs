@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, Source, SourceLine};
+use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, SourceFile, SourceLine};
 use clresolve_cards::system::{CardSystem, Detection, Rules, detect};
 use clresolve_core::reason::{Code, Effect};
 use clresolve_resolver::clock::Clock;
@@ -64,7 +64,7 @@ const INTERNAL: &str =
     "---\napiVersion: orloj.dev/v1\nkind: AgentSystem\nmetadata: {name: cellar}\nspec: {agents: []}\n";
 
 fn made(text: &str) -> Result<Cards, GenerateError> {
-    Cards::read(&[Source { file: "o.yaml", bytes: text.as_bytes() }], None)
+    Cards::read(&[SourceFile { file: "o.yaml", bytes: text.as_bytes() }], None)
 }
 
 fn card(text: &str) -> Value {
@@ -401,14 +401,14 @@ fn errors_name_the_line_and_what_to_do() {
     }
     let place = SourceLine { file: "\u{1b}[31m.yaml".to_owned(), line: 3 };
     assert_eq!(place.to_string(), "\\u{1b}[31m.yaml, line 3");
-    let bytes = Cards::read(&[Source { file: "o.yaml", bytes: b"a: \xff" }], None).expect_err("no text");
+    let bytes = Cards::read(&[SourceFile { file: "o.yaml", bytes: b"a: \xff" }], None).expect_err("no text");
     assert_eq!(bytes, GenerateError::NotUtf8 { file: "o.yaml".to_owned(), offset: 3 });
     let deep = changed("{title: {type: string, minLength: 1}}", &format!("{}1{}", "{a: ".repeat(14), "}".repeat(14)));
     assert!(matches!(made(&deep), Err(GenerateError::Unreadable { .. })), "{}", refused(&deep));
     let long = vec![b' '; MAX_BYTES + 1];
     let halves = long.split_at(MAX_BYTES / 2);
     let of = |bytes: &[&[u8]]| {
-        let sources: Vec<_> = bytes.iter().map(|bytes| Source { file: "o.yaml", bytes }).collect();
+        let sources: Vec<_> = bytes.iter().map(|bytes| SourceFile { file: "o.yaml", bytes }).collect();
         Cards::read(&sources, None).map(|_| ())
     };
     assert_eq!(of(&[halves.0, halves.1]), Err(GenerateError::TooLarge { limit: MAX_BYTES }));

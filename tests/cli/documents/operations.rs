@@ -2,7 +2,7 @@
 //! exist, and each alert is explained. Image, manifests, compose file, unit and proxies have what they are for.
 
 use clresolve_core::reason::{Code, Refusal};
-use clresolve_resolver::telemetry::{FAMILIES, Kind};
+use clresolve_resolver::telemetry::{FAMILIES, MetricType};
 
 use super::*;
 
@@ -27,8 +27,8 @@ fn metrics(text: &str) -> BTreeSet<String> {
 fn is_exposed(metric: &str) -> bool {
     let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| metric.strip_suffix(end));
     FAMILIES.iter().any(|family| match family.kind {
-        Kind::Histogram => Some(family.name) == of_histogram,
-        Kind::Counter | Kind::Gauge => family.name == metric,
+        MetricType::Histogram => Some(family.name) == of_histogram,
+        MetricType::Counter | MetricType::Gauge => family.name == metric,
     })
 }
 

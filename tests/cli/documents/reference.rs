@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clresolve_core::reason::{Code, CodeEntry, Effect, Fixer, Refusal};
-use clresolve_resolver::telemetry::{FAMILIES, Kind};
+use clresolve_resolver::telemetry::{FAMILIES, MetricType};
 
 use super::*;
 use crate::support::documented_keys::{Documented, documented};
@@ -384,9 +384,9 @@ fn metrics() -> String {
     let mut page = "# Metrics\n\n`GET /metrics` serves these in the text format of Prometheus.\n\n".to_owned();
     let rows = FAMILIES.iter().map(|family| {
         let kind = match family.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
-            Kind::Histogram => "histogram",
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         };
         let labels: Vec<String> = family.labels.iter().map(|label| code(label)).collect();
         [code(family.name), kind.to_owned(), labels.join(", "), cell(family.help)]

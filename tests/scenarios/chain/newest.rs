@@ -222,14 +222,14 @@ async fn look_ups_that_name_their_block_hide_no_new_holder() {
 async fn look_ups_about_payments_that_name_their_block_are_compared_for_themselves() {
     for demand in GRADES {
         let other = |builder: &mut ChainBuilder| {
-            builder.set_text(&name("off.eth"), EndpointKey::Runtime.as_str(), "https://other.example").unwrap();
+            builder.set_text(&name("off.eth"), EndpointRecordKey::Runtime.as_str(), "https://other.example").unwrap();
         };
         let reading = read_a_block_apart(demand, |_| (), other).await;
 
         let latest = reading.latest.clone().unwrap().unwrap();
         assert!(latest.agrees_with(&reading), "{demand:?}");
         let payment = found(latest.answer).payment;
-        let runtime = &payment.endpoints[&EndpointKey::Runtime];
+        let runtime = &payment.endpoints[&EndpointRecordKey::Runtime];
         assert!(matches!(runtime, EndpointRecord::Failed(ChainError::Disagree(_))), "{demand:?}: {runtime:?}");
     }
 }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use clresolve_chain::ChainConfig;
 use clresolve_chain::ccip::{CcipReadGateway, CcipReadGatewayError, CcipReadRequest};
 use clresolve_chain::transport::{HttpPost, PostError};
-use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::payment::{AddressRecord, CoinType, Coins, EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{Answer, BlockSelector, ChainError, GradeDemand, Reading, ResolverFault};
 use clresolve_core::records::{Key, Record};
 use clresolve_sandbox::chain::{ChainBuilder, HostileMode, NameRegistration, ResolverKind, RpcServer, SandboxChain};
@@ -45,7 +45,7 @@ fn bytes(address: Address) -> Bytes {
 fn seller(text: &str, resolver: ResolverKind) -> NameRegistration {
     let mut seller = registration(text, resolver);
     seller.addr = None;
-    seller.texts.insert(EndpointKey::Runtime.to_string(), RUNTIME.to_owned());
+    seller.texts.insert(EndpointRecordKey::Runtime.to_string(), RUNTIME.to_owned());
     seller.addresses = BTreeMap::from([
         (CoinType::ETHER, bytes(PAYEE)),
         (coin(8453), vec![9; 32].into()),
@@ -57,8 +57,8 @@ fn seller(text: &str, resolver: ResolverKind) -> NameRegistration {
 /// What [`seller`] publishes.
 fn published() -> PaymentRecords {
     let absent = |key| (key, EndpointRecord::Read(Record::Absent));
-    let mut endpoints: BTreeMap<_, _> = EndpointKey::ALL.map(absent).into();
-    endpoints.insert(EndpointKey::Runtime, EndpointRecord::Read(Record::Text(RUNTIME.to_owned())));
+    let mut endpoints: BTreeMap<_, _> = EndpointRecordKey::ALL.map(absent).into();
+    endpoints.insert(EndpointRecordKey::Runtime, EndpointRecord::Read(Record::Text(RUNTIME.to_owned())));
     let addresses = BTreeMap::from([
         (CoinType::ETHER, AddressRecord::Address(PAYEE)),
         (CoinType::EVM_DEFAULT, AddressRecord::Absent),
@@ -158,9 +158,10 @@ async fn a_resolver_that_fails_for_addresses_alone_keeps_its_records() {
                 let fails = match arg {
                     "addr" => !is_address(&found.payment, CoinType::ETHER),
                     "cl.endpoint.runtime" => {
-                        found.payment.endpoints[&EndpointKey::Runtime] != published().endpoints[&EndpointKey::Runtime]
+                        found.payment.endpoints[&EndpointRecordKey::Runtime]
+                            != published().endpoints[&EndpointRecordKey::Runtime]
                     }
-                    _ => found.payment.endpoints[&EndpointKey::A2a] != EndpointRecord::Read(Record::Absent),
+                    _ => found.payment.endpoints[&EndpointRecordKey::A2a] != EndpointRecord::Read(Record::Absent),
                 };
                 assert!(fails, "{mode:?} {arg}: {:?}", found.payment);
             }
@@ -194,7 +195,7 @@ fn moving_chain() -> Arc<SandboxChain> {
     builder.seal(time(NOON)).unwrap();
     builder.finalize().unwrap();
     builder.set_address(&seller.name, CoinType::ETHER, &bytes(THIEF)).unwrap();
-    builder.set_text(&seller.name, EndpointKey::Runtime.as_str(), "https://thief.example").unwrap();
+    builder.set_text(&seller.name, EndpointRecordKey::Runtime.as_str(), "https://thief.example").unwrap();
     builder.seal(time(LATER)).unwrap();
     Arc::new(builder.build().unwrap())
 }
@@ -210,7 +211,7 @@ async fn a_change_of_addresses_at_latest_shows_and_leaves_the_records_as_they_ar
         let mut changed = published();
         changed.addresses.insert(CoinType::ETHER, AddressRecord::Address(THIEF));
         let thief = Record::Text("https://thief.example".to_owned());
-        changed.endpoints.insert(EndpointKey::Runtime, EndpointRecord::Read(thief));
+        changed.endpoints.insert(EndpointRecordKey::Runtime, EndpointRecord::Read(thief));
         assert_eq!(found(latest.answer).payment, changed, "{demand:?}");
     }
     for block in [BlockSelector::Latest, BlockSelector::Number(1)] {

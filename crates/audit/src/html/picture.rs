@@ -120,7 +120,7 @@ pub(super) fn length(class: &str, part: u64, whole: u64) -> Markup {
 pub(super) fn states_over_time(reports: &[PastCounts]) -> Markup {
     let title = format!("States in {} reports, the latest on the right", reports.len());
     let words = reports.iter().map(report_in_words).collect::<Vec<_>>().join("; ");
-    let sum = |report: &PastCounts| report.states().into_iter().fold(0, u64::saturating_add);
+    let sum = |report: &PastCounts| report.state_counts().into_iter().fold(0, u64::saturating_add);
     let most = reports.iter().map(sum).max().unwrap_or(1).max(1);
     let columns = html! {
         @for (number, report) in reports.iter().enumerate() { (report_column(report, number, reports.len(), most)) }
@@ -137,7 +137,7 @@ fn report_column(report: &PastCounts, number: usize, of: usize, most: u64) -> Ma
     let is_labelled = of <= MAX_LABELLED;
     let middle = place(number * 2 + 1, of * 2);
     let mut top = COLUMN;
-    let parts = report.states().into_iter().zip(STATES).map(|(names, (class, _, _))| {
+    let parts = report.state_counts().into_iter().zip(STATES).map(|(names, (class, _, _))| {
         let height = scaled(names, most);
         top = top.saturating_sub(height);
         (names, class, top, height)
@@ -161,7 +161,7 @@ fn label(middle: &str, first: &str, second: &str) -> Markup {
 /// The states of a report as text.
 fn report_in_words(report: &PastCounts) -> String {
     let date = report.checked.map_or_else(|| "no date".to_owned(), day);
-    format!("{date}: {}", states_in_words(report.states()))
+    format!("{date}: {}", states_in_words(report.state_counts()))
 }
 
 pub(super) fn expiries(expiries: &Expiries) -> Markup {

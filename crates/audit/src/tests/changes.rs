@@ -177,7 +177,7 @@ fn lines_that_begin_alike_are_told_apart() {
     }
     let text = written(Format::Json, &rows, Ending::Complete);
     let past = Past::read(io::Cursor::new(&text)).expect("it was just written");
-    assert_eq!((past.names.len(), past.rows, PastCounts::of(&past).states()), (3, 4, [0, 4, 0]));
+    assert_eq!((past.names.len(), past.rows, PastCounts::of(&past).state_counts()), (3, 4, [0, 4, 0]));
     assert!(fits_schema(&serde_json::from_str(&text).expect("JSON")), "{text}");
 }
 

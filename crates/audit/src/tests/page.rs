@@ -246,7 +246,7 @@ fn earlier_reports_are_counted_and_drawn() {
         ..counts
     };
     let counts = PastCounts::of(&past);
-    assert_eq!(counts.states(), [1, 2, 0]);
+    assert_eq!(counts.state_counts(), [1, 2, 0]);
     let mut whole = report(&rows, Ending::Complete);
     whole.before = Some(at("2026-10-01", PastCounts { untrusted: 1, indeterminate: 3, ..counts }));
     whole.earlier =

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::error::GenerateError;
-use super::source::{Source, SourceLine};
+use super::source::{SourceFile, SourceLine};
 use super::yaml::{self, Field};
 use clresolve_core::base_url::BaseUrl;
 use clresolve_core::text::{Foreign, unsafe_character};
@@ -91,7 +91,7 @@ pub(super) struct Tool {
 }
 
 impl Held {
-    pub(super) fn read(sources: &[Source<'_>]) -> Result<Self, GenerateError> {
+    pub(super) fn read(sources: &[SourceFile<'_>]) -> Result<Self, GenerateError> {
         let bytes: usize = sources.iter().map(|source| source.bytes.len()).sum();
         if bytes > MAX_BYTES {
             return Err(GenerateError::TooLarge { limit: MAX_BYTES });

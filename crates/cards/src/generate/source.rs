@@ -6,7 +6,7 @@ use clresolve_core::text::Foreign;
 
 /// A source text with resources.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'s> {
+pub struct SourceFile<'s> {
     /// Its name in messages.
     pub file: &'s str,
     /// YAML in UTF-8 with any number of documents.

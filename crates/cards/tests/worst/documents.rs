@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use clresolve_cards::convert::convert;
-use clresolve_cards::discovery::{Document, DocumentKind};
+use clresolve_cards::discovery::{DocumentKind, JudgedDocument};
 use clresolve_cards::lint;
 use clresolve_cards::project::signed_a2a_card;
 use clresolve_cards::signature::{Root, TrustRoots, verify};
@@ -22,7 +22,7 @@ use clresolve_jose::SigningKey;
 use clresolve_verdict::build::{self, Reporter, Run};
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::Policy;
-use clresolve_verdict::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
+use clresolve_verdict::evidence::{IpfsOutcome, ProvenBy, SchemaAnswers, SchemaEvidence, Source};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::profile::{DEFAULT, Profile, Profiles};
 use clresolve_verdict::sample;
@@ -77,7 +77,7 @@ impl Prepared {
                 serde_json::to_string(&judgement).map_or(0, |text| text.len())
             }
             Judge::Discovery => {
-                let found = Document::judge(&self.document, None, &Rules::of(&world.profile));
+                let found = JudgedDocument::judge(&self.document, None, &Rules::of(&world.profile));
                 let DocumentKind::Card(report) = &found.kind else { return 0 };
                 serde_json::to_string(report).map_or(0, |text| text.len())
             }
@@ -136,11 +136,11 @@ impl World {
     fn run(&self, judge: Judge, document: &Bytes) -> Run {
         let mut evidence = sample::evidence(&self.agent, document, self.now);
         let other = |byte: u8| Bytes::from(vec![byte; Limits::CARD.bytes]);
-        evidence.mirror = Walked::Proven { bytes: other(b'm'), by: ProvenBy::Gateway, blocks: 1 };
+        evidence.mirror = IpfsOutcome::Proven { bytes: other(b'm'), by: ProvenBy::Gateway, blocks: 1 };
         match judge {
             Judge::Schemas => {
                 evidence.schemas = Some(schemas());
-                evidence.ipfs = Walked::Unproven(Vec::new());
+                evidence.ipfs = IpfsOutcome::Unproven(Vec::new());
             }
             _ => evidence.https = Source::Body { bytes: other(b'h'), url: "https://cards.example/".to_owned() },
         }
@@ -167,7 +167,7 @@ fn schemas() -> SchemaEvidence {
             let room = Limits::SCHEMA.bytes - document.len();
             ServedSchema::read(format!("{document}{}", padding.repeat(room / padding.len())).into())
         };
-        BoundSchema { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
+        SchemaAnswers { canonical: Ok(padded("\r\n")), mirror: Some(Ok(padded("\n"))) }
     };
     SchemaEvidence { request: bound("request"), receipt: bound("receipt") }
 }

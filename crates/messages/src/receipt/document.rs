@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::receipt::family::Family;
 use crate::receipt::judge::{ReceiptCheck, ReceiptJudgement, ReceiptSigner, Row, Status, Tie};
-use crate::receipt::replay::{self, Seen};
+use crate::receipt::replay::{self, ReplayStatus};
 
 /// The schema identifier.
 pub const SCHEMA: &str = "clresolve.receipt/1";
@@ -213,7 +213,7 @@ impl Verification {
 
     /// Adds the result of the replay check. The conclusion excludes it, because other verifiers have other histories.
     #[must_use]
-    pub fn remembered(mut self, seen: Result<Seen, String>) -> Self {
+    pub fn remembered(mut self, seen: Result<ReplayStatus, String>) -> Self {
         let (row, reason) = replay::row(seen);
         self.checks.retain(|row| row.check != ReceiptCheck::Replay);
         self.checks.push(row);

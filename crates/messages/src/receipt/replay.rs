@@ -19,7 +19,7 @@ pub struct Mark {
 
 /// What the history contains about a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ReplayStatus {
     /// The receipt was unknown and is now stored.
     First,
     /// The receipt was shown before for the same request and purchase.
@@ -45,13 +45,13 @@ impl Mark {
 
 /// The row of the replay check, and the reason if it did not pass. If the history is unavailable, the check is
 /// undecided.
-pub(crate) fn row(seen: Result<Seen, String>) -> (Row, Option<Reason>) {
+pub(crate) fn row(seen: Result<ReplayStatus, String>) -> (Row, Option<Reason>) {
     let reason = match seen {
-        Ok(Seen::First | Seen::Again) => {
-            let observed = if seen == Ok(Seen::First) { "never" } else { "for the same" };
+        Ok(ReplayStatus::First | ReplayStatus::Again) => {
+            let observed = if seen == Ok(ReplayStatus::First) { "never" } else { "for the same" };
             return (Row { observed: Some(observed.to_owned()), ..Row::new(ReceiptCheck::Replay, Status::Pass) }, None);
         }
-        Ok(Seen::Elsewhere) => Reason::new(Code::ReceiptReplayed).observed("for something else"),
+        Ok(ReplayStatus::Elsewhere) => Reason::new(Code::ReceiptReplayed).observed("for something else"),
         Err(cause) => Reason { effect: Effect::Unknown, ..Reason::new(Code::ReceiptReplayed) }
             .message("Whether the receipt was shown before is not known.")
             .observed(cause),

@@ -60,7 +60,7 @@ pub struct Blank {
 impl Template {
     /// Makes the template of a schema. `request_id` is a unique identifier for the request, and `now` the current time.
     pub fn of(schema: &CompiledSchema, request_id: &str, now: Timestamp) -> Self {
-        let mut maker = Maker::new(schema, request_id, now);
+        let mut maker = TemplateBuilder::new(schema, request_id, now);
         let request = maker.value(vec![root(schema)], "", 0);
         let is_valid = schema.every_violation(&request).next().is_none();
         Self { request, blanks: maker.blanks, is_valid }
@@ -126,7 +126,8 @@ fn flat<'s>(schema: &'s CompiledSchema, rules: Vec<Rule<'s>>) -> Vec<Rule<'s>> {
     all
 }
 
-struct Maker<'s> {
+/// Fills the members that a schema requires.
+struct TemplateBuilder<'s> {
     schema: &'s CompiledSchema,
     request_id: &'s str,
     now: Timestamp,
@@ -139,7 +140,7 @@ struct Maker<'s> {
     copied: usize,
 }
 
-impl<'s> Maker<'s> {
+impl<'s> TemplateBuilder<'s> {
     const fn new(schema: &'s CompiledSchema, request_id: &'s str, now: Timestamp) -> Self {
         Self { schema, request_id, now, blanks: Vec::new(), values: 0, work: 0, copied: 0 }
     }
@@ -372,7 +373,7 @@ mod tests {
     /// The template of this schema, and the work that it required.
     fn made(schema: &Value) -> (Template, usize) {
         let schema = bound(schema);
-        let mut maker = Maker::new(&schema, "", Timestamp::UNIX_EPOCH);
+        let mut maker = TemplateBuilder::new(&schema, "", Timestamp::UNIX_EPOCH);
         maker.value(vec![root(&schema)], "", 0);
         (Template::of(&schema, "", Timestamp::UNIX_EPOCH), maker.work)
     }

@@ -1,7 +1,7 @@
 //! The rows of evidence, and the objections that follow from them.
 
 use alloy_primitives::Address;
-use clresolve_core::payment::EndpointKey;
+use clresolve_core::payment::EndpointRecordKey;
 use clresolve_core::reading::Answer;
 use clresolve_core::reason::{Code, Effect, Reason, Step};
 use clresolve_core::records::Record;
@@ -292,7 +292,7 @@ impl EvidenceInputs<'_> {
     pub(super) fn way_back(&self, name: &JudgedName) -> WayBack {
         let (Some(published), Some(url)) = (name.resolution.payment(), self.url) else { return WayBack::Nowhere };
         let mut back = WayBack::Nowhere;
-        for key in EndpointKey::ORIGINS {
+        for key in EndpointRecordKey::ORIGINS {
             match published.endpoint(key) {
                 PublishedRecord::Settled(record) if points_to(&record, url) => return WayBack::Here,
                 PublishedRecord::Settled(record) if back != WayBack::Undecided => back = WayBack::Elsewhere(record),
@@ -378,7 +378,7 @@ fn records_read(name: &JudgedName, entries: &[Judged<'_>]) -> Value {
         let others = name.payees.get(&price.network).map(|payees| payees.others()).unwrap_or_default();
         read.insert(format!("addr({})", price.network), json!(others));
     }
-    for key in EndpointKey::ORIGINS {
+    for key in EndpointRecordKey::ORIGINS {
         let record = name.resolution.payment().map(|published| published.endpoint(key));
         if let Some(PublishedRecord::Settled(record)) = record {
             read.insert(key.to_string(), json!(record));

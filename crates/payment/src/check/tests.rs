@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256, address};
-use clresolve_core::payment::{AddressRecord, CoinType, EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::payment::{AddressRecord, CoinType, EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::Record;
@@ -42,7 +42,7 @@ fn limits() -> Limits {
 }
 
 /// The address and the endpoints that a name publishes.
-type PublishedByName = (Option<Address>, Vec<(EndpointKey, &'static str)>);
+type PublishedByName = (Option<Address>, Vec<(EndpointRecordKey, &'static str)>);
 
 /// A seller. The default is honest: a name that the caller gives has the payee and points to the origin.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Default for Seller {
             verb: None,
             asked: None,
             url: Some(URL),
-            published: Some((Some(PAYEE), vec![(EndpointKey::X402, "https://shop.example/weather")])),
+            published: Some((Some(PAYEE), vec![(EndpointRecordKey::X402, "https://shop.example/weather")])),
             offchain: false,
             card: None,
             registered: false,
@@ -201,7 +201,7 @@ impl Seller {
             let record = address.filter(|_| coin != CoinType::EVM_DEFAULT);
             records.addresses.insert(coin, record.map_or(AddressRecord::Absent, AddressRecord::Address));
         }
-        for key in EndpointKey::ALL {
+        for key in EndpointRecordKey::ALL {
             let text = endpoints.iter().find(|(of, _)| *of == key).map(|(_, text)| (*text).to_owned());
             records.endpoints.insert(key, EndpointRecord::Read(text.map_or(Record::Absent, Record::Text)));
         }
@@ -368,7 +368,7 @@ fn a_name_that_the_caller_gives_counts_once_its_address_is_the_payee() {
     assert_eq!(answer.reason, format!("Pay 0.01 USDC (eip155:84532) to {PAYEE}, proven by addr(name) at block 7."));
     assert_eq!(answer.valid_until, Timestamp::from_second(40).ok(), "the verdict ends first");
     assert_eq!(state_of(&answer, EvidenceKind::Name), EvidenceState::Proven);
-    for endpoints in [vec![], vec![(EndpointKey::Url, "https://other.example")]] {
+    for endpoints in [vec![], vec![(EndpointRecordKey::Url, "https://other.example")]] {
         let seller = Seller { published: Some((Some(PAYEE), endpoints)), ..Seller::default() };
         is(&seller, Outcome::Allow, &[]);
         is(&Seller { name: None, ..seller.clone() }.pinned("shop.eth"), Outcome::Allow, &[]);
@@ -486,7 +486,8 @@ fn origins_are_compared_whole_and_paths_by_segments() {
         ("https://user@shop.example", false),
         ("shop.example", false),
     ] {
-        let seller = Seller { published: Some((Some(PAYEE), vec![(EndpointKey::Web, record)])), ..Seller::claiming() };
+        let seller =
+            Seller { published: Some((Some(PAYEE), vec![(EndpointRecordKey::Web, record)])), ..Seller::claiming() };
         let expected: &[&str] = if is_here { &["identity-claimed"] } else { &["origin-mismatch", "identity-claimed"] };
         assert_eq!(seller.answer().codes, expected, "{record}");
     }
@@ -649,8 +650,10 @@ fn contradicted_row_denies_whatever_the_others_prove() {
 fn changed_byte_never_allows_another_payment() {
     let first_contact = first_contact();
     let thief = |seller: Seller| Seller { published: seller.published.map(|(_, back)| (Some(THIEF), back)), ..seller };
-    let pointing =
-        |record| Seller { published: Some((Some(PAYEE), vec![(EndpointKey::X402, record)])), ..Seller::claiming() };
+    let pointing = |record| Seller {
+        published: Some((Some(PAYEE), vec![(EndpointRecordKey::X402, record)])),
+        ..Seller::claiming()
+    };
     let registered = |wallet, lists| Seller::registered(Some(wallet), lists, None);
     let (here, elsewhere) = ("https://shop.example", "https://thief.example");
     let sellers = [

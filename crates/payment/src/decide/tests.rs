@@ -21,7 +21,7 @@ use crate::tests::published;
 use alloy_primitives::{Address, U256, address};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_core::payment::{CoinType, EndpointRecordKey};
 use clresolve_core::reading::{Grade, Proof};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::state::State;
@@ -281,7 +281,7 @@ fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
     let case = Case::default;
     let tools = || Case { tools: Some(Ok(tools())), ..case() };
     let asked = || Case { url: Some("https://api.sandbox.example/summarize/v1?q=1"), ..case() };
-    let published = || Route::of_record(EndpointKey::Web, URL, "", "").expect("an https URL");
+    let published = || Route::of_record(EndpointRecordKey::Web, URL, "", "").expect("an https URL");
     let without_tools = || Case { route: Ok(published()), ..case() };
     let cases: [(&str, &str, Case, &[&str]); 11] = [
         (URL, URL, case(), &[]),
@@ -306,12 +306,12 @@ fn an_offer_is_for_what_answered_or_for_the_resource_that_is_taken_for_it() {
 
 /// The URL of the cases, published in the name's tools record.
 fn tools() -> Route {
-    Route::of_record(EndpointKey::Mcp, URL, "", "").expect("an https URL")
+    Route::of_record(EndpointRecordKey::Mcp, URL, "", "").expect("an https URL")
 }
 
 #[test]
 fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
-    let runtime = || Route::of_record(EndpointKey::Runtime, "https://runtime.sandbox.example", "summarize", "v1");
+    let runtime = || Route::of_record(EndpointRecordKey::Runtime, "https://runtime.sandbox.example", "summarize", "v1");
     let of = |resources: &[&str], change: fn(&mut Case)| {
         let mut terms = terms(vec![Ok(price()); resources.len()]);
         for (entry, resource) in terms.entries.iter_mut().zip(resources) {
@@ -353,7 +353,7 @@ fn what_sells_a_tool_is_called_where_the_tools_of_the_name_are() {
 #[test]
 fn reply_over_http_sells_no_tool() {
     let configured = || Route::configured(URL).expect("an https URL");
-    let published = || Route::of_record(EndpointKey::Web, URL, "", "").expect("an https URL");
+    let published = || Route::of_record(EndpointRecordKey::Web, URL, "", "").expect("an https URL");
     for tool in ["mcp://tool/summarize", "x402://summarize"] {
         for route in [configured(), published(), tools()] {
             for tools in [None, Some(Ok(tools())), Some(Err(Reason::new(Code::RecordPending)))] {

@@ -8,7 +8,7 @@ use clresolve_core::freshness::{HTTPS_AGE, TRUSTED_FRESH};
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::{Answer, Holder, Reading};
 use clresolve_verdict::build::{Run, records_digest};
-use clresolve_verdict::evidence::{BoundSchema, ProvenBy, SchemaEvidence, Source, Walked};
+use clresolve_verdict::evidence::{IpfsOutcome, ProvenBy, SchemaAnswers, SchemaEvidence, Source};
 
 /// Content that is valid while the records on chain are unchanged, and for at most [`HTTPS_AGE`].
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ pub struct ProvenContent {
     /// When the content was fetched. Reuse by a refresh does not change this time.
     fetched_at: Timestamp,
     https: Source,
-    ipfs: Walked,
-    mirror: Walked,
+    ipfs: IpfsOutcome,
+    mirror: IpfsOutcome,
     schemas: Option<SchemaEvidence<Bytes>>,
 }
 
@@ -95,7 +95,7 @@ impl ProvenContent {
     }
 
     /// The content at the name's CID, and at the CID of its mirror.
-    pub const fn walked(&self) -> (&Walked, &Walked) {
+    pub const fn walked(&self) -> (&IpfsOutcome, &IpfsOutcome) {
         (&self.ipfs, &self.mirror)
     }
 
@@ -108,19 +108,19 @@ impl ProvenContent {
     pub fn bytes(&self, card: Option<&Bytes>) -> usize {
         let schemas = self.schemas.iter().flat_map(|schemas| [&schemas.request, &schemas.receipt]);
         let of_card = [self.https.bytes(), self.ipfs.bytes(), self.mirror.bytes()];
-        let held = schemas.flat_map(BoundSchema::served).chain(of_card.into_iter().flatten());
+        let held = schemas.flat_map(SchemaAnswers::served).chain(of_card.into_iter().flatten());
         held.filter(|bytes| card.is_none_or(|card| !is_same_memory(bytes, card))).map(Bytes::len).sum()
     }
 }
 
 /// The walk's result as a later resolution reports it. `None` if the content is missing.
-fn again(walked: &Walked, card: &Bytes) -> Option<Walked> {
+fn again(walked: &IpfsOutcome, card: &Bytes) -> Option<IpfsOutcome> {
     match walked {
-        Walked::NotAsked => Some(Walked::NotAsked),
-        Walked::Proven { bytes, .. } => {
-            Some(Walked::Proven { bytes: held_once(bytes.clone(), card), by: ProvenBy::EarlierRun, blocks: 0 })
+        IpfsOutcome::NotAsked => Some(IpfsOutcome::NotAsked),
+        IpfsOutcome::Proven { bytes, .. } => {
+            Some(IpfsOutcome::Proven { bytes: held_once(bytes.clone(), card), by: ProvenBy::EarlierRun, blocks: 0 })
         }
-        Walked::Refuted(_) | Walked::Unproven(_) => None,
+        IpfsOutcome::Refuted(_) | IpfsOutcome::Unproven(_) => None,
     }
 }
 
@@ -197,8 +197,8 @@ mod tests {
     fn what_was_not_had_is_asked_for_again() {
         let changes: [fn(&mut Run); 3] = [
             |run| run.evidence.https = Source::Unavailable(Cause::Connect.into()),
-            |run| run.evidence.ipfs = Walked::Unproven(Vec::new()),
-            |run| run.evidence.mirror = Walked::Unproven(Vec::new()),
+            |run| run.evidence.ipfs = IpfsOutcome::Unproven(Vec::new()),
+            |run| run.evidence.mirror = IpfsOutcome::Unproven(Vec::new()),
         ];
         for change in changes {
             let mut run = run();
@@ -214,7 +214,7 @@ mod tests {
         let Source::Body { bytes, .. } = &mut run.evidence.https else { panic!("it was served") };
         *bytes = Bytes::copy_from_slice(&card);
         assert_eq!(ProvenContent::of(&run).expect("it is whole").bytes(Some(&card)), 0);
-        run.evidence.mirror = Walked::Proven { bytes: vec![0; 1000].into(), by: ProvenBy::Gateway, blocks: 1 };
+        run.evidence.mirror = IpfsOutcome::Proven { bytes: vec![0; 1000].into(), by: ProvenBy::Gateway, blocks: 1 };
         assert_eq!(ProvenContent::of(&run).expect("it is whole").bytes(Some(&card)), 1000);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
 
 use clresolve_chain::ChainHead;
-use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
+use clresolve_core::payment::{EndpointRecord, EndpointRecordKey, PaymentRecords};
 use clresolve_core::reading::{Answer, Block, BlockSelector, Grade, Latest, Proof, Reading};
 use clresolve_core::reason::{Code, Reason};
 use clresolve_core::records::Record;
@@ -199,7 +199,7 @@ fn short_values_weigh_as_much_as_their_allocations() {
 fn what_a_name_publishes_about_payments_has_its_weight() {
     let weight = |url: &str| {
         let endpoint = EndpointRecord::Read(Record::Text(url.to_owned()));
-        let records = PaymentRecords { endpoints: [(EndpointKey::Web, endpoint)].into(), ..Default::default() };
+        let records = PaymentRecords { endpoints: [(EndpointRecordKey::Web, endpoint)].into(), ..Default::default() };
         let payment = published(records.clone(), records).expect("it publishes an endpoint");
         let verdict = Verdict::clone(resolution(State::Trusted, START, 0).verdict());
         super::entry::weight(&paid(verdict, payment))

@@ -35,7 +35,7 @@ pub const FETCH_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Limits on the size, the duration and the redirects of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FetchLimits {
     /// Maximum number of bytes of the body, on the wire and decoded.
     pub bytes: usize,
     /// Total time, including redirects.
@@ -46,7 +46,7 @@ pub struct Limits {
     pub plain: bool,
 }
 
-impl Limits {
+impl FetchLimits {
     /// The limits for an Agent-Card.
     #[must_use]
     pub const fn card() -> Self {
@@ -121,7 +121,7 @@ impl Caching {
 /// # Errors
 /// [`FetchError::Forbidden`] if the guard refuses the URL or a redirect target, [`FetchError::Oversize`] if the body is
 /// too large, and [`FetchError::Unavailable`] for every other failure to obtain a complete 2xx body.
-pub async fn get(egress: &Egress, url: &str, limits: Limits) -> Result<Body, FetchError> {
+pub async fn get(egress: &Egress, url: &str, limits: FetchLimits) -> Result<Body, FetchError> {
     let deadline = deadline_in(limits.total);
     let mut chain = Chain::start(url, limits.redirects)?;
     loop {

@@ -4,7 +4,7 @@
 //! limited share, beyond which they evict each other. A forgotten receipt counts as never seen.
 
 use clresolve_core::digest::Digest;
-use clresolve_messages::receipt::replay::{Mark, Seen};
+use clresolve_messages::receipt::replay::{Mark, ReplayStatus};
 use redb::{ReadableTable as _, ReadableTableMetadata as _, TableDefinition};
 
 use super::{DOMAIN_SHARE, FORGOTTEN_AT_ONCE, HistoryKey, Memory, MemoryError, Store, failed};
@@ -38,7 +38,7 @@ impl Memory {
     ///
     /// # Errors
     /// If the file cannot be written, or the write times out. It is then unknown whether the receipt is marked.
-    pub async fn mark(&self, world: &str, chain: u64, mark: Mark, most: u64) -> Result<Seen, MemoryError> {
+    pub async fn mark(&self, world: &str, chain: u64, mark: Mark, most: u64) -> Result<ReplayStatus, MemoryError> {
         let signer = HistoryKey::new(world, chain, &mark.signer);
         self.ask(move |store| store.mark(signer, &mark, most)).await
     }
@@ -46,7 +46,7 @@ impl Memory {
 
 impl Store {
     /// Like [`Memory::mark`]. Concurrent calls are serialized: the file has one writer at a time.
-    fn mark(&self, signer: HistoryKey, mark: &Mark, most: u64) -> Result<Seen, MemoryError> {
+    fn mark(&self, signer: HistoryKey, mark: &Mark, most: u64) -> Result<ReplayStatus, MemoryError> {
         let key = MarkedReceipt { signer, receipt: mark.receipt };
         let database = self.database()?;
         let write = database.begin_write().map_err(failed)?;
@@ -58,13 +58,13 @@ impl Store {
             if let Some(occasion) = rows.occasion(&key)? {
                 let is_same =
                     occasion == *mark.occasion.as_bytes() || clresolve_core::mutant!("receipts-are-shown-twice");
-                return Ok(if is_same { Seen::Again } else { Seen::Elsewhere });
+                return Ok(if is_same { ReplayStatus::Again } else { ReplayStatus::Elsewhere });
             }
             rows.make_room(&key, most.max(1))?;
             rows.put(&key, &mark.occasion)?;
         }
         write.commit().map_err(failed)?;
-        Ok(Seen::First)
+        Ok(ReplayStatus::First)
     }
 
     #[cfg(test)]
@@ -160,11 +160,11 @@ mod tests {
         Store::open(&folder.path().join("memory"), 10).expect("a new file")
     }
 
-    fn show_in(store: &Store, world: &str, mark: &Mark) -> Seen {
+    fn show_in(store: &Store, world: &str, mark: &Mark) -> ReplayStatus {
         store.mark(HistoryKey::new(world, 1, &mark.signer), mark, MOST).expect("the disk has room")
     }
 
-    fn show(store: &Store, signer: &str, receipt: &str, occasion: &str) -> Seen {
+    fn show(store: &Store, signer: &str, receipt: &str, occasion: &str) -> ReplayStatus {
         show_in(store, "lab", &mark(signer, receipt, occasion))
     }
 
@@ -173,13 +173,13 @@ mod tests {
         let folder = folder();
         {
             let store = store(&folder);
-            assert_eq!(show(&store, "a.eth", "r", "one"), Seen::First);
-            assert_eq!(show(&store, "a.eth", "r", "one"), Seen::Again);
-            assert_eq!(show(&store, "a.eth", "r", "two"), Seen::Elsewhere);
+            assert_eq!(show(&store, "a.eth", "r", "one"), ReplayStatus::First);
+            assert_eq!(show(&store, "a.eth", "r", "one"), ReplayStatus::Again);
+            assert_eq!(show(&store, "a.eth", "r", "two"), ReplayStatus::Elsewhere);
         }
         let again = store(&folder);
-        assert_eq!(show(&again, "a.eth", "r", "two"), Seen::Elsewhere);
-        assert_eq!(show(&again, "a.eth", "r", "one"), Seen::Again, "what it was shown for first stays");
+        assert_eq!(show(&again, "a.eth", "r", "two"), ReplayStatus::Elsewhere);
+        assert_eq!(show(&again, "a.eth", "r", "one"), ReplayStatus::Again, "what it was shown for first stays");
         assert_eq!(again.receipts(), 1);
     }
 
@@ -188,10 +188,10 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         show(&store, "a.eth", "r", "one");
-        assert_eq!(show(&store, "b.eth", "r", "two"), Seen::First);
-        assert_eq!(show_in(&store, "mainnet", &mark("a.eth", "r", "two")), Seen::First);
+        assert_eq!(show(&store, "b.eth", "r", "two"), ReplayStatus::First);
+        assert_eq!(show_in(&store, "mainnet", &mark("a.eth", "r", "two")), ReplayStatus::First);
         assert_eq!(store.forget_all(), Ok(0), "names are forgotten, receipts are not");
-        assert_eq!(show(&store, "a.eth", "r", "two"), Seen::Elsewhere);
+        assert_eq!(show(&store, "a.eth", "r", "two"), ReplayStatus::Elsewhere);
     }
 
     #[test]
@@ -206,8 +206,8 @@ mod tests {
             let both = ["one", "two"].map(|occasion| scope.spawn(move || shown(occasion)));
             both.map(|shown| shown.join().expect("no panic"))
         });
-        seen.sort_by_key(|seen| *seen == Seen::Elsewhere);
-        assert_eq!(seen, [Seen::First, Seen::Elsewhere]);
+        seen.sort_by_key(|seen| *seen == ReplayStatus::Elsewhere);
+        assert_eq!(seen, [ReplayStatus::First, ReplayStatus::Elsewhere]);
     }
 
     #[test]
@@ -215,11 +215,11 @@ mod tests {
         let folder = folder();
         let store = store(&folder);
         for number in 0..=MOST {
-            assert_eq!(show(&store, &format!("a{number}.eth"), "r", "one"), Seen::First);
+            assert_eq!(show(&store, &format!("a{number}.eth"), "r", "one"), ReplayStatus::First);
         }
         assert_eq!(store.receipts(), MOST);
-        assert_eq!(show(&store, "a1.eth", "r", "two"), Seen::Elsewhere);
-        assert_eq!(show(&store, "a0.eth", "r", "two"), Seen::First, "it was forgotten");
+        assert_eq!(show(&store, "a1.eth", "r", "two"), ReplayStatus::Elsewhere);
+        assert_eq!(show(&store, "a0.eth", "r", "two"), ReplayStatus::First, "it was forgotten");
     }
 
     #[test]
@@ -231,8 +231,8 @@ mod tests {
             show(&store, &format!("n{number}.flood.eth"), "r", "one");
         }
         assert_eq!(store.receipts(), 1 + MOST / DOMAIN_SHARE);
-        assert_eq!(show(&store, "honest.eth", "r", "two"), Seen::Elsewhere);
-        assert_eq!(show(&store, &format!("n{}.flood.eth", 4 * MOST - 1), "r", "two"), Seen::Elsewhere);
+        assert_eq!(show(&store, "honest.eth", "r", "two"), ReplayStatus::Elsewhere);
+        assert_eq!(show(&store, &format!("n{}.flood.eth", 4 * MOST - 1), "r", "two"), ReplayStatus::Elsewhere);
     }
 
     #[test]

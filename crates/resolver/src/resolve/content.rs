@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use clresolve_ipfs::{Budget, ContentId, ContentPath, WalkedBlocks};
 use clresolve_payment::terms::Reply as SellerReply;
-use clresolve_verdict::evidence::{Source, Walked};
+use clresolve_verdict::evidence::{IpfsOutcome, Source};
 
 use crate::fetch::https::Body;
 use crate::fetch::{EgressViolation, FetchError, Forbidden};
@@ -92,7 +92,7 @@ pub trait Content: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Retrieved {
     /// The result of the walk.
-    pub walked: Walked,
+    pub walked: IpfsOutcome,
     /// The gateways that sent wrong blocks.
     pub liars: Liars,
     /// The blocks that were proven along the path.
@@ -105,13 +105,13 @@ pub type Liars = Vec<(String, String)>;
 impl Retrieved {
     /// The result if no CID is named.
     pub(super) fn not_asked() -> Self {
-        Walked::NotAsked.into()
+        IpfsOutcome::NotAsked.into()
     }
 }
 
-impl From<Walked> for Retrieved {
+impl From<IpfsOutcome> for Retrieved {
     /// A result without wrong blocks and without new blocks.
-    fn from(walked: Walked) -> Self {
+    fn from(walked: IpfsOutcome) -> Self {
         Self { walked, liars: Vec::new(), blocks: WalkedBlocks::default() }
     }
 }

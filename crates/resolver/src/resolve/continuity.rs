@@ -5,7 +5,7 @@ use std::path::Path;
 use clresolve_core::name::EnsName;
 use clresolve_core::reading::BlockSelector;
 use clresolve_core::state::State;
-use clresolve_messages::receipt::replay::{Mark, Seen};
+use clresolve_messages::receipt::replay::{Mark, ReplayStatus};
 use clresolve_payment::check::{Remembered, WebOrigin};
 use clresolve_verdict::evidence::Evidence;
 use clresolve_verdict::evidence::continuity::Continuity;
@@ -72,7 +72,7 @@ impl History {
     }
 
     /// Records that a valid receipt was presented for its request.
-    pub(super) async fn mark(&self, mark: Mark) -> Result<Seen, MemoryError> {
+    pub(super) async fn mark(&self, mark: Mark) -> Result<ReplayStatus, MemoryError> {
         self.memory.mark(&self.world, self.chain_id, mark, self.receipts).await
     }
 

@@ -8,11 +8,11 @@ use bytes::Bytes;
 use clresolve_egress::{Call, ForeignUrl, deadline_in};
 use clresolve_ipfs::{Budget, ContentId, ContentPath, WalkedBlocks};
 use clresolve_payment::terms::{MAX_TERMS_BYTES, Reply as SellerReply};
-use clresolve_verdict::evidence::{ProvenBy, Source, Walked};
+use clresolve_verdict::evidence::{IpfsOutcome, ProvenBy, Source};
 
 use super::content::{Content, Retrieved};
 use crate::clock::Clock;
-use crate::fetch::https::{self, Body, Limits};
+use crate::fetch::https::{self, Body, FetchLimits};
 use crate::fetch::ipfs::{IpfsClient, Retrieval, Want};
 use crate::fetch::{Egress, FetchError, Forbidden};
 use crate::telemetry::{self, Upstream};
@@ -25,7 +25,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    async fn fetched(&self, kind: Upstream, url: &str, limits: Limits) -> Result<Body, FetchError> {
+    async fn fetched(&self, kind: Upstream, url: &str, limits: FetchLimits) -> Result<Body, FetchError> {
         let document = https::get(&self.egress, url, limits).await;
         let outcome = document.as_ref().map_or_else(Into::into, |_| telemetry::RequestOutcome::Ok);
         telemetry::upstream(kind, telemetry::FOREIGN, outcome);
@@ -53,11 +53,11 @@ impl Network {
 #[async_trait]
 impl Content for Network {
     async fn card(&self, url: &str, limit: Duration) -> Source {
-        source(self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::card() }).await)
+        source(self.fetched(Upstream::Card, url, FetchLimits { total: limit, ..FetchLimits::card() }).await)
     }
 
     async fn key_set(&self, url: &str, limit: Duration) -> Source {
-        source(self.fetched(Upstream::Keys, url, Limits { total: limit, ..Limits::keys() }).await)
+        source(self.fetched(Upstream::Keys, url, FetchLimits { total: limit, ..FetchLimits::keys() }).await)
     }
 
     async fn walk(
@@ -76,7 +76,7 @@ impl Content for Network {
     }
 
     async fn schema(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        let served = self.fetched(Upstream::Schema, url, Limits { total: limit, ..Limits::card() }).await;
+        let served = self.fetched(Upstream::Schema, url, FetchLimits { total: limit, ..FetchLimits::card() }).await;
         served.map(|body| body.bytes)
     }
 
@@ -88,15 +88,15 @@ impl Content for Network {
     }
 
     async fn document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::card() }).await
+        self.fetched(Upstream::Card, url, FetchLimits { total: limit, ..FetchLimits::card() }).await
     }
 
     async fn plain_document(&self, url: &str, limit: Duration) -> Result<Body, FetchError> {
-        self.fetched(Upstream::Card, url, Limits { total: limit, plain: true, ..Limits::card() }).await
+        self.fetched(Upstream::Card, url, FetchLimits { total: limit, plain: true, ..FetchLimits::card() }).await
     }
 
     async fn registry(&self, url: &str, limit: Duration) -> Result<Bytes, FetchError> {
-        let served = self.fetched(Upstream::Card, url, Limits { total: limit, ..Limits::registry() }).await;
+        let served = self.fetched(Upstream::Card, url, FetchLimits { total: limit, ..FetchLimits::registry() }).await;
         served.map(|body| body.bytes)
     }
 
@@ -114,8 +114,8 @@ fn source(document: Result<Body, FetchError>) -> Source {
     }
 }
 
-fn walked(retrieval: Retrieval) -> (Walked, WalkedBlocks) {
+fn walked(retrieval: Retrieval) -> (IpfsOutcome, WalkedBlocks) {
     let by = if retrieval.requests > 0 { ProvenBy::Gateway } else { ProvenBy::BytesInHand };
     let causes = retrieval.failures.into_iter().map(|(gateway, fault)| (gateway, fault.to_string()));
-    (Walked::of(retrieval.ended, by, causes.collect()), retrieval.blocks)
+    (IpfsOutcome::of(retrieval.ended, by, causes.collect()), retrieval.blocks)
 }

@@ -39,7 +39,7 @@ use crate::clock::Clock;
 use crate::config::NO_STATE_PROOF;
 use crate::config::{ChainId, Config, ConfigError, Dns, Endpoint, ManifestSource, RegistryChain};
 use crate::fetch::ccip::GuardedGateway;
-use crate::fetch::https::{self, Limits};
+use crate::fetch::https::{self, FetchLimits};
 use crate::fetch::ipfs::IpfsClient;
 use crate::fetch::{Answer, Egress, EgressConfig, Lookup};
 
@@ -315,7 +315,7 @@ async fn manifest(source: &ManifestSource, egress: &Egress) -> Result<Bytes, Set
         ManifestSource::File(path) => Ok(read("manifest", path)?.into()),
         ManifestSource::Url { url, digest } => {
             let digest: Digest = digest.parse().map_err(|error| SetupError::invalid("manifest", error))?;
-            let limits = Limits { total: MANIFEST_TIMEOUT, ..Limits::card() };
+            let limits = FetchLimits { total: MANIFEST_TIMEOUT, ..FetchLimits::card() };
             let unusable = |error: &dyn Display| {
                 SetupError::invalid("manifest", format!("{}: {error}", without_secrets(url.as_str())))
             };

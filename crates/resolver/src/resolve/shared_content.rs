@@ -15,7 +15,7 @@ use bytes::Bytes;
 use clresolve_core::recordable::Recordable;
 use clresolve_ipfs::{Budget, ContentId, ContentPath};
 use clresolve_payment::terms::Reply as SellerReply;
-use clresolve_verdict::evidence::{Source, Walked};
+use clresolve_verdict::evidence::{IpfsOutcome, Source};
 use futures_util::future::{Either, select};
 use moka::future::Cache;
 use tokio::time::{Instant, timeout};
@@ -148,9 +148,9 @@ fn is_of_time(cause: &Cause) -> bool {
 }
 
 /// Whether more time might have helped with a gateway.
-fn lacks_time(walked: &Walked) -> bool {
+fn lacks_time(walked: &IpfsOutcome) -> bool {
     let late = [Cause::Timeout, Cause::NoTurn].map(|cause| cause.to_string());
-    matches!(walked, Walked::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
+    matches!(walked, IpfsOutcome::Unproven(causes) if causes.iter().any(|(_, cause)| late.contains(cause)))
 }
 
 struct Shared<K, V>(Cache<K, V>);

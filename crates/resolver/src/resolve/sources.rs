@@ -14,8 +14,8 @@ use clresolve_ipfs::{Budget, ContentId, ContentPath, Proven, Walk, WalkError, Wa
 use clresolve_verdict::card::Card;
 use clresolve_verdict::check::verbs::holds_placeholder;
 use clresolve_verdict::evidence::{
-    BoundSchema, Evidence, IpfsFault, Mirror, ProvenBy, SchemaAnswer, SchemaEvidence, SchemaFault, Source, Targets,
-    Walked,
+    Evidence, IpfsFault, IpfsOutcome, Mirror, ProvenBy, SchemaAnswer, SchemaAnswers, SchemaEvidence, SchemaFault,
+    Source, Targets,
 };
 use clresolve_verdict::manifest::Side;
 use clresolve_verdict::schema::served::ServedSchema;
@@ -75,9 +75,9 @@ const fn host_status(source: &Source) -> Option<Status> {
 /// supply.
 const fn gateway_status(Retrieved { walked, .. }: &Retrieved) -> Option<Status> {
     match walked {
-        Walked::NotAsked | Walked::Unproven(_) => None,
-        Walked::Proven { .. } => Some(Status::Pass),
-        Walked::Refuted(_) => Some(Status::Fail),
+        IpfsOutcome::NotAsked | IpfsOutcome::Unproven(_) => None,
+        IpfsOutcome::Proven { .. } => Some(Status::Pass),
+        IpfsOutcome::Refuted(_) => Some(Status::Fail),
     }
 }
 
@@ -135,10 +135,10 @@ impl ContentSources {
         let Some(cid) = cid else { return Retrieved::not_asked() };
         if let Some(bytes) = known.filter(|bytes| path.is_empty() && cid.is_raw() && cid.verify(bytes)) {
             self.keep(|kept| kept.add(cid, bytes.clone()));
-            return Walked::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 }.into();
+            return IpfsOutcome::Proven { bytes: bytes.clone(), by: ProvenBy::BytesInHand, blocks: 1 }.into();
         }
         if let Some(bytes) = self.proven.get(cid, path).await {
-            return Walked::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }.into();
+            return IpfsOutcome::Proven { bytes, by: ProvenBy::EarlierRun, blocks: 0 }.into();
         }
         let known: Vec<Bytes> = known.cloned().into_iter().collect();
         let walk = self.content.walk(cid, path, &known, Budget::card(), limit).await;
@@ -165,12 +165,12 @@ impl ContentSources {
         path: &ContentPath,
         https: &Source,
     ) -> Retrieved {
-        let Walked::Unproven(causes) = &walk.walked else { return walk };
+        let IpfsOutcome::Unproven(causes) = &walk.walked else { return walk };
         let Some(served) = https.bytes().cloned() else { return walk };
         let Some(cid) = cid.filter(|cid| !cid.is_raw()) else { return walk };
         let (again, at_hand) = (Walk::new(*cid, path, Budget::card()), walk.blocks);
         let (ended, blocks) = self.pool.run(move || walked_over(again, &at_hand, &served)).await;
-        let walked = Walked::of(ended, ProvenBy::Gateway, causes.clone());
+        let walked = IpfsOutcome::of(ended, ProvenBy::Gateway, causes.clone());
         if let Some(bytes) = walked.bytes() {
             self.keep(|kept| kept.extend(blocks.clone()));
             self.proven.insert(cid, path, bytes.clone()).await;
@@ -194,7 +194,7 @@ impl ContentSources {
                 liars.extend(others);
                 answer
             });
-            (BoundSchema { canonical, mirror }, liars)
+            (SchemaAnswers { canonical, mirror }, liars)
         };
         let ((request, of_request), (receipt, of_receipt)) = tokio::join!(bound(Side::Request), bound(Side::Receipt));
         Some((SchemaEvidence { request, receipt }, [of_request, of_receipt].concat()))
@@ -221,7 +221,7 @@ impl ContentSources {
             Ok(bytes) => Ok(self.read(bytes.clone()).await),
             Err(fault) => Err(fault.clone()),
         };
-        let bound = async |bound: &BoundSchema<Bytes>| BoundSchema {
+        let bound = async |bound: &SchemaAnswers<Bytes>| SchemaAnswers {
             canonical: answer(&bound.canonical).await,
             mirror: OptionFuture::from(bound.mirror.as_ref().map(&answer)).await,
         };
@@ -241,7 +241,7 @@ impl ContentSources {
         };
         let Retrieved { walked, liars, .. } = self.content.walk(&cid, &path, &[], budget, limit).await;
         let bytes = match walked {
-            Walked::Proven { bytes, .. } => Ok(bytes),
+            IpfsOutcome::Proven { bytes, .. } => Ok(bytes),
             other => Err(IpfsFault::Walk(Box::new(other))),
         };
         (bytes, liars)
@@ -308,7 +308,7 @@ impl RegistryFault {
         match self {
             Self::Https(fault) => matches!(fault, FetchError::Unavailable(_)),
             Self::Ipfs(IpfsFault::Url(_)) => false,
-            Self::Ipfs(IpfsFault::Walk(walked)) => !matches!(**walked, Walked::Refuted(_)),
+            Self::Ipfs(IpfsFault::Walk(walked)) => !matches!(**walked, IpfsOutcome::Refuted(_)),
         }
     }
 }
@@ -340,7 +340,7 @@ mod tests {
         let location = format!("ipfs://{}", ContentId::raw_of(b"what nobody has"));
         let (answer, _) = resolver.0.walker.sources.schema(&location, config.timeout).await;
         let Err(Recordable::Met(SchemaFault::Ipfs(IpfsFault::Walk(walked)))) = &answer else { panic!("{answer:?}") };
-        assert!(matches!(**walked, Walked::Unproven(_)), "{walked}");
+        assert!(matches!(**walked, IpfsOutcome::Unproven(_)), "{walked}");
     }
 
     /// A publisher's directories may have megabytes, and the threads that answer requests must not wait for their
@@ -353,14 +353,14 @@ mod tests {
         let (root, blocks) = tree(&BTreeMap::from([("card.json".to_owned(), card.clone())]), Layout::default());
         let mut sent = WalkedBlocks::default();
         sent.add(&root, blocks[&root].clone());
-        let walk = Retrieved { blocks: sent, ..Walked::Unproven(Vec::new()).into() };
+        let walk = Retrieved { blocks: sent, ..IpfsOutcome::Unproven(Vec::new()).into() };
         let https = Source::Body { bytes: card.clone(), url: "https://a.example/card.json".to_owned() };
         let path = ContentPath::literal("card.json").expect("a path");
 
         let sources = &resolver.0.walker.sources;
         let before = sources.pool.begun();
         let proven = sources.with_known_leaf(walk, Some(&root), &path, &https).await;
-        assert_eq!(proven.walked, Walked::Proven { bytes: card, by: ProvenBy::Gateway, blocks: 2 });
+        assert_eq!(proven.walked, IpfsOutcome::Proven { bytes: card, by: ProvenBy::Gateway, blocks: 2 });
         assert_eq!(sources.pool.begun() - before, 1);
     }
 }

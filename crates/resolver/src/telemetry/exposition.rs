@@ -15,7 +15,7 @@ use clresolve_egress::count::UPSTREAM_UP;
 
 use super::histogram::Times;
 use super::process;
-use super::{FAMILIES, Family, Kind};
+use super::{FAMILIES, Family, MetricType};
 
 /// Maximum number of series. There are a few hundred: routes by status class, codes, and a few per configured endpoint.
 /// The limit protects the memory if a bug ever puts foreign text into a label.
@@ -52,7 +52,7 @@ impl Exposition {
     /// All series, sorted, in Prometheus's text format 0.0.4, followed by those of the process. Omits gauges of
     /// endpoints that are not in `configured`: after a reload, the last state of a removed endpoint is obsolete.
     pub fn render_for(&self, configured: &BTreeSet<String>) -> String {
-        let gauges = || FAMILIES.iter().filter(|family| family.kind == Kind::Gauge);
+        let gauges = || FAMILIES.iter().filter(|family| family.kind == MetricType::Gauge);
         let recorded = self.render_if(|key| {
             let endpoint = key.labels().find(|label| label.key() == "endpoint");
             let is_gone = endpoint.is_some_and(|endpoint| !configured.contains(endpoint.value()));
@@ -74,12 +74,12 @@ impl Exposition {
                 let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} histogram\n{series}");
             }
             let Some(series) = families.get(name) else { continue };
-            let word = if *kind == Kind::Gauge { "gauge" } else { "counter" };
+            let word = if *kind == MetricType::Gauge { "gauge" } else { "counter" };
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {word}");
             for (labels, value) in series {
                 let _ = match kind {
-                    Kind::Gauge => writeln!(text, "{name}{labels} {}", f64::from_bits(*value)),
-                    Kind::Counter | Kind::Histogram => writeln!(text, "{name}{labels} {value}"),
+                    MetricType::Gauge => writeln!(text, "{name}{labels} {}", f64::from_bits(*value)),
+                    MetricType::Counter | MetricType::Histogram => writeln!(text, "{name}{labels} {value}"),
                 };
             }
         }
@@ -109,7 +109,7 @@ impl Exposition {
     }
 
     /// The series of `key`, if its family is known and the limit permits it.
-    fn series(&self, key: &Key, kind: Kind) -> Option<Arc<AtomicU64>> {
+    fn series(&self, key: &Key, kind: MetricType) -> Option<Arc<AtomicU64>> {
         if let Some(series) = self.0.numbers.read().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Some(Arc::clone(series));
         }
@@ -130,15 +130,15 @@ impl Recorder for Exposition {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        self.series(key, Kind::Counter).map_or_else(Counter::noop, Counter::from_arc)
+        self.series(key, MetricType::Counter).map_or_else(Counter::noop, Counter::from_arc)
     }
 
     fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
-        self.series(key, Kind::Gauge).map_or_else(Gauge::noop, Gauge::from_arc)
+        self.series(key, MetricType::Gauge).map_or_else(Gauge::noop, Gauge::from_arc)
     }
 
     fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
-        if !is_ours(key, Kind::Histogram) {
+        if !is_ours(key, MetricType::Histogram) {
             return Histogram::noop();
         }
         let mut all = self.0.times.write().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +149,7 @@ impl Recorder for Exposition {
     }
 }
 
-fn is_ours(key: &Key, kind: Kind) -> bool {
+fn is_ours(key: &Key, kind: MetricType) -> bool {
     FAMILIES.iter().any(|family| family.name == key.name() && family.kind == kind)
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use super::{CPU_SECONDS, FAMILIES, Family, Kind, MAX_FDS, OPEN_FDS, RESIDENT_MEMORY, VIRTUAL_MEMORY};
+use super::{CPU_SECONDS, FAMILIES, Family, MAX_FDS, MetricType, OPEN_FDS, RESIDENT_MEMORY, VIRTUAL_MEMORY};
 
 /// Clock ticks per second in `/proc/self/stat`: `USER_HZ`, which is 100 on each architecture that Rust supports.
 const USER_HZ: f64 = 100.0;
@@ -24,7 +24,7 @@ pub(super) fn render() -> String {
     for Family { name, kind, help, .. } in &FAMILIES {
         let value = values.iter().find(|(known, _)| known == name).and_then(|(_, value)| *value);
         if let Some(value) = value {
-            let word = if *kind == Kind::Counter { "counter" } else { "gauge" };
+            let word = if *kind == MetricType::Counter { "counter" } else { "gauge" };
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {word}\n{name} {value}");
         }
     }

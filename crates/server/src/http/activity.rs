@@ -297,18 +297,19 @@ impl HttpBody for ArrivingBody {
 /// A response body. When it ends, the request ends.
 pub(super) struct WatchedBody {
     body: Body,
-    _end: RequestEnd,
+    _end: RequestGuard,
 }
 
 impl WatchedBody {
     pub(super) const fn new(body: Body, activity: Arc<Activity>) -> Self {
-        Self { body, _end: RequestEnd(activity) }
+        Self { body, _end: RequestGuard(activity) }
     }
 }
 
-struct RequestEnd(Arc<Activity>);
+/// Reports the end of the request when it is dropped.
+struct RequestGuard(Arc<Activity>);
 
-impl Drop for RequestEnd {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.request_ends();
     }

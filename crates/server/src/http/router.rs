@@ -128,7 +128,7 @@ fn tool_routes(state: &AppState) -> Option<Route> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::http::signatures::Signatures;
+    use crate::http::signatures::VerdictSigner;
     use crate::http::systems::Systems;
     use clresolve_bundle::signed::Signer;
     use clresolve_jose::SigningKey;
@@ -158,7 +158,7 @@ a2a: {protocolVersion: '1.0'}
         let resolver = Resolver::new(&config).await.expect("its configuration is good");
         let systems = Systems::open(&config.orloj, resolver.now()).expect("resources");
         let signer = Signer::new(SigningKey::generate().expect("a key"), "https://clresolve.example".to_owned());
-        AppState::new(resolver, &config, Some(Arc::new(Signatures::new(signer))), systems)
+        AppState::new(resolver, &config, Some(Arc::new(VerdictSigner::new(signer))), systems)
     }
 
     /// Otherwise a route without an operation would be served but missing from the description.

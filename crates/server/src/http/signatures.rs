@@ -11,7 +11,7 @@ use super::caching::Lease;
 use super::rendered::{Rendered, RenderedCache};
 
 /// The signer and its cached signatures.
-pub(super) struct Signatures {
+pub(super) struct VerdictSigner {
     signer: Signer,
     /// Cached signed verdicts. They are stored apart from unsigned ones, so that neither kind evicts the other.
     signed: RenderedCache,
@@ -21,10 +21,10 @@ pub(super) struct Signatures {
     pub(super) keys_tag: HeaderValue,
 }
 
-impl Signatures {
+impl VerdictSigner {
     pub(super) fn new(signer: Signer) -> Self {
         let keys = Bytes::from(signer.published().to_jwks().to_string());
-        let keys_tag = header(&format!("\"{}\"", Digest::of(&keys)));
+        let keys_tag = header_value(&format!("\"{}\"", Digest::of(&keys)));
         Self { signer, signed: RenderedCache::new(), keys, keys_tag }
     }
 
@@ -40,11 +40,11 @@ impl Signatures {
         let body = self.signer.sign(resolution, now)?.into();
         let verdict = resolution.verdict();
         // The tag includes the key, since another key produces another signature.
-        let tag = header(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
+        let tag = header_value(&format!("W/\"{}.{}\"", verdict.id, self.signer.key_id()));
         Ok(Rendered { body, tag, lease: Lease::of(&verdict.freshness) })
     }
 }
 
-fn header(text: &str) -> HeaderValue {
+fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("digests and base64url are a header value")
 }

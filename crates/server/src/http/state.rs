@@ -15,7 +15,7 @@ use super::counters::Counters;
 use super::event_stream::EventStreams;
 use super::readiness::Readiness;
 use super::recent_decisions::RecentDecisions;
-use super::signatures::Signatures;
+use super::signatures::VerdictSigner;
 use super::systems::Systems;
 
 /// The reciprocal of the share of all request slots that one client may use, so that it leaves room for others. A proxy
@@ -39,7 +39,7 @@ pub(super) struct AppState {
     /// Decisions from the last second.
     pub(super) recent_decisions: RecentDecisions,
     /// Signs verdicts, if a key is configured.
-    pub(super) signatures: Option<Arc<Signatures>>,
+    pub(super) signatures: Option<Arc<VerdictSigner>>,
     /// Orloj's agent cards, if resources are configured.
     pub(super) systems: Option<Systems>,
     pub(super) remembers_receipts: bool,
@@ -65,7 +65,7 @@ impl AppState {
     pub(super) fn new(
         resolver: Resolver,
         config: &Config,
-        signatures: Option<Arc<Signatures>>,
+        signatures: Option<Arc<VerdictSigner>>,
         systems: Option<Systems>,
     ) -> Self {
         Self {

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, Source};
+use clresolve_cards::generate::{Cards, GenerateError, MAX_BYTES, SourceFile};
 use clresolve_core::reason::Refusal;
 use clresolve_core::text::Foreign;
 use clresolve_resolver::config::OrlojConfig;
@@ -88,7 +88,7 @@ impl Systems {
 /// Reads the resources and generates their cards.
 pub(super) fn read(config: &OrlojConfig) -> Result<Cards, SystemsError> {
     let files = config.resources.iter().map(|file| bytes(file)).collect::<Result<Vec<_>, _>>()?;
-    let sources: Vec<_> = files.iter().map(|(file, bytes)| Source { file, bytes }).collect();
+    let sources: Vec<_> = files.iter().map(|(file, bytes)| SourceFile { file, bytes }).collect();
     Ok(Cards::read(&sources, config.base_url.clone())?)
 }
 

@@ -8,7 +8,7 @@ use std::cell::OnceCell;
 use bytes::Bytes;
 
 use crate::evidence;
-use crate::evidence::{Evidence, Mirror, MirrorError, Refuted, Source, Usable, Walked};
+use crate::evidence::{Evidence, IpfsOutcome, Mirror, MirrorError, Refuted, Source, Usable};
 use clresolve_core::digest::Digest;
 use clresolve_core::reason::{Code, Reason, Step};
 use clresolve_core::records::{Key, RecordSet};
@@ -181,9 +181,9 @@ fn https_source(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
 /// Whether IPFS yielded nothing either: not requested, or no gateway had the blocks.
 fn nothing_else_is_known(evidence: &Evidence, claims: &Claims<'_>) -> bool {
     match &evidence.ipfs {
-        Walked::NotAsked | Walked::Unproven(_) => true,
-        Walked::Refuted(refuted) => is_about_path(refuted) && !claims.path_is_meant(),
-        Walked::Proven { .. } => false,
+        IpfsOutcome::NotAsked | IpfsOutcome::Unproven(_) => true,
+        IpfsOutcome::Refuted(refuted) => is_about_path(refuted) && !claims.path_is_meant(),
+        IpfsOutcome::Proven { .. } => false,
     }
 }
 
@@ -202,9 +202,9 @@ fn liars(evidence: &Evidence) -> impl Iterator<Item = Reason> + '_ {
 /// The defect that the walk under `cl.cid.agentcard` found.
 fn walk(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
     let reason = match &evidence.ipfs {
-        Walked::NotAsked | Walked::Proven { .. } => return None,
-        Walked::Refuted(refuted) if is_about_path(refuted) && !claims.path_is_meant() => return None,
-        Walked::Refuted(refuted) => match refuted.proves() {
+        IpfsOutcome::NotAsked | IpfsOutcome::Proven { .. } => return None,
+        IpfsOutcome::Refuted(refuted) if is_about_path(refuted) && !claims.path_is_meant() => return None,
+        IpfsOutcome::Refuted(refuted) => match refuted.proves() {
             Refutation::PathMissing => Reason::new(Code::CidPathMissing).observed(refuted.to_string()),
             Refutation::NotFile => Reason::new(Code::CidPathNotFile),
             Refutation::Invalid => Reason::new(Code::CidDagInvalid).observed(format!("{}: {refuted}", refuted.class())),
@@ -213,8 +213,8 @@ fn walk(evidence: &Evidence, claims: &Claims<'_>) -> Option<Reason> {
                 Reason::new(Code::SourceOversize).in_step(Step::FetchIpfs).expected(format!("at most {limit} bytes"))
             }
         },
-        Walked::Unproven(_) if clresolve_core::mutant!("unproven-is-silent") => return None,
-        Walked::Unproven(causes) => return unproven(evidence, claims, causes),
+        IpfsOutcome::Unproven(_) if clresolve_core::mutant!("unproven-is-silent") => return None,
+        IpfsOutcome::Unproven(causes) => return unproven(evidence, claims, causes),
     };
     Some(reason.at(IPFS))
 }

@@ -19,7 +19,7 @@
 
 use super::{Findings, verbs};
 use crate::card::Card;
-use crate::evidence::{BoundSchema, SchemaEvidence, SchemaFault};
+use crate::evidence::{SchemaAnswers, SchemaEvidence, SchemaFault};
 use crate::manifest::{Manifest, SchemaEntry, Side, Verb};
 use crate::profile::Profile;
 use crate::schema::served::ServedSchema;
@@ -46,7 +46,7 @@ pub(super) enum KnownBytes<'e> {
 }
 
 impl<'e> KnownBytes<'e> {
-    fn fetched(self, side: Side) -> Option<&'e BoundSchema> {
+    fn fetched(self, side: Side) -> Option<&'e SchemaAnswers> {
         match (self, side) {
             (Self::Fetched(evidence), Side::Request) => Some(&evidence.request),
             (Self::Fetched(evidence), Side::Receipt) => Some(&evidence.receipt),
@@ -90,7 +90,7 @@ pub(super) fn bound(card: &Card, schemas: KnownBytes<'_>, records: &RecordSet, p
 /// The reasons why the bytes are not proven, with the codes of depth `schemas`.
 pub fn proven(
     side: Side,
-    fetched: &BoundSchema,
+    fetched: &SchemaAnswers,
     entry: &SchemaEntry,
     profile: &Profile,
 ) -> Result<ServedSchema, Vec<Reason>> {
@@ -115,7 +115,7 @@ pub fn proven(
 
 /// All findings on one schema as its layer publishes it: its bytes at the canonical location and at one mirror, and
 /// the publisher's checksum list. A good mirror does not replace a canonical location that serves nothing.
-pub fn published(side: Side, fetched: &BoundSchema, entry: &SchemaEntry, profile: &Profile) -> Vec<Reason> {
+pub fn published(side: Side, fetched: &SchemaAnswers, entry: &SchemaEntry, profile: &Profile) -> Vec<Reason> {
     let mut found = Findings::default();
     let Some(pinned) = Pinned::of(entry) else {
         return vec![Reason::new(Code::SchemaUnpinned).at(side.schema_pointer())];
@@ -147,8 +147,8 @@ impl<'m> Pinned<'m> {
 }
 
 /// Checks one bound schema's bytes from its canonical location and its mirror.
-fn bytes(side: Side, bound: &BoundSchema, pinned: Pinned<'_>, profile: &Profile, found: &mut Findings) {
-    let BoundSchema { canonical, mirror } = bound;
+fn bytes(side: Side, bound: &SchemaAnswers, pinned: Pinned<'_>, profile: &Profile, found: &mut Findings) {
+    let SchemaAnswers { canonical, mirror } = bound;
     match canonical {
         Ok(served) => held(served, pinned, side.schema_pointer(), found),
         Err(cause) if !matches!(mirror, Some(Ok(mirror)) if mirror.digest() == pinned.sha256) => {
@@ -360,7 +360,7 @@ mod tests {
             let manifest = manifest.to_string();
             let mut profiles = Profiles::builtin();
             profiles.replace_manifest(manifest.as_bytes()).expect("a manifest");
-            let bound = |side| BoundSchema { canonical: Ok(served(side)), mirror: Some(Ok(served(side))) };
+            let bound = |side| SchemaAnswers { canonical: Ok(served(side)), mirror: Some(Ok(served(side))) };
             let set = |key, text: &str| (key, Record::Text(text.to_owned()));
             let records = vec![
                 set(Key::Verb, "summarize"),
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(with_mirror(Some(Err(down()))), ["schema-mirror-unreachable"]);
         assert_eq!(with_mirror(None), NONE);
         let mut world = World::good();
-        world.evidence.request = BoundSchema { canonical: Err(down()), mirror: None };
+        world.evidence.request = SchemaAnswers { canonical: Err(down()), mirror: None };
         assert_eq!(world.codes(), ["schema-unavailable"]);
         world.evidence.request.mirror = Some(Err(down()));
         assert_eq!(world.codes(), ["schema-mirror-unreachable", "schema-unavailable"]);
@@ -453,7 +453,7 @@ mod tests {
         let profile = world.profiles.get(DEFAULT).expect("built in");
         let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
         let published = |canonical: SchemaAnswer, mirror: Option<SchemaAnswer>| {
-            let mut reasons = published(Side::Request, &BoundSchema { canonical, mirror }, entry, &profile);
+            let mut reasons = published(Side::Request, &SchemaAnswers { canonical, mirror }, entry, &profile);
             reasons.retain(|reason| reason.code != Code::ChecksumLineEndings);
             codes(&reasons)
         };
@@ -472,7 +472,7 @@ mod tests {
         let entry = &profile.layer("commons").expect("a layer").manifest().verb("summarize").expect("a verb").request;
         let proven = |canonical: SchemaAnswer<Bytes>, mirror: Option<SchemaAnswer<Bytes>>| {
             let read = |answer: SchemaAnswer<Bytes>| answer.map(ServedSchema::read);
-            let fetched = BoundSchema { canonical: read(canonical), mirror: mirror.map(read) };
+            let fetched = SchemaAnswers { canonical: read(canonical), mirror: mirror.map(read) };
             let proven = proven(Side::Request, &fetched, entry, &profile);
             proven.map(|served| served.bytes().clone()).map_err(|reasons| codes(&reasons))
         };
@@ -483,7 +483,7 @@ mod tests {
         let crlf = proven(Ok(crlf(&schema("request"))), None).expect_err("other bytes");
         assert!(crlf.contains(&"schema-checksum-mismatch"), "{crlf:?}");
         let unpinned = SchemaEntry { sha256: None, ..entry.clone() };
-        let fetched = BoundSchema { canonical: Ok(served("request")), mirror: None };
+        let fetched = SchemaAnswers { canonical: Ok(served("request")), mirror: None };
         let reasons = super::proven(Side::Request, &fetched, &unpinned, &profile).expect_err("nothing is pinned");
         assert_eq!(codes(&reasons), ["schema-unpinned"]);
     }

@@ -121,7 +121,7 @@ pub fn unproven_mirrors(card: &Card, profile: &Profile) -> Vec<Reason> {
 fn is_elsewhere(location: &str, entry: &SchemaEntry) -> bool {
     let known = entry.mirrors.iter().chain([&entry.canonical, &entry.id]);
     let is_of_manifest = |host: &str| known.filter_map(|known| https_host(known)).any(|known| known == host);
-    Ipfs::cut(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(&host))
+    IpfsLocation::cut(location).is_none() && https_host(location).is_some_and(|host| !is_of_manifest(&host))
 }
 
 /// The lowercase host of an https URL, with its port unless that is 443 and without a trailing dot. `None` for a URL
@@ -213,7 +213,7 @@ fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
         let known = entry.mirrors.first().unwrap_or(&entry.canonical);
         Reason::new(code).expected(excerpt(known)).observed(excerpt(location)).at(place)
     };
-    let ipfs = Ipfs::cut(location);
+    let ipfs = IpfsLocation::cut(location);
     if ipfs.as_ref().is_some_and(|ipfs| is_placeholder(ipfs.root)) {
         found.add(reason(Code::SchemaMirrorPlaceholder).expected("a CID"));
     }
@@ -228,9 +228,9 @@ fn mirror(card: &Card, side: Side, layer: &Layer<'_>, found: &mut Findings) {
 
 /// Whether a mirror is a location in the manifest, or an IPFS location with the release's CID and the schema's path.
 /// If the manifest has no CID, any CID is accepted. Placeholders are judged separately.
-fn leads_to(location: &str, ipfs: Option<&Ipfs<'_>>, entry: &SchemaEntry, manifest: &Manifest) -> bool {
+fn leads_to(location: &str, ipfs: Option<&IpfsLocation<'_>>, entry: &SchemaEntry, manifest: &Manifest) -> bool {
     let named = || entry.mirrors.iter().chain([&entry.canonical]).any(|known| uri::are_equivalent(known, location));
-    let proven = |ipfs: &Ipfs<'_>| {
+    let proven = |ipfs: &IpfsLocation<'_>| {
         let root = match manifest.directory_cid() {
             Some(cid) => same_cid(ipfs.root, cid),
             None => is_cid(ipfs.root),
@@ -287,12 +287,12 @@ fn is_version(segment: &str) -> bool {
 }
 
 /// A location on IPFS: the segment in the position of the CID, and the path below it.
-struct Ipfs<'l> {
+struct IpfsLocation<'l> {
     root: &'l str,
     path: &'l str,
 }
 
-impl<'l> Ipfs<'l> {
+impl<'l> IpfsLocation<'l> {
     /// Splits `ipfs://CID/path` and `https://host/ipfs/CID/path`; `None` for anything else.
     fn cut(location: &'l str) -> Option<Self> {
         let below = match uri::strip_scheme(location, "ipfs") {
@@ -310,7 +310,7 @@ impl<'l> Ipfs<'l> {
 
 /// Whether a mirror contains a placeholder instead of a CID, so that there is nothing to fetch.
 pub fn holds_placeholder(mirror: &str) -> bool {
-    Ipfs::cut(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
+    IpfsLocation::cut(mirror).is_some_and(|ipfs| is_placeholder(ipfs.root))
 }
 
 /// Whether `text` is a placeholder for a CID, such as `COMMERCIAL_SCHEMAS_CID`, `<cid>`, `TODO` or `...`. A mistyped
@@ -334,7 +334,7 @@ pub(super) fn same_cid(a: &str, b: &str) -> bool {
 
 /// The root and path of an IPFS location, for the step `schemas`.
 pub(super) fn ipfs_root(location: &str) -> Option<(&str, &str)> {
-    Ipfs::cut(location).map(|ipfs| (ipfs.root, ipfs.path))
+    IpfsLocation::cut(location).map(|ipfs| (ipfs.root, ipfs.path))
 }
 
 #[cfg(test)]

@@ -192,7 +192,7 @@ pub struct BoundReceipt<'a> {
 
 #[cfg(test)]
 mod tests {
-    use clresolve_core::payment::{EndpointKey, EndpointRecord, PaymentRecords};
+    use clresolve_core::payment::{EndpointRecord, EndpointRecordKey, PaymentRecords};
     use clresolve_core::records::Record;
     use clresolve_core::state::State;
     use clresolve_verdict::sample;
@@ -225,7 +225,7 @@ mod tests {
         let url = "https://agent.example/mcp";
         let records = || PaymentRecords {
             addresses: [].into(),
-            endpoints: [(EndpointKey::Mcp, EndpointRecord::Read(Record::Text(url.to_owned())))].into(),
+            endpoints: [(EndpointRecordKey::Mcp, EndpointRecord::Read(Record::Text(url.to_owned())))].into(),
             offchain: false,
         };
         let published = sample::published(records(), records());

@@ -167,7 +167,7 @@ async fn a_later_run_that_read_the_same_below_the_head_stands_there() {
         reading.newest = Some(6);
         let latest = reading.latest.as_mut().expect("it is compared").as_mut().expect("it was read");
         let Answer::Records(found) = &mut latest.answer else { panic!("it has records") };
-        found.payment.endpoints.insert(EndpointKey::Web, EndpointRecord::Read(Record::Text("other".to_owned())));
+        found.payment.endpoints.insert(EndpointRecordKey::Web, EndpointRecord::Read(Record::Text("other".to_owned())));
     });
     assert_eq!(run_anew(sold).await, Err(Refusal::Unconfirmed));
 }

@@ -187,7 +187,7 @@ impl RpcFault {
             Self::AliasedOffsets => aliased(number),
             Self::OtherRecords => other_records(&sound),
             Self::OtherLatest if *id == BlockId::latest() => other_records(&sound),
-            Self::OtherKeys => reworded(&sound, RECEIPT_KEY, STRANGERS_KEY),
+            Self::OtherKeys => with_bytes_replaced(&sound, RECEIPT_KEY, STRANGERS_KEY),
             Self::OtherWallets if sound.len() == 32 => stranger().into_word().into(),
             _ => sound,
         }
@@ -307,11 +307,11 @@ fn with_other_end(bytes: &mut Bytes) {
 }
 
 fn other_records(sound: &[u8]) -> Bytes {
-    reworded(sound, b"x402://", b"x403://")
+    with_bytes_replaced(sound, b"x402://", b"x403://")
 }
 
 /// The same response with a string replaced by another one of the same length.
-fn reworded<const N: usize>(sound: &[u8], honest: &[u8; N], lie: &[u8; N]) -> Bytes {
+fn with_bytes_replaced<const N: usize>(sound: &[u8], honest: &[u8; N], lie: &[u8; N]) -> Bytes {
     let mut bytes = sound.to_vec();
     let places: Vec<usize> = sound.windows(N).enumerate().filter(|(_, w)| *w == honest).map(|(at, _)| at).collect();
     for at in places {

@@ -49,14 +49,15 @@ impl GateAnswer {
     }
 }
 
-enum ReportAnswer {
+/// A response to `/v1/verdicts/NAME`.
+enum VerdictAnswer {
     /// A verdict: its state, and how it was served.
     Verdict { state: String, served: String },
     /// A problem with this code and a retry time.
     Refusal(String),
 }
 
-impl ReportAnswer {
+impl VerdictAnswer {
     /// `None` for any other response.
     fn of(answer: &str) -> Option<Self> {
         let (head, body) = answer.split_once("\r\n\r\n")?;
@@ -126,10 +127,10 @@ impl Seen {
     }
 
     fn report_said(&mut self, name: &str, asked: Instant, answer: &str) {
-        let Some(said) = ReportAnswer::of(answer) else {
+        let Some(said) = VerdictAnswer::of(answer) else {
             return self.wrong.push(format!("{name}: neither verdict nor problem: {answer}"));
         };
-        let is_trusted = matches!(&said, ReportAnswer::Verdict { state, .. } if state == "trusted");
+        let is_trusted = matches!(&said, VerdictAnswer::Verdict { state, .. } if state == "trusted");
         if is_trusted && is_good(name) {
             self.allowed_at(name, asked, answer);
         } else if is_trusted {

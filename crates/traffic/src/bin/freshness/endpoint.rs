@@ -28,10 +28,10 @@ pub(crate) struct RequestCounts {
 /// A running proxy. It ends with the program.
 pub(crate) struct EndpointProxy {
     pub(crate) address: SocketAddr,
-    upstream: Arc<Upstream>,
+    upstream: Arc<ProxyState>,
 }
 
-struct Upstream {
+struct ProxyState {
     node: SocketAddr,
     polls: AtomicU64,
     others: AtomicU64,
@@ -41,7 +41,7 @@ impl EndpointProxy {
     pub(crate) async fn start(node: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let upstream = Arc::new(Upstream { node, polls: AtomicU64::new(0), others: AtomicU64::new(0) });
+        let upstream = Arc::new(ProxyState { node, polls: AtomicU64::new(0), others: AtomicU64::new(0) });
         let listener = listener.tap_io(|stream| {
             // A failure only makes answers slower.
             let _ = stream.set_nodelay(true);
@@ -57,14 +57,14 @@ impl EndpointProxy {
     }
 }
 
-async fn forward(State(upstream): State<Arc<Upstream>>, body: Bytes) -> Result<impl IntoResponse, StatusCode> {
+async fn forward(State(upstream): State<Arc<ProxyState>>, body: Bytes) -> Result<impl IntoResponse, StatusCode> {
     upstream.count(&body);
     sleep(LATENCY).await;
     let answer = upstream.ask(&body).await.map_err(|_| StatusCode::BAD_GATEWAY)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], answer))
 }
 
-impl Upstream {
+impl ProxyState {
     fn count(&self, request: &[u8]) {
         let contains = |text: &str| request.windows(text.len()).any(|part| part == text.as_bytes());
         let is_poll = contains("\"eth_getBlockByNumber\"") && contains("\"latest\"") && !contains("\"eth_call\"");

@@ -292,7 +292,7 @@ fn whole<'t>(member: &str, text: &'t str, marks: Marks) -> Option<&'t str> {
     let names_host = names_host(member);
     let label = || has_port && names_host && host.len() > bare.len() + 1 && is_label(bare);
     let certain = has_port || names_host || path.is_some_and(|path| !path.is_empty());
-    let named = (certain || names::is_certain(bare) && !names_word(member)) && is_private_host(bare);
+    let named = (certain || names::is_private_name(bare) && !names_word(member)) && is_private_host(bare);
     let is_range = path.is_some_and(|path| path.len() <= 3 && path.bytes().all(|b| b.is_ascii_digit()));
     let reserved = || !is_range && names_host && is_reserved(bare, has_port);
     (named || label() || reserved() || has_port && is_local(bare)).then_some(bare)
@@ -356,7 +356,7 @@ fn may_hold_address(text: &str) -> bool {
         };
         let colon = before == b':' && (byte == b':' || byte.is_ascii_digit());
         before = byte;
-        colon || dots == 3 || byte == b'/' && names::may_be_certain(&text[..at])
+        colon || dots == 3 || byte == b'/' && names::may_end_in_private_name(&text[..at])
     })
 }
 
@@ -406,7 +406,7 @@ fn in_token<'t>(token: &'t str, before: &str, marks: Marks) -> Option<Sighting<'
             () => Some(Mentioned(bare)),
         };
     }
-    let has_path = !path.is_empty() && bare.contains('.') && names::is_certain(bare);
+    let has_path = !path.is_empty() && bare.contains('.') && names::is_private_name(bare);
     let is_host = (is_placed || has_path || account.is_some()) && is_private_host(bare);
     let is_unc = token.starts_with("\\\\") && !path.is_empty() && is_label(bare);
     (is_host || is_unc).then_some(Stated(bare))

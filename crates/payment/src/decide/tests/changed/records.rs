@@ -5,7 +5,7 @@ use alloy_primitives::{Address, U256};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clresolve_core::name::EnsName;
-use clresolve_core::payment::{CoinType, EndpointKey};
+use clresolve_core::payment::{CoinType, EndpointRecordKey};
 use clresolve_jose::{PublicKey, SigningKey};
 use clresolve_verdict::evidence::links::RegistrationFile;
 use jiff::Timestamp;
@@ -60,8 +60,8 @@ fn no_byte_of_an_address_turns_a_denial_into_an_allowance() {
 
 #[test]
 fn no_byte_of_an_endpoint_turns_a_denial_into_an_allowance() {
-    for key in EndpointKey::ROUTES {
-        let endpoint = if key == EndpointKey::Runtime { "https://api.sandbox.example" } else { URL };
+    for key in EndpointRecordKey::ROUTES {
+        let endpoint = if key == EndpointRecordKey::Runtime { "https://api.sandbox.example" } else { URL };
         let route = |endpoint: &str| Route::of_record(key, endpoint, "summarize", "v1");
         assert!(route(endpoint).expect("a route").objection(URL).is_none());
         for endpoint in changed_texts(endpoint) {

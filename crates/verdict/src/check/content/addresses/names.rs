@@ -5,13 +5,12 @@ use std::net::Ipv4Addr;
 use super::super::{ends_with, last_run};
 use super::local::{is_local, v4_is_local};
 
-/// Suffixes that always denote a host. The other private suffixes (`test`, `home`, `private` and so on) are also
-/// words.
-const CERTAIN: [&str; 9] =
+/// Suffixes of private names that are not words too, unlike `test`, `home`, `private` and so on.
+const PRIVATE_SUFFIXES: [&str; 9] =
     ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "home.arpa", "svc"];
 
-/// The last labels of [`CERTAIN`].
-const LAST_LABELS: [&str; CERTAIN.len()] =
+/// The last labels of [`PRIVATE_SUFFIXES`].
+const LAST_LABELS: [&str; PRIVATE_SUFFIXES.len()] =
     ["localhost", "local", "internal", "localdomain", "localdomain6", "lan", "intranet", "arpa", "svc"];
 
 /// The last characters of [`LAST_LABELS`].
@@ -36,14 +35,14 @@ const INSIDE: [&str; 12] = [
     "metadata.platformequinix.com",
 ];
 
-/// Whether `host` has a suffix that always denotes a host.
-pub(super) fn is_certain(host: &str) -> bool {
+/// Whether `host` is certainly a private name: it has such a suffix, is known to resolve inside, or embeds an address.
+pub(super) fn is_private_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
-    CERTAIN.iter().chain(&INSIDE).any(|suffix| is_below(host, suffix)) || embeds(host)
+    PRIVATE_SUFFIXES.iter().chain(&INSIDE).any(|suffix| is_below(host, suffix)) || embeds(host)
 }
 
-/// Whether a text may end in a private name: its last label equals that of a name in [`CERTAIN`].
-pub(super) fn may_be_certain(text: &str) -> bool {
+/// Whether a text may end in a private name: its last label equals that of a name in [`PRIVATE_SUFFIXES`].
+pub(super) fn may_end_in_private_name(text: &str) -> bool {
     if !text.bytes().next_back().is_some_and(|last| LAST_LETTERS.contains(&last.to_ascii_lowercase())) {
         return false;
     }
@@ -97,10 +96,10 @@ mod tests {
 
     #[test]
     fn private_name_is_recognized_by_its_last_label() {
-        assert!(CERTAIN.iter().zip(LAST_LABELS).all(|(suffix, last)| suffix.rsplit('.').next() == Some(last)));
+        assert!(PRIVATE_SUFFIXES.iter().zip(LAST_LABELS).all(|(suffix, last)| suffix.rsplit('.').next() == Some(last)));
         assert!(LAST_LABELS.iter().all(|label| LAST_LETTERS.contains(&label.as_bytes()[label.len() - 1])));
-        assert!(may_be_certain("see db.LAN") && may_be_certain("a x.arpa"));
-        assert!(!may_be_certain("wlan") && !may_be_certain("lan.") && !may_be_certain(""));
+        assert!(may_end_in_private_name("see db.LAN") && may_end_in_private_name("a x.arpa"));
+        assert!(!may_end_in_private_name("wlan") && !may_end_in_private_name("lan.") && !may_end_in_private_name(""));
     }
 
     #[test]
