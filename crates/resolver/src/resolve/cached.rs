@@ -19,10 +19,9 @@ use futures_util::{StreamExt as _, stream};
 use jiff::SignedDuration;
 use tokio::time::{Instant, timeout};
 
-use super::confirm::Compared;
 use super::fleet::Fleet;
 use super::question::RuleSet;
-use super::readings::Readings;
+use super::readings::{Compared, Readings};
 use super::walk::{RunRequest, Walker};
 use crate::cache::{Before, CacheKey, CacheStatus, ConfirmationLimits, Finished, VerdictCache};
 use crate::config::Config;

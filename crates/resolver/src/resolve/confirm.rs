@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::cached::CachedWalker;
 use super::question::RuleSet;
-use super::readings::{HeadAnswer, LastAsked, Reading, UnderWay};
+use super::readings::{Compared, HeadAnswer, LastAsked, Reading, UnderWay};
 use super::walk::RunRequest;
 use crate::cache::{CacheKey, Finished, HeadId, SeenHead, confirms};
 use crate::telemetry::{self, Confirmation, Eviction};
@@ -221,14 +221,6 @@ impl CachedWalker {
             this.answer(name.as_str(), &rules).await;
         });
     }
-}
-
-/// How the newest head compares with a result.
-pub(super) enum Compared {
-    /// It is not later, or could not be read.
-    Not,
-    Confirmed(HeadId),
-    Changed,
 }
 
 /// The block at which a name is read.

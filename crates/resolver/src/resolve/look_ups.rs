@@ -11,6 +11,7 @@ use clresolve_core::freshness::fresh_for;
 use clresolve_core::name::EnsName;
 use clresolve_core::state::State;
 use clresolve_verdict::trust::Resolution;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use jiff::{SignedDuration, Timestamp};
 use moka::Entry;
 use moka::future::Cache;
@@ -117,24 +118,25 @@ where
 {
     /// Returns the cached result, the result of the lookup in flight, or that of `look_up`. Each subject has at most
     /// one lookup in flight, which continues if its caller gives up.
-    pub(super) async fn answer(
+    pub(super) fn answer(
         &self,
         beside: Beside,
         about: A,
         clock: &Arc<dyn Clock>,
         look_up: impl Future<Output = V> + Send + 'static,
-    ) -> V {
-        self.answer_under(None, beside, about, clock, look_up).await
+    ) -> impl Future<Output = V> + Send {
+        self.answer_under(None, beside, about, clock, look_up.boxed())
     }
 
-    /// Like [`LookUps::answer`]. Also returns a result that `head`, the newest one, confirms.
+    /// Like [`LookUps::answer`]. Also returns a result that `head`, the newest one, confirms. `look_up` is boxed, so that
+    /// the futures of questions are small.
     pub(super) async fn answer_under(
         &self,
         head: Option<HeadId>,
         beside: Beside,
         about: A,
         clock: &Arc<dyn Clock>,
-        look_up: impl Future<Output = V> + Send + 'static,
+        look_up: BoxFuture<'static, V>,
     ) -> V {
         let (key, arrived) = ((beside, about), self.0.ended.load(Ordering::SeqCst));
         if let Some(kept) = self.0.kept.get(&key).await.filter(|kept| kept.answers(arrived, clock.now(), head)) {
@@ -158,7 +160,7 @@ impl<A, V: LookUpResult> Inner<A, V> {
         arrived: u64,
         head: Option<HeadId>,
         clock: &dyn Clock,
-        look_up: impl Future<Output = V>,
+        look_up: BoxFuture<'static, V>,
     ) -> Arc<LookedUp<V>> {
         let now = clock.now();
         let failures = match known {

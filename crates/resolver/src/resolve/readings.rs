@@ -11,6 +11,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::cache::HeadId;
+
 /// Maximum number of concurrent resolutions of names that have changed: far fewer than clients may cause, so that these
 /// come first.
 const MAX_REPLACEMENTS: usize = 4;
@@ -20,6 +22,14 @@ pub(super) type Reading = Shared<BoxFuture<'static, Option<Arc<AtHead>>>>;
 
 /// The head that endpoints report; `None` if too few do.
 pub(super) type HeadAnswer = Shared<BoxFuture<'static, Option<ChainHead>>>;
+
+/// How the newest head compares with a result.
+pub(super) enum Compared {
+    /// It is not later, or could not be read.
+    Not,
+    Confirmed(HeadId),
+    Changed,
+}
 
 pub(super) struct Readings {
     /// In-flight readings by name and block. Each head has at most one for each name that is cached or being resolved.

@@ -15,6 +15,7 @@ use clresolve_payment::offer::SignerKeys;
 use clresolve_verdict::check::records::{chain_error, unsettled};
 use clresolve_verdict::gate::GatePolicy;
 use clresolve_verdict::published::Published;
+use futures_util::future::FutureExt as _;
 
 use super::cached::CachedWalker;
 use super::look_ups::{Beside, LookUpResult, LookUps};
@@ -273,6 +274,7 @@ async fn look_up<V: LookUpResult>(
         let confirming = head.filter(|seen| newest >= Some(seen.head.block.number));
         UnderHead { value: decode(signer), confirmed_at: confirming.map(|seen| seen.id) }
     };
+    let read = read.boxed();
     let head = head.map(|seen| seen.id);
     look_ups.answer_under(head, beside.clone(), (), &cached.walker.clock, read).await.value
 }

@@ -92,6 +92,32 @@ async fn only_a_run_of_this_process_that_read_the_head_stands_there() {
 }
 
 #[tokio::test]
+async fn late_result_stands_at_the_head_that_it_was_compared_with() {
+    for (compared_with_newest, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
+        let cache = cache();
+        cache.heads.follow();
+        cache.heads.note(head(7, START));
+        let before = cache.heads.newest().map(|seen| seen.id);
+        cache.heads.note(head(8, START));
+        let newest = cache.heads.newest().map(|seen| seen.id);
+        let confirmed_at = if compared_with_newest { newest } else { before };
+        let run = move |_| async move { Finished { confirmed_at, ..read_up_to(6, START).into() } };
+        let found = cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+        assert_eq!((found.standing(), served(&cache, 0).await.standing()), (expected, expected));
+    }
+}
+
+/// Otherwise evidence that a head contradicted would be taken from another replica again and again.
+#[tokio::test]
+async fn result_after_a_change_evicts_the_name_and_is_kept() {
+    let cache = cache();
+    let run = |_| async { Finished { is_after_change: true, ..read_up_to(7, START).into() } };
+    cache.get_or_run(key("a.eth"), START, LIMITS, run).await;
+    assert_eq!(cache.evicted_at(&key("a.eth").name), Some(START));
+    served(&cache, 0).await;
+}
+
+#[tokio::test]
 async fn a_run_stands_once_where_no_head_is_followed() {
     for (reads_chain, expected) in [(true, Ok(())), (false, Err(Refusal::Unconfirmed))] {
         let cache = cache();
