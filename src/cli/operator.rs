@@ -91,7 +91,11 @@ impl clresolve_server::http::Operator for Program {
 
     async fn settings(&self) -> std::collections::BTreeMap<String, serde_json::Value> {
         let layer = clresolve_resolver::config::Layer::of(self.current.lock().await.reloader.config());
-        layer.ok().and_then(|layer| super::config::flat(&layer).ok()).unwrap_or_default()
+        let settings = layer.map_err(anyhow::Error::from).and_then(|layer| super::config::flat(&layer));
+        settings.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the settings cannot be shown");
+            std::collections::BTreeMap::new()
+        })
     }
 
     fn log_filter(&self) -> String {

@@ -20,7 +20,7 @@ use futures_util::future::FutureExt as _;
 use super::cached::CachedWalker;
 use super::look_ups::{Beside, LookUpResult, LookUps};
 use super::walk::Walker;
-use crate::cache::HeadId;
+use crate::cache::{HeadId, SeenHead};
 use crate::config::Grade;
 
 /// The signer's records of a name. They are set at a settled block, and unchanged at the newest one. Offers and roots
@@ -271,12 +271,16 @@ async fn look_up<V: LookUpResult>(
     let read = async move {
         let signer = read_signer(&walker, &name, counts).await;
         let newest = signer.as_ref().ok().and_then(|(_, records)| records.newest);
-        let confirming = head.filter(|seen| newest >= Some(seen.head.block.number));
-        UnderHead { value: decode(signer), confirmed_at: confirming.map(|seen| seen.id) }
+        UnderHead { value: decode(signer), confirmed_at: head.and_then(|seen| confirming(seen, newest)) }
     };
     let read = read.boxed();
     let head = head.map(|seen| seen.id);
     look_ups.answer_under(head, beside.clone(), (), &cached.walker.clock, read).await.value
+}
+
+/// The head, if it confirms records that were read up to the block number `newest` after it was known.
+fn confirming(seen: SeenHead, newest: Option<u64>) -> Option<HeadId> {
+    (newest >= Some(seen.head.block.number)).then_some(seen.id)
 }
 
 /// Reads the name in `cl.receipt.signer`, or the name itself if that record is not set, with its records if the gate
@@ -479,6 +483,16 @@ mod tests {
         world.write_text(&name, "cl.sig.pub", "ed25519:AB").expect("it has a resolver");
         follow().await;
         assert_eq!(asked(&world).await, (false, true), "the next head may have changed it");
+    }
+
+    #[test]
+    fn a_head_confirms_only_what_was_read_up_to_it() {
+        let heads = crate::cache::HeadLog::default();
+        let block = Block { number: 7, hash: B256::ZERO, timestamp: Timestamp::UNIX_EPOCH };
+        heads.note(clresolve_chain::ChainHead { block, reported_at: Timestamp::UNIX_EPOCH });
+        let seen = heads.newest().expect("it was noted");
+        let confirmed = [None, Some(6), Some(7), Some(8)].map(|newest| confirming(seen, newest).is_some());
+        assert_eq!(confirmed, [false, false, true, true]);
     }
 
     /// A head says nothing about a gateway, nor about a name that was read up to an earlier block only.
